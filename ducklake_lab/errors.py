@@ -1,0 +1,155 @@
+"""Every error DuckLake Lab raises on purpose, one tree.
+
+::
+
+    DuckLakeError
+    ├── UnsupportedFeatureError      a statement, type or feature that is not supported (yet)
+    ├── CatalogError                 the catalog database
+    │   ├── CatalogNotFoundError     no lake there, and creating one was not asked for
+    │   ├── CatalogLockedError       another process or client holds the catalog file
+    │   └── CatalogVersionError      a spec version that cannot be read or written
+    ├── SqlError                     the text of a statement; knows line and column
+    │   ├── SqlSyntaxError           it cannot be parsed
+    │   └── BindError                it names something that does not exist, or is ambiguous
+    ├── EntryNotFoundError           no such lake, schema, table or column
+    ├── EntryExistsError             the name is taken
+    ├── SnapshotNotFoundError        no such snapshot, or no snapshot at that time
+    ├── DataFileError                a data or delete file is missing or unreadable
+    ├── ConstraintError              a value breaks NOT NULL or does not fit its type
+    ├── TransactionError             misuse of BEGIN/COMMIT/ROLLBACK, or a failed commit
+    │   ├── TransactionConflictError another commit changed what this one builds on
+    │   └── CommitUnknownError       it is not known whether the commit landed
+    ├── SparkError                   Spark could not start, or a job failed
+    │   └── JavaNotFoundError        no Java 17 or newer
+    └── UsageError                   a wrong option or argument
+
+The text of every error is one line: what is wrong, with which object, what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "BindError",
+    "CatalogError",
+    "CatalogLockedError",
+    "CatalogNotFoundError",
+    "CatalogVersionError",
+    "CommitUnknownError",
+    "ConstraintError",
+    "DataFileError",
+    "DuckLakeError",
+    "EntryExistsError",
+    "EntryNotFoundError",
+    "JavaNotFoundError",
+    "SnapshotNotFoundError",
+    "SparkError",
+    "SqlError",
+    "SqlSyntaxError",
+    "TransactionConflictError",
+    "TransactionError",
+    "UnsupportedFeatureError",
+    "UsageError",
+    "did_you_mean",
+]
+
+
+class DuckLakeError(Exception):
+    """Root of all errors raised by DuckLake Lab."""
+
+
+class UnsupportedFeatureError(DuckLakeError):
+    """Raised before anything runs, for what is not supported; the message names the feature."""
+
+
+class CatalogError(DuckLakeError):
+    """The catalog database cannot be used."""
+
+
+class CatalogNotFoundError(CatalogError):
+    """There is no DuckLake catalog at the given place."""
+
+
+class CatalogLockedError(CatalogError):
+    """The catalog file is held by another process or client."""
+
+
+class CatalogVersionError(CatalogError):
+    """The catalog's spec version cannot be read, or cannot be written."""
+
+
+class SqlError(DuckLakeError):
+    """A statement is wrong.
+
+    Attributes:
+        line: 1-based line in the text that was run, or None where it is not known.
+        column: 1-based column in that line, or None.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class SqlSyntaxError(SqlError):
+    """A statement cannot be parsed."""
+
+
+class BindError(SqlError):
+    """A statement names a table or column that does not exist, or is ambiguous."""
+
+
+class EntryNotFoundError(DuckLakeError):
+    """There is no lake, schema, table or column of that name."""
+
+
+class EntryExistsError(DuckLakeError):
+    """The name is already in use."""
+
+
+class SnapshotNotFoundError(DuckLakeError):
+    """There is no snapshot of that id, or none as old as that time."""
+
+
+class DataFileError(DuckLakeError):
+    """A data or delete file that the catalog lists cannot be read."""
+
+
+class ConstraintError(DuckLakeError):
+    """A value breaks NOT NULL, or does not fit the type of its column."""
+
+
+class TransactionError(DuckLakeError):
+    """A transaction was misused, or its commit failed."""
+
+
+class TransactionConflictError(TransactionError):
+    """Another commit changed what this transaction builds on; nothing was written."""
+
+
+class CommitUnknownError(TransactionError):
+    """The connection broke during commit; look at the newest snapshot before trying again."""
+
+
+class SparkError(DuckLakeError):
+    """Spark could not start, or a job failed."""
+
+
+class JavaNotFoundError(SparkError):
+    """No Java 17 or newer was found."""
+
+
+class UsageError(DuckLakeError):
+    """A wrong option or argument."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """A sentence suggesting the closest candidates, with a leading blank; "" where none is close."""
+    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    close = get_close_matches(name.casefold(), list(by_folded), n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return f" Did you mean {' or '.join(by_folded[match] for match in close)}?"

@@ -1,0 +1,117 @@
+"""Data files, delete files and their statistics (spec: ducklake_data_file, ducklake_file_column_stats)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """Statistics of one leaf column in one file.
+
+    Attributes:
+        column_size_bytes: compressed size, or None.
+        value_count: values that are not NULL (the reference counts so), or None where unknown.
+        null_count: NULL values, or None.
+        min_value: smallest value as text (spec: type encoding for statistics); None where unknown.
+        max_value: largest value, likewise.
+        contains_nan: for floats; None for other types and where unknown.
+    """
+
+    column_id: int
+    column_size_bytes: int | None
+    value_count: int | None
+    null_count: int | None
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None = None
+    extra_stats: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A data file that was written and is not committed yet.
+
+    Attributes:
+        path: relative to the table's data path, with `/`, not percent-encoded.
+        record_count: rows in the file.
+        file_size_bytes: size of the file.
+        footer_size: bytes of the Parquet footer's Thrift data.
+        column_stats: one per leaf column.
+        partition_values: one text (or None) per partition key, in key order; () when not partitioned.
+        has_row_ids: the file carries its rows' ids in `_ducklake_internal_row_id`.
+    """
+
+    path: str
+    record_count: int
+    file_size_bytes: int
+    footer_size: int
+    column_stats: tuple[ColumnStats, ...]
+    partition_values: tuple[str | None, ...] = ()
+    has_row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDeletes:
+    """Positions newly deleted from one data file: in a delete file, or a few to inline.
+
+    Attributes:
+        data_file_id: the file the rows are in.
+        path: of the delete file, relative to the table's data path; None where none was written.
+            It holds the positions of the delete file that it replaces too, but no inlined ones.
+        delete_count: rows in the delete file.
+        positions: 0-based positions to inline, ascending.
+    """
+
+    data_file_id: int
+    path: str | None = None
+    delete_count: int = 0
+    file_size_bytes: int = 0
+    footer_size: int = 0
+    positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One row of `ducklake_data_file`, with its partition values.
+
+    Attributes:
+        path: as stored: relative to the table's path if `path_is_relative`.
+        row_id_start: row id of the first row, for files that do not carry row ids; may be None.
+        partial_max: highest snapshot id in a file merged of several snapshots, else None.
+        partition_values: by key index.
+    """
+
+    data_file_id: int
+    table_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    path: str
+    path_is_relative: bool
+    record_count: int
+    file_size_bytes: int
+    footer_size: int | None
+    row_id_start: int | None
+    partition_id: int | None = None
+    encryption_key: str | None = None
+    mapping_id: int | None = None
+    partial_max: int | None = None
+    partition_values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """One row of `ducklake_delete_file`."""
+
+    delete_file_id: int
+    data_file_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    path: str
+    path_is_relative: bool
+    format: str
+    delete_count: int
+    file_size_bytes: int
+    footer_size: int | None
+    encryption_key: str | None = None
+    partial_max: int | None = None

@@ -1,0 +1,55 @@
+"""What a history shows of each snapshot, and what a files listing shows of each file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.model.files import ColumnStats, DataFile
+
+#: How a snapshot is coloured: what it mostly did.
+ChangeKind = Literal["insert", "update", "delete", "schema", "maintenance", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One snapshot of a lake.
+
+    Attributes:
+        kind: insert (rows only added), delete (only removed), update (both), schema, maintenance, none.
+        changes: readable, in order, e.g. `created table main.flights`, `inserted into main.flights`.
+        tables: `schema.table` of every table it touched.
+        rows_added: rows written by it, inlined ones included; updated rows count here and in `rows_removed`.
+        rows_removed: rows deleted by it.
+        bytes_added: size of the data and delete files it added.
+    """
+
+    info: SnapshotInfo
+    kind: ChangeKind
+    changes: tuple[str, ...]
+    tables: tuple[str, ...]
+    rows_added: int
+    rows_removed: int
+    bytes_added: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One data file of a table at a snapshot, with its statistics.
+
+    Attributes:
+        path: absolute.
+        deleted: rows deleted from it, by delete file or inlined.
+        delete_path: absolute path of its delete file, or None.
+        partition: (key, value) pairs, e.g. ("month(time_hour)", "3").
+        stats: by leaf column name, dotted for nested ones.
+    """
+
+    data_file: DataFile
+    path: str
+    deleted: int
+    delete_path: str | None
+    delete_bytes: int
+    partition: tuple[tuple[str, str | None], ...]
+    stats: dict[str, ColumnStats]

@@ -1,0 +1,82 @@
+"""Values of statistics and partitions: text in the catalog, comparable Python values here.
+
+`decode` gives values of one type that compare with each other and with a query's constants as DuckDB orders them.
+It gives None where the text cannot be trusted to say more than nothing, and then nothing is pruned.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+
+from ducklake_lab.model.types import DataType
+
+#: What a decoded value may be.
+Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
+
+
+def decode(text: str | None, data_type: DataType) -> Scalar | None:
+    """The value of a statistic or partition value; None for NULL, unknown or infinite ones."""
+    if text is None:
+        return None
+    name = data_type.name
+    try:
+        if name == "boolean":
+            return {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}.get(text.casefold())
+        if data_type.is_numeric:
+            number = Decimal(text)
+            return None if number.is_nan() else number
+        if name == "date":
+            return date.fromisoformat(text)
+        if name == "time":
+            return time.fromisoformat(text)
+        if name == "timestamptz":
+            return datetime.fromisoformat(_full_offset(text)).astimezone(UTC)
+        if name in ("timestamp", "timestamp_s", "timestamp_ms"):
+            return datetime.fromisoformat(text)
+        if name in ("varchar", "uuid"):
+            return text
+    except (ValueError, InvalidOperation):
+        return None  # e.g. infinity, or a year that Python's dates do not reach
+    return None
+
+
+def _full_offset(text: str) -> str:
+    return text + ":00" if len(text) > 3 and text[-3] in "+-" else text
+
+
+def comparable(value: object, data_type: DataType) -> Scalar | None:
+    """A query's constant in the form that `decode` gives for the type; None where the two do not compare."""
+    name = data_type.name
+    if name == "boolean":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if data_type.is_numeric:
+        if isinstance(value, int | Decimal):
+            return Decimal(value)
+        if isinstance(value, float):
+            # float32 columns compare as float64: the shortest text of the one is not the other
+            return Decimal(value) if value == value and name != "float32" else None
+        return None
+    if name == "date":
+        if isinstance(value, datetime):
+            return None
+        return value if isinstance(value, date) else _parsed(value, data_type)
+    if name in ("timestamp", "timestamp_s", "timestamp_ms"):
+        if isinstance(value, datetime):
+            return value if value.tzinfo is None else None
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day)
+        return _parsed(value, data_type)
+    if name == "timestamptz":
+        return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else None
+    if name == "time":
+        return value if isinstance(value, time) else None
+    if name in ("varchar", "uuid"):
+        return value if isinstance(value, str) else None
+    return None
+
+
+def _parsed(value: object, data_type: DataType) -> Scalar | None:
+    return decode(value, data_type) if isinstance(value, str) else None
