@@ -1,0 +1,94 @@
+"""All that differs between catalog databases: column types, inlined types, text forms."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from ducklake_lab.catalog.uri import Backend
+from ducklake_lab.model.types import DataType
+
+
+class UtcTimestamp(TypeDecorator[datetime]):
+    """TIMESTAMP WITH TIME ZONE; text in SQLite, as DuckDB casts it. Python side: aware, in UTC."""
+
+    impl = sa.TIMESTAMP(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+        return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.TIMESTAMP(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> object:
+        if value is None:
+            return None
+        utc = value.astimezone(UTC)
+        return timestamptz_text(utc) if dialect.name == "sqlite" else utc
+
+    def process_result_value(self, value: object, dialect: Dialect) -> datetime | None:
+        if value is None or isinstance(value, datetime):
+            return value.astimezone(UTC) if value is not None else None
+        text = str(value)
+        return datetime.fromisoformat(text + ":00" if text[-3] in "+-" else text).astimezone(UTC)
+
+
+class Uuid(TypeDecorator[str]):
+    """UUID as text on the Python side; VARCHAR in SQLite."""
+
+    impl = sa.Uuid()
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+        return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.Uuid(as_uuid=False))
+
+    def process_result_value(self, value: object, dialect: Dialect) -> str | None:
+        return None if value is None else str(value)
+
+
+class Flag(TypeDecorator[bool]):
+    """BOOLEAN; BIGINT 0 or 1 in SQLite, where the reference declares it so."""
+
+    impl = sa.Boolean()
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+        return dialect.type_descriptor(sa.BigInteger() if dialect.name == "sqlite" else sa.Boolean())
+
+    def process_bind_param(self, value: bool | None, dialect: Dialect) -> object:
+        return int(value) if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: object, dialect: Dialect) -> bool | None:
+        return None if value is None else bool(value)
+
+
+def timestamptz_text(value: datetime) -> str:
+    """The text DuckDB casts a TIMESTAMPTZ in UTC to: `2024-01-15 12:30:00.5+00`."""
+    utc = value.astimezone(UTC)
+    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
+    return f"{utc:%Y-%m-%d %H:%M:%S}{fraction}+00"
+
+
+_SQLITE_NATIVE = {"boolean": "BIGINT", "int8": "BIGINT", "int16": "BIGINT", "int32": "BIGINT", "int64": "BIGINT",
+                  "uint8": "BIGINT", "uint16": "BIGINT", "uint32": "BIGINT", "blob": "BLOB"}
+_POSTGRES_NATIVE = {"boolean": "BOOLEAN", "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INTEGER",
+                    "int64": "BIGINT", "uint8": "INTEGER", "uint16": "INTEGER", "uint32": "BIGINT",
+                    "float32": "REAL", "float64": "DOUBLE PRECISION", "blob": "BYTEA", "varchar": "BYTEA"}
+
+
+def inlined_type(backend: Backend, data_type: DataType) -> str:
+    """The column type that holds values of `data_type` in an inlined data table of the backend."""
+    if backend == "duckdb":
+        return data_type.sql()
+    native = _SQLITE_NATIVE if backend == "sqlite" else _POSTGRES_NATIVE
+    return native.get(data_type.name, "VARCHAR")
+
+
+def new_uuid() -> str:
+    """A fresh UUID (version 7, so that it sorts by time) as text."""
+    millis = int(datetime.now(UTC).timestamp() * 1000)
+    random = uuid.uuid4().int
+    value = (millis << 80) | (0x7 << 76) | ((random >> 64 & 0xFFF) << 64) | (0b10 << 62) | (random & ((1 << 62) - 1))
+    return str(uuid.UUID(int=value))

@@ -1,0 +1,197 @@
+"""Reads entries and snapshots: a fixed, small number of set-based queries, whatever the number of tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.errors import SnapshotNotFoundError
+from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Schema, Snapshot, SnapshotInfo, Table, View
+from ducklake_lab.model.state import CatalogState
+
+
+def visible(table: sa.Table, snapshot_id: int) -> sa.ColumnElement[bool]:
+    """Rows of a versioned table that hold at the snapshot: begin inclusive, end exclusive."""
+    end = table.c.end_snapshot
+    return sa.and_(table.c.begin_snapshot <= snapshot_id, sa.or_(end.is_(None), end > snapshot_id))
+
+
+def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
+    """The newest snapshot, the one of that id, or the newest not younger than that time (naive times are UTC).
+
+    Raises:
+        SnapshotNotFoundError: there is none.
+    """
+    query = sa.select(t.snapshot).order_by(t.snapshot.c.snapshot_id.desc()).limit(1)
+    if isinstance(at, datetime):
+        moment = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        query = query.where(t.snapshot.c.snapshot_time <= moment)
+    elif at is not None:
+        query = query.where(t.snapshot.c.snapshot_id == at)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise SnapshotNotFoundError(_no_snapshot(connection, at))
+    return Snapshot(**row)
+
+
+def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
+    first, last, since = connection.execute(
+        sa.select(
+            sa.func.min(t.snapshot.c.snapshot_id),
+            sa.func.max(t.snapshot.c.snapshot_id),
+            sa.func.min(t.snapshot.c.snapshot_time, type_=t.snapshot.c.snapshot_time.type),
+        )
+    ).one()
+    if last is None:
+        return "The catalog has no snapshots; it was not initialised completely."
+    if isinstance(at, datetime):
+        return f"There is no snapshot as old as {at:%Y-%m-%d %H:%M:%S}; the first is of {since:%Y-%m-%d %H:%M:%S} UTC."
+    return f"There is no snapshot {at}; the lake has snapshots {first} to {last}."
+
+
+def read_history(connection: sa.Connection, last: int | None = None) -> list[SnapshotInfo]:
+    """All snapshots with what they changed, oldest first; only the `last` newest if given."""
+    rows = _history(connection, _HISTORY.order_by(t.snapshot.c.snapshot_id.desc()).limit(last))
+    rows.reverse()
+    return rows
+
+
+def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo:
+    """One snapshot with what it changed.
+
+    Raises:
+        SnapshotNotFoundError: there is none of that id.
+    """
+    found = _history(connection, _HISTORY.where(t.snapshot.c.snapshot_id == snapshot_id))
+    if not found:
+        raise SnapshotNotFoundError(_no_snapshot(connection, snapshot_id))
+    return found[0]
+
+
+_HISTORY = sa.select(
+    t.snapshot.c.snapshot_id,
+    t.snapshot.c.snapshot_time,
+    t.snapshot.c.schema_version,
+    t.snapshot_changes.c.changes_made,
+    t.snapshot_changes.c.author,
+    t.snapshot_changes.c.commit_message,
+    t.snapshot_changes.c.commit_extra_info,
+).select_from(t.snapshot.outerjoin(t.snapshot_changes, t.snapshot.c.snapshot_id == t.snapshot_changes.c.snapshot_id))
+
+
+def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotInfo]:
+    return [SnapshotInfo(**{**row, "changes_made": row["changes_made"] or ""}) for row in _rows(connection, query)]
+
+
+def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
+    """All entries at the snapshot."""
+    at = snapshot.snapshot_id
+    columns = _columns_by_table(connection, at)
+    partitions = _partitions(connection, at)
+    comments = {
+        row["object_id"]: row["value"]
+        for row in _rows(connection, sa.select(t.tag).where(visible(t.tag, at), t.tag.c.key == "comment"))
+    }
+    schemas = {
+        row["schema_id"]: Schema(
+            row["schema_id"], row["schema_uuid"], row["schema_name"], row["path"] or "", _flag(row["path_is_relative"])
+        )
+        for row in _rows(connection, sa.select(t.schema).where(visible(t.schema, at)))
+    }
+    tables = {
+        row["table_id"]: Table(
+            table_id=row["table_id"],
+            uuid=row["table_uuid"],
+            schema_id=row["schema_id"],
+            name=row["table_name"],
+            path=row["path"] or "",
+            columns=columns.get(row["table_id"], ()),
+            path_is_relative=_flag(row["path_is_relative"]),
+            partition=partitions.get(row["table_id"]),
+            comment=comments.get(row["table_id"]),
+        )
+        for row in _rows(connection, sa.select(t.table).where(visible(t.table, at)))
+    }
+    views = {
+        row["view_id"]: View(
+            row["view_id"], row["view_uuid"], row["schema_id"], row["view_name"], row["dialect"], row["sql"],
+            row["column_aliases"] or "",
+        )
+        for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))
+    }
+    return CatalogState(snapshot, schemas, tables, views)
+
+
+def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> tuple[Column, ...]:
+    """The columns one table had at a snapshot."""
+    return _columns_by_table(connection, snapshot_id, table_id).get(table_id, ())
+
+
+def highest_column_id(connection: sa.Connection, table_id: int) -> int:
+    """The highest column id a table ever used, dropped columns included; 0 for none."""
+    query = sa.select(sa.func.max(t.column.c.column_id)).where(t.column.c.table_id == table_id)
+    return connection.scalar(query) or 0
+
+
+def _columns_by_table(
+    connection: sa.Connection, snapshot_id: int, table_id: int | None = None
+) -> dict[int, tuple[Column, ...]]:
+    query = sa.select(t.column).where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
+    if table_id is not None:
+        query = query.where(t.column.c.table_id == table_id)
+    by_parent: dict[tuple[int, int | None], list[Any]] = defaultdict(list)
+    for row in _rows(connection, query):
+        by_parent[row["table_id"], row["parent_column"]].append(row)
+
+    def build(table: int, parent: int | None) -> tuple[Column, ...]:
+        return tuple(
+            Column(
+                column_id=row["column_id"],
+                order=row["column_order"],
+                name=row["column_name"],
+                type=row["column_type"],
+                nulls_allowed=_flag(row["nulls_allowed"]),
+                initial_default=row["initial_default"],
+                default_value=row["default_value"],
+                default_value_type=row["default_value_type"] or "",
+                default_value_dialect=row["default_value_dialect"] or "",
+                children=build(table, row["column_id"]) if (table, row["column_id"]) in by_parent else (),
+            )
+            for row in by_parent[table, parent]
+        )
+
+    return {table: build(table, None) for table, parent in list(by_parent) if parent is None}
+
+
+def _partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:
+    info, key = t.partition_info, t.partition_column
+    query = (
+        sa.select(info.c.table_id, info.c.partition_id, key.c.column_id, key.c.transform)
+        .join(key, sa.and_(info.c.partition_id == key.c.partition_id, info.c.table_id == key.c.table_id))
+        .where(visible(info, snapshot_id))
+        .order_by(info.c.table_id, key.c.partition_key_index)
+    )
+    fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
+    for row in _rows(connection, query):
+        fields[row["table_id"], row["partition_id"]].append(PartitionField(row["column_id"], row["transform"]))
+    return {table: PartitionSpec(partition, tuple(keys)) for (table, partition), keys in fields.items()}
+
+
+def _flag(value: bool | None) -> bool:
+    return value is not False
+
+
+def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
+    return connection.execute(query).mappings().all()
+
+
+def chunks(ids: Iterable[int], size: int = 5000) -> Iterable[list[int]]:
+    """Lists of at most `size` ids, for IN conditions."""
+    ordered = sorted(ids)
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]

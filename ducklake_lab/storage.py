@@ -1,0 +1,184 @@
+"""The one seam to the filesystems that hold data and delete files.
+
+Paths are absolute local paths or URLs (`s3://bucket/key`), with `/` and without percent-encoding, as the catalog
+stores them. Credentials come from where pyarrow looks for them (environment variables, instance profiles).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+#: Characters that java.net.URI leaves alone in a path, beside letters and digits.
+_URI_SAFE = "_-!.~'()*:@&=+$,;/"
+_PARALLEL = 16
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is on this machine's filesystem, where files can be moved by renaming."""
+    match = _URL.fullmatch(path)
+    return match is None or match[1] == "file"
+
+
+def join(folder: str, relative: str) -> str:
+    """A path below a folder, with one `/` between them."""
+    return f"{folder.rstrip('/')}/{relative.lstrip('/')}" if relative else folder
+
+
+def hadoop_uri(path: str) -> str:
+    """The path as Spark's `_metadata.file_path` shows it, e.g. `file:/tmp/a%20b` for `/tmp/a b`.
+
+    That is what java.net.URI makes of an unencoded path: everything is quoted but unreserved characters, some
+    punctuation, and letters outside ASCII; `%` always is.
+    """
+    match = _URL.fullmatch(path)
+    if match is None or match[1] == "file":
+        local = path if match is None else match[2]
+        return "file:" + _quote(_collapse(local if local.startswith("/") else "/" + local))
+    authority, slash, key = match[2].partition("/")
+    return f"{match[1]}://{authority}{_quote(_collapse(slash + key))}"
+
+
+def _collapse(path: str) -> str:
+    """Without repeated or trailing slashes, as Hadoop normalises paths."""
+    collapsed = re.sub(r"/{2,}", "/", path)
+    return collapsed.rstrip("/") if len(collapsed) > 1 else collapsed
+
+
+def _quote(path: str) -> str:
+    # Java quotes beyond ASCII only blanks (categories Z*) and control characters
+    return "".join(
+        char if char in _URI_SAFE or (ord(char) > 159 and not char.isspace()) else quote(char, safe="") for char in path
+    )
+
+
+class Storage:
+    """File operations on any path that pyarrow has a filesystem for. Holds connections, no open files."""
+
+    def __init__(self) -> None:
+        self._filesystems: dict[str, fs.FileSystem] = {}
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return bool(self._info(path).type != fs.FileType.NotFound)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file.
+
+        Raises:
+            DataFileError: there is no such file.
+        """
+        info = self._info(path)
+        if info.type != fs.FileType.File:
+            raise DataFileError(f"The file {path} does not exist.")
+        return int(info.size)
+
+    def list_files(self, folder: str) -> list[str]:
+        """All files below a folder, sorted, as absolute paths or URLs; [] where there is no such folder."""
+        filesystem, prefix, inner = self._resolve(folder)
+        selector = fs.FileSelector(inner.rstrip("/") or "/", recursive=True, allow_not_found=True)
+        infos = filesystem.get_file_info(selector)
+        return sorted(prefix + info.path for info in infos if info.type == fs.FileType.File)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Deletes files; those that are not there are no error."""
+
+        def remove(path: str) -> None:
+            filesystem, _, inner = self._resolve(path)
+            try:
+                filesystem.delete_file(inner)
+            except FileNotFoundError:
+                return
+
+        listed = list(paths)
+        if len(listed) == 1:
+            remove(listed[0])
+        elif listed:
+            with ThreadPoolExecutor(_PARALLEL) as pool:
+                list(pool.map(remove, listed))
+
+    def delete_folder(self, folder: str) -> None:
+        """Deletes a folder with all that is in it; one that is not there is no error."""
+        filesystem, _, inner = self._resolve(folder)
+        if filesystem.get_file_info(inner.rstrip("/")).type == fs.FileType.Directory:
+            filesystem.delete_dir(inner.rstrip("/"))
+
+    def move(self, source: str, target: str) -> None:
+        """Moves a file within one filesystem, making the folders it goes to."""
+        filesystem, _, inner = self._resolve(source)
+        _, _, inner_target = self._resolve(target)
+        parent = inner_target.rpartition("/")[0]
+        if parent and is_local(target):
+            filesystem.create_dir(parent, recursive=True)
+        filesystem.move(inner, inner_target)
+
+    def make_folder(self, path: str) -> None:
+        """Makes a folder and those above it; it may be there already."""
+        filesystem, _, inner = self._resolve(path)
+        filesystem.create_dir(inner.rstrip("/"), recursive=True)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Opens a file for reading at any position.
+
+        Raises:
+            DataFileError: there is no such file.
+        """
+        filesystem, _, inner = self._resolve(path)
+        try:
+            return filesystem.open_input_file(inner)
+        except FileNotFoundError:
+            raise DataFileError(f"The file {path} does not exist.") from None
+        except OSError as error:
+            raise DataFileError(f"The file {path} cannot be read: {_first_line(error)}") from None
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Opens a new file for writing; its folder must exist."""
+        filesystem, _, inner = self._resolve(path)
+        return filesystem.open_output_stream(inner)
+
+    def _info(self, path: str) -> fs.FileInfo:
+        filesystem, _, inner = self._resolve(path)
+        return filesystem.get_file_info(inner.rstrip("/") or "/")
+
+    def _resolve(self, path: str) -> tuple[fs.FileSystem, str, str]:
+        """(filesystem, what comes before a path of it in our paths, the path on it)."""
+        match = _URL.fullmatch(path)
+        if match is None or match[1] == "file":
+            inner = path if match is None else match[2]
+            return self._filesystem("file", ""), "" if match is None else "file://", inner
+        scheme, rest = match[1].lower(), match[2]
+        # Hadoop's names for S3 mean the same objects
+        kind = "s3" if scheme in ("s3a", "s3n") else scheme
+        if kind in ("s3", "gs", "gcs"):
+            return self._filesystem(kind, rest.partition("/")[0]), f"{match[1]}://", rest
+        authority, slash, inner = rest.partition("/")
+        return self._filesystem(kind, authority), f"{match[1]}://{authority}", slash + inner
+
+    def _filesystem(self, scheme: str, authority: str) -> fs.FileSystem:
+        key = f"{scheme}://{authority}"
+        if key not in self._filesystems:
+            self._filesystems[key] = _connect(scheme, authority)
+        return self._filesystems[key]
+
+
+def _connect(scheme: str, authority: str) -> fs.FileSystem:
+    if scheme == "file":
+        return fs.LocalFileSystem()
+    try:
+        return fs.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise UnsupportedFeatureError(f"Data on {scheme}:// storage is not supported.") from None
+    except OSError as error:
+        raise DataFileError(f"{scheme}://{authority} cannot be reached: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
