@@ -1,0 +1,112 @@
+"""A ScanPlan: all that a reader needs to know to read a table at a snapshot. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import DataFile, DeleteFile
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFile:
+    """A data file to read and what is deleted from it.
+
+    Attributes:
+        path: absolute path or URL of the data file.
+        delete_file: the delete file that applies at the snapshot, or None.
+        delete_path: its absolute path or URL, or None.
+        inlined_deletes: 0-based positions deleted by catalog rows, ascending.
+        deleted_up_to: of a partial delete file, which holds the deletions of several snapshots with their
+            snapshot ids: those after this snapshot do not apply. None for other delete files.
+        snapshot_id: what `_ducklake_snapshot_id` shows for its rows; None for rows not committed yet.
+    """
+
+    data_file: DataFile
+    path: str
+    delete_file: DeleteFile | None = None
+    delete_path: str | None = None
+    inlined_deletes: tuple[int, ...] = ()
+    deleted_up_to: int | None = None
+    snapshot_id: int | None = None
+
+    @property
+    def has_deletes(self) -> bool:
+        return self.delete_file is not None or bool(self.inlined_deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedRows:
+    """Rows kept in the catalog.
+
+    Attributes:
+        rows: Arrow table: `_ducklake_row_id` int64, `_ducklake_snapshot_id` int64 (the snapshot that
+            inserted the row; NULL where this transaction did), then the table's columns in order,
+            under their current names and Arrow types.
+    """
+
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What to read.
+
+    Attributes:
+        table: the table as of the snapshot.
+        files: those left after pruning.
+        inlined: rows from the catalog, or None where there are none.
+        files_total: files before pruning.
+        bytes_total: their size.
+        data_path: absolute path or URL of the table's folder, ending in `/`.
+        reused_names: ids of the columns, at any depth, under whose name files may hold another column's values
+            (see scan/names.py); None where that is not known. Readers must not filter by name on those.
+    """
+
+    table: Table
+    files: tuple[ScanFile, ...]
+    inlined: InlinedRows | None
+    files_total: int
+    bytes_total: int
+    data_path: str
+    reused_names: frozenset[int] | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.table.columns
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(file.data_file.file_size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """Rows of one data file that were deleted between two states: those in `after` and not in `before`.
+
+    Attributes:
+        after: the file with its deletes as of the later state.
+        before: the file with its deletes as of the earlier state.
+        snapshot_id: the snapshot that deleted them, shown as `_ducklake_snapshot_id`.
+    """
+
+    after: ScanFile
+    before: ScanFile
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The rows two states of a table do not share; reading it costs the changed files only.
+
+    Attributes:
+        inserted: files and inlined rows that are only in the later state.
+        removed: files and inlined rows that are only in the earlier state.
+        deleted: rows newly deleted from files that both states have.
+    """
+
+    inserted: ScanPlan
+    removed: ScanPlan
+    deleted: tuple[DeletedRows, ...]

@@ -1,0 +1,143 @@
+"""Which rows of data files are deleted: positions from delete files and from the catalog, and what cannot be read.
+
+Positions are metadata, not rows: reading them here costs a few milliseconds, and one bit per row of a file to pass on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
+from ducklake_lab.scan.plan import DeletedRows, ScanFile
+from ducklake_lab.storage import Storage
+
+#: 0-based positions in one file, ascending, each once.
+Positions = npt.NDArray[np.int64]
+_PARALLEL = 16
+_FIELD_ID = b"PARQUET:field_id"
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def check_files(files: Iterable[ScanFile]) -> None:
+    """Raises what keeps any of the files from being read.
+
+    Raises:
+        UnsupportedFeatureError: names the feature and the file.
+    """
+    for file in files:
+        data, delete = file.data_file, file.delete_file
+        if data.encryption_key or (delete is not None and delete.encryption_key):
+            raise UnsupportedFeatureError(f"Encrypted data files are not supported yet ({file.path}).")
+        if data.mapping_id is not None:
+            raise UnsupportedFeatureError(
+                f"Files added with ducklake_add_data_files, read by column name, are not supported yet ({file.path})."
+            )
+        if data.partial_max is not None:
+            raise UnsupportedFeatureError(f"Files merged from several snapshots are not supported yet ({file.path}).")
+        if delete is not None and delete.format.lower() != "parquet":
+            raise UnsupportedFeatureError(f"Delete files of format {delete.format} are not supported yet ({file.path}).")
+
+
+def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, Positions]:
+    """The deleted positions of each file that has any, by its path.
+
+    Raises:
+        DataFileError: a delete file is missing or cannot be read.
+    """
+    return _in_parallel(
+        {file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage)
+    )
+
+
+def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) -> dict[str, Positions]:
+    """The positions deleted in the later state and not in the earlier one, by the path of the file."""
+
+    def difference(rows: DeletedRows) -> Positions:
+        return np.setdiff1d(_positions(rows.after, storage), _positions(rows.before, storage), assume_unique=True)
+
+    return _in_parallel({rows.after.path: rows for rows in deleted}, difference)
+
+
+def pack(positions: Positions) -> npt.NDArray[np.int64]:
+    """The positions as bits: position p is bit `p & 63`, from the lowest, of word `p >> 6`."""
+    if not len(positions):
+        return np.zeros(0, np.int64)
+    bits = np.zeros(((int(positions[-1]) >> 6) + 1) << 6, np.bool_)
+    bits[positions] = True
+    return np.packbits(bits, bitorder="little").view("<i8").astype(np.int64)
+
+
+def _positions(file: ScanFile, storage: Storage) -> Positions:
+    inlined = np.asarray(file.inlined_deletes, np.int64)
+    if file.delete_path is None:
+        return np.unique(inlined)
+    table = _read_delete_file(file.delete_path, storage)
+    positions = table.column(0).to_numpy()
+    if file.deleted_up_to is not None and table.num_columns > 1:
+        positions = positions[table.column(1).to_numpy() <= file.deleted_up_to]
+    return np.unique(np.concatenate([positions.astype(np.int64), inlined]))
+
+
+def _read_delete_file(path: str, storage: Storage) -> pa.Table:
+    """Positions, then the snapshot ids if the file has them."""
+    with storage.open_input(path) as source:
+        try:
+            file = pq.ParquetFile(source)
+            by_id = {_field_id(field): field.name for field in file.schema_arrow}
+            names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
+            names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []
+            return file.read(columns=names).select(names)
+        except (pa.ArrowException, KeyError, OSError) as error:
+            raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
+    """The field ids in each Parquet file, at any depth, by path. Files never change, so they are read once."""
+    return _in_parallel({path: path for path in paths}, lambda path: _column_ids(path, storage))
+
+
+@lru_cache(maxsize=100_000)
+def _column_ids(path: str, storage: Storage) -> frozenset[int]:
+    with storage.open_input(path) as source:
+        try:
+            schema = pq.read_schema(source)
+        except (pa.ArrowException, OSError) as error:
+            raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
+    return frozenset(_all_ids(schema))
+
+
+def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
+    for field in fields:
+        field_id = _field_id(field)
+        if field_id is not None:
+            yield field_id
+        yield from _all_ids(_children(field.type))
+
+
+def _children(data_type: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    return [data_type.field(i) for i in range(data_type.num_fields)]
+
+
+def _field_id(field: pa.Field) -> int | None:
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return int(text) if text is not None else None
+
+
+def _in_parallel(items: Mapping[str, Item], function: Callable[[Item], Found]) -> dict[str, Found]:
+    if len(items) < 2:
+        return {key: function(item) for key, item in items.items()}
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return dict(zip(items, pool.map(function, items.values()), strict=True))

@@ -1,0 +1,90 @@
+"""Which files a predicate can skip, by their statistics. Skips only what cannot match; in doubt keeps the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.predicates import And, ColumnPath, Comparison, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.values import comparable, decode
+
+
+def column_at(table: Table, path: ColumnPath) -> Column | None:
+    """The leaf column at a path of struct fields; None if there is none, or a list or map is on the way."""
+    column = table.column(path[0])
+    for name in path[1:]:
+        if column is None or column.type != "struct":
+            return None
+        column = next((child for child in column.children if child.name.casefold() == name.casefold()), None)
+    return column if column is not None and not column.children else None
+
+
+def columns_of(table: Table, predicate: Predicate) -> set[int]:
+    """Ids of the columns whose statistics a predicate needs."""
+    return {column.column_id for path in _paths(predicate) if (column := column_at(table, path)) is not None}
+
+
+def _paths(predicate: Predicate) -> Iterator[ColumnPath]:
+    if isinstance(predicate, And | Or):
+        for term in predicate.terms:
+            yield from _paths(term)
+    else:
+        yield predicate.column
+
+
+def may_match(table: Table, predicate: Predicate, stats: Mapping[int, ColumnStats], record_count: int) -> bool:
+    """Whether a file with these statistics may hold a row for which the predicate is true."""
+    if isinstance(predicate, And):
+        return all(may_match(table, term, stats, record_count) for term in predicate.terms)
+    if isinstance(predicate, Or):
+        return any(may_match(table, term, stats, record_count) for term in predicate.terms)
+    column = column_at(table, predicate.column)
+    if column is None:
+        return True
+    known = stats.get(column.column_id)
+    if known is None:
+        return True  # the file is older than the column, or its writer kept no statistics
+    if isinstance(predicate, NullTest):
+        return _may_be_null(predicate.is_null, known, record_count, nested=len(predicate.column) > 1)
+    if known.null_count is not None and known.null_count >= record_count and len(predicate.column) == 1:
+        return False  # all NULL: no comparison is true
+    low, high = decode(known.min_value, column.data_type), decode(known.max_value, column.data_type)
+    if isinstance(predicate, StartsWith):
+        return _may_start_with(predicate.prefix, low, high)
+    nan = column.type in ("float32", "float64") and known.contains_nan is not False
+    values = (predicate.value,) if isinstance(predicate, Comparison) else predicate.values
+    op = predicate.op if isinstance(predicate, Comparison) else "="
+    return any(_may_compare(op, comparable(value, column.data_type), low, high, nan) for value in values)
+
+
+def _may_be_null(is_null: bool, stats: ColumnStats, record_count: int, *, nested: bool) -> bool:
+    if stats.null_count is None or nested:
+        return True
+    return stats.null_count > 0 if is_null else stats.null_count < record_count
+
+
+def _may_start_with(prefix: str, low: Any, high: Any) -> bool:
+    if isinstance(low, str) and low[: len(prefix)] > prefix:
+        return False
+    return not (isinstance(high, str) and high < prefix)
+
+
+def _may_compare(op: str, value: Any, low: Any, high: Any, nan: bool) -> bool:
+    if value is None:
+        return True
+    if op in (">=", ">") and nan:
+        return True  # NaN is greater than every number
+    if op == "=":
+        return not ((low is not None and value < low) or (high is not None and value > high))
+    if op == "<":
+        return low is None or low < value
+    if op == "<=":
+        return low is None or low <= value
+    if op == ">":
+        return high is None or high > value
+    if op == ">=":
+        return high is None or high >= value
+    return nan or low is None or high is None or not (low == high == value)
+

@@ -1,0 +1,182 @@
+"""Commits a transaction: conflict check, write, and retry when another commit was quicker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.database import lock_for_commit
+from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.errors import CommitUnknownError, TransactionConflictError, TransactionError
+from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
+from ducklake_lab.transaction.conflicts import find_conflict
+from ducklake_lab.transaction.transaction import Transaction
+from ducklake_lab.transaction.writer import CommitWriter
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a commit is tried again when it lost a race without a conflict; the reference's defaults."""
+
+    max_retries: int = 10
+    wait_seconds: float = 0.1
+    backoff: float = 1.5
+
+
+class _LostRace(Exception):
+    """Another commit took the snapshot id first."""
+
+
+def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapshot | None:
+    """Commits; gives the new snapshot, or None where there was nothing to commit.
+
+    The files that were written stay as they are through all retries. On any error they stay too: the caller rolls
+    the transaction back, except after CommitUnknownError.
+
+    Raises:
+        TransactionConflictError: another commit excludes this one.
+        CommitUnknownError: the connection broke while committing.
+        TransactionError: the retries were used up.
+    """
+    if not transaction.has_changes:
+        return None
+    _check_commit_message(transaction)
+    policy = retry or RetryPolicy()
+    wait = policy.wait_seconds
+    for _ in range(policy.max_retries + 1):
+        try:
+            snapshot = _try(transaction)
+        except _LostRace:
+            time.sleep(wait)
+            wait *= policy.backoff
+            continue
+        transaction.committed()
+        return snapshot
+    raise TransactionError(
+        f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
+    )
+
+
+def _check_commit_message(transaction: Transaction) -> None:
+    required = transaction.options.get("require_commit_message")
+    if required is not None and required.casefold() == "true" and transaction.message is None:
+        raise TransactionError(
+            "The lake requires a commit message; use session.transaction(message=…) or CALL set_commit_message."
+        )
+
+
+def _try(transaction: Transaction) -> Snapshot | None:
+    with transaction.lake.connect(fresh=True) as connection:
+        try:
+            lock_for_commit(connection)
+            latest = read_snapshot(connection)
+            writer = CommitWriter(transaction, connection, latest)
+            if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
+                _check_conflicts(transaction, connection)
+            snapshot = writer.write()
+            if not writer.changes:
+                return None
+        except (sa.exc.DBAPIError, duckdb.Error) as error:
+            if _is_race(error):
+                raise _LostRace from error
+            raise TransactionError(f"The catalog refused the commit: {_first_line(error)}") from error
+        try:
+            connection.commit()
+        except (sa.exc.DBAPIError, duckdb.Error) as error:
+            if _is_race(error):
+                raise _LostRace from error
+            raise CommitUnknownError(
+                f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
+                "look at the newest snapshot before trying again. The files that were written are kept."
+            ) from error
+        return snapshot
+
+
+def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> None:
+    """Raises TransactionConflictError where a commit since the transaction began excludes it."""
+    base = transaction.base
+    since = base.snapshot.snapshot_id
+    c = t.snapshot_changes
+    query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id > since).order_by(c.c.snapshot_id)
+    ours = own_changes(transaction)
+    names = {table.table_id: base.qualified_name(table) for table in base.tables.values()}
+    names |= {schema.schema_id: schema.name for schema in base.schemas.values()}
+    same_files = _deleted_from_same_files(transaction, connection, since)
+    rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query).tuples()]
+    for number, text in rows:
+        conflict = find_conflict(
+            ours,
+            parse_changes(text),
+            schema_ids={schema.name: schema.schema_id for schema in base.schemas.values()},
+            names=names,
+            same_files=same_files and number == rows[-1][0],
+        )
+        if conflict is not None:
+            raise TransactionConflictError(
+                f"Transaction conflict: {conflict} in snapshot {number}. Nothing was written; run the transaction again."
+            )
+
+
+def _deleted_from_same_files(transaction: Transaction, connection: sa.Connection, since: int) -> bool:
+    touched = {
+        file_id
+        for staged in transaction.data.values()
+        for file_id in (*staged.deletes, *staged.dropped_files)
+        if file_id < LOCAL_ID_START
+    }
+    if not touched:
+        return False
+    d, f = t.delete_file, t.data_file
+    query = sa.union_all(
+        sa.select(d.c.data_file_id).where(d.c.begin_snapshot > since),
+        sa.select(f.c.data_file_id).where(f.c.end_snapshot > since),
+    )
+    return any(file_id in touched for (file_id,) in connection.execute(query).tuples())
+
+
+def own_changes(transaction: Transaction) -> list[Change]:
+    """What the transaction changes, in terms of `changes_made`, objects of its own by name."""
+    base, state = transaction.base, transaction.state
+    changes = [Change("dropped_schema", i) for i in base.schemas.keys() - state.schemas.keys()]
+    changes += [Change("dropped_table", i) for i in base.tables.keys() - state.tables.keys()]
+    changes += [Change("dropped_view", i) for i in base.views.keys() - state.views.keys()]
+    for schema in state.schemas.values():
+        if schema.schema_id not in base.schemas:
+            changes.append(Change("created_schema", (schema.name,)))
+    for table in state.tables.values():
+        before = base.tables.get(table.table_id)
+        if before is None or (before.name, before.schema_id) != (table.name, table.schema_id):
+            changes.append(Change("created_table", (state.schemas[table.schema_id].name, table.name)))
+        if before is not None and before != table:
+            changes.append(Change("altered_table", table.table_id))
+    for table_id, staged in transaction.data.items():
+        if table_id >= LOCAL_ID_START:
+            continue
+        if staged.files:
+            changes.append(Change("inserted_into_table", table_id))
+        if staged.rows:
+            changes.append(Change("inlined_insert", table_id))
+        if staged.dropped_files or any(deletes.path is not None for deletes in staged.deletes.values()):
+            changes.append(Change("deleted_from_table", table_id))
+        if staged.deleted_row_ids or any(deletes.positions for deletes in staged.deletes.values()):
+            changes.append(Change("inlined_delete", table_id))
+    return changes
+
+
+def _is_race(error: Exception) -> bool:
+    text = str(error).casefold()
+    return isinstance(error, sa.exc.IntegrityError) or any(
+        sign in text
+        for sign in ("duplicate key", "primary key", "unique constraint", "could not serialize", "conflict", "deadlock",
+                     "database is locked")
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,0 +1,91 @@
+"""Statistics of a table: those of new data merged into what is there (spec: ducklake_table_column_stats)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog.casting import extremes, smallest_and_largest
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumnStats:
+    """One row of `ducklake_table_column_stats`."""
+
+    contains_null: bool | None
+    contains_nan: bool | None
+    min_value: str | None
+    max_value: str | None
+
+
+def leaves(columns: Sequence[Column]) -> Iterator[Column]:
+    """The columns that hold values: those without children, at any depth."""
+    for column in columns:
+        for part in column.walk():
+            if not part.children:
+                yield part
+
+
+def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, ColumnStats]:
+    """Statistics of rows about to be inlined, by leaf column id."""
+    found: dict[int, ColumnStats] = {}
+    for column in columns:
+        _collect(column, rows.column(column.name), found)
+    return found
+
+
+def _collect(column: Column, values: pa.ChunkedArray, found: dict[int, ColumnStats]) -> None:
+    if column.type == "struct":
+        for index, child in enumerate(column.children):
+            _collect(child, pc.struct_field(values, [index]), found)
+    elif column.type == "list":
+        _collect(column.children[0], pc.list_flatten(values), found)
+    elif column.type == "map":
+        chunks = values.chunks
+        for child, part in zip(column.children, ("keys", "items"), strict=True):
+            arrays = [getattr(chunk, part) for chunk in chunks]
+            _collect(child, pa.chunked_array(arrays, child.data_type.arrow()), found)
+    else:
+        low, high, nulls, _ = extremes(values, column.data_type)
+        found[column.column_id] = ColumnStats(
+            column.column_id, None, len(values) - nulls, nulls, low, high, contains_nan=None
+        )
+
+
+def merge(
+    existing: TableColumnStats | None, new: Iterable[ColumnStats], data_type: DataType, *, empty: bool
+) -> TableColumnStats:
+    """The statistics of a column after new data.
+
+    A bound stays unknown once it is: too narrow a bound would make readers skip rows.
+
+    Args:
+        empty: no row was in the table before, so that unknown bounds of `existing` mean nothing.
+    """
+    new = list(new)
+    contains_null = any((stats.null_count or 0) > 0 for stats in new)
+    nan_flags = [stats.contains_nan for stats in new]
+    lows = [stats.min_value for stats in new if stats.value_count != 0]
+    highs = [stats.max_value for stats in new if stats.value_count != 0]
+    if existing is not None and not empty:
+        contains_null = contains_null or bool(existing.contains_null)
+        nan_flags.append(existing.contains_nan)
+        lows.append(existing.min_value)
+        highs.append(existing.max_value)
+    contains_nan = None if any(flag is None for flag in nan_flags) else any(nan_flags)
+    bounds = [text for text in (*lows, *highs) if text is not None]
+    low = high = None
+    if bounds:
+        low, high = smallest_and_largest(bounds, data_type)
+    return TableColumnStats(
+        contains_null,
+        contains_nan,
+        None if None in lows else low,
+        None if None in highs else high,
+    )

@@ -1,0 +1,265 @@
+"""An open transaction: a snapshot to build on, and what has been changed on top of it, not committed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog import paths
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.catalog.files import read_table_stats
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import highest_column_id
+from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, TransactionError
+from ducklake_lab.model.entries import LOCAL_ID_START, Column, PartitionField, PartitionSpec, Schema, Table
+from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.staged import ROW_ID, StagedData, StagedFile, StagedRows
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.storage import Storage
+
+
+class Transaction:
+    """Collects changes to one lake. Nothing is in the catalog until it is committed.
+
+    Attributes:
+        base: the entries it was begun on.
+        state: the entries with its own changes.
+        data: what it does to rows, by table id.
+        author, message, extra_info: for the snapshot it becomes.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        if lake.read_only:
+            how = f"at snapshot {lake.at}" if lake.at is not None else "read-only"
+            raise TransactionError(f"The lake {lake.alias} is attached {how}; attach it again for writing.")
+        self.lake = lake
+        with lake.connect() as connection:
+            self.base: CatalogState = lake.state(connection, lake.snapshot(connection))
+            self.options = lake.options(connection)
+        self.state = self.base
+        self.data: dict[int, StagedData] = {}
+        self.author: str | None = None
+        self.message: str | None = None
+        self.extra_info: str | None = None
+        self._next_local_id = LOCAL_ID_START
+        self._row_id_starts: dict[int, int] = {}
+        self._discarded: list[str] = []
+
+    @property
+    def has_changes(self) -> bool:
+        return self.state is not self.base or any(self.data.values())
+
+    def local_id(self) -> int:
+        """An id for something new, to be replaced at commit."""
+        self._next_local_id += 1
+        return self._next_local_id
+
+    def is_committed(self, table: Table) -> bool:
+        """Whether the catalog knows the table, rather than only this transaction."""
+        return table.table_id < LOCAL_ID_START
+
+    # Entries
+
+    def create_schema(self, name: str) -> Schema:
+        if self.state.find_schema(name) is not None:
+            raise EntryExistsError(f"There is a schema {name} already; use CREATE SCHEMA IF NOT EXISTS to keep it.")
+        uuid = new_uuid()
+        schema = Schema(self.local_id(), uuid, name, paths.folder_name(name, uuid))
+        self.state = self.state.with_schema(schema)
+        return schema
+
+    def drop_schema(self, schema: Schema, *, cascade: bool) -> None:
+        tables = self.state.tables_of(schema.schema_id)
+        views = [view for view in self.state.views.values() if view.schema_id == schema.schema_id]
+        if (tables or views) and not cascade:
+            raise EntryExistsError(
+                f"The schema {schema.name} is not empty: it has {len(tables) + len(views)} tables and views. "
+                "Use DROP SCHEMA … CASCADE to drop them too."
+            )
+        for table in tables:
+            self.drop_table(table)
+        for view in views:
+            self.state = replace(self.state, views={k: v for k, v in self.state.views.items() if k != view.view_id})
+        self.state = self.state.without_schema(schema.schema_id)
+
+    def create_table(self, schema: Schema, name: str, columns: Sequence[Column]) -> Table:
+        """Adds a table; `columns` are model Columns whose ids count from 1."""
+        self.check_name_is_free(schema, name)
+        uuid = new_uuid()
+        table = Table(
+            table_id=self.local_id(),
+            uuid=uuid,
+            schema_id=schema.schema_id,
+            name=name,
+            path=paths.folder_name(name, uuid),
+            columns=tuple(columns),
+        )
+        self.state = self.state.with_table(table)
+        return table
+
+    def check_name_is_free(self, schema: Schema, name: str) -> None:
+        """Raises EntryExistsError where a table or view has the name."""
+        if self.state.find_table(schema.name, name) is not None:
+            raise EntryExistsError(
+                f"There is a table {schema.name}.{name} already; use CREATE OR REPLACE or IF NOT EXISTS."
+            )
+        if self.state.find_view(schema.name, name) is not None:
+            raise EntryExistsError(f"There is a view {schema.name}.{name} already; choose another name or drop it.")
+
+    def drop_table(self, table: Table) -> None:
+        staged = self.data.pop(table.table_id, None)
+        if staged is not None:
+            folder = self.lake.folder(self.state, table)
+            self._discarded += [folder + file.file.path for file in staged.files.values()]
+            self._discarded += [folder + d.path for d in staged.deletes.values() if d.path is not None]
+        self.state = self.state.without_table(table.table_id)
+
+    def replace_table(self, table: Table) -> None:
+        """Puts a changed table in the place of the one with its id."""
+        if table.table_id not in self.state.tables:
+            raise EntryNotFoundError(f"The table {table.name} has been dropped in this transaction.")
+        self.state = self.state.with_table(table)
+
+    def next_column_id(self, table: Table) -> int:
+        """The next free column id: above all the table ever had."""
+        highest = max((column.column_id for column in table.all_columns()), default=0)
+        base = self.base.tables.get(table.table_id)
+        if base is not None:
+            highest = max(highest, *(column.column_id for column in base.all_columns()))
+            with self.lake.connect() as connection:
+                highest = max(highest, highest_column_id(connection, table.table_id))
+        return highest + 1
+
+    def new_partition(self, fields: Sequence[PartitionField]) -> PartitionSpec:
+        return PartitionSpec(self.local_id(), tuple(fields))
+
+    # Rows
+
+    def staged(self, table: Table) -> StagedData:
+        return self.data.setdefault(table.table_id, StagedData())
+
+    def peek(self, table: Table) -> StagedData | None:
+        """What is staged for the table, or None; makes nothing."""
+        return self.data.get(table.table_id)
+
+    def append_files(self, table: Table, files: Sequence[WrittenFile]) -> None:
+        """Stages written data files."""
+        staged = self.staged(table)
+        for file in files:
+            partition = table.partition.partition_id if table.partition is not None and table.partition.fields else None
+            staged.files[self.local_id()] = StagedFile(file, partition, self._take_row_ids(table, file.record_count))
+
+    def append_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> None:
+        """Stages rows (the table's columns, in order) to be inlined; with row ids for new versions of existing rows."""
+        if rows.num_rows == 0:
+            return
+        if row_ids is None:
+            start = self._take_row_ids(table, rows.num_rows)
+            ids = pa.array(range(start, start + rows.num_rows), pa.int64())
+        else:
+            ids = row_ids
+        staged = StagedRows(table.columns, rows.add_column(0, ROW_ID, ids), updated=row_ids is not None)
+        self.staged(table).rows.append(staged)
+
+    def delete_from_files(self, table: Table, deletes: Sequence[WrittenDeletes], records: dict[int, int]) -> None:
+        """Stages deletions from data files.
+
+        Args:
+            records: rows of each data file, by id: a file all of whose rows are deleted at once is dropped.
+        """
+        staged = self.staged(table)
+        folder = self.lake.folder(self.state, table)
+        for new in deletes:
+            old = staged.deletes.get(new.data_file_id)
+            if new.path is None:
+                merged = sorted({*(old.positions if old is not None else ()), *new.positions})
+                staged.deletes[new.data_file_id] = replace(old or new, positions=tuple(merged))
+                continue
+            if old is not None and old.path is not None:
+                self._discarded.append(folder + old.path)
+            if new.delete_count == records[new.data_file_id]:
+                self._discarded.append(folder + new.path)
+                self._drop_file(staged, new.data_file_id, folder)
+            else:
+                staged.deletes[new.data_file_id] = replace(new, positions=old.positions if old is not None else ())
+
+    def _drop_file(self, staged: StagedData, file_id: int, folder: str) -> None:
+        staged.deletes.pop(file_id, None)
+        local = staged.files.pop(file_id, None)
+        if local is not None:
+            self._discarded.append(folder + local.file.path)
+        else:
+            staged.dropped_files.add(file_id)
+
+    def delete_inlined(self, table: Table, row_ids: Sequence[int]) -> None:
+        """Stages the deletion of inlined rows, committed or not."""
+        if not row_ids:
+            return
+        staged = self.staged(table)
+        gone = pa.array(sorted(set(row_ids)), pa.int64())
+        kept: list[StagedRows] = []
+        found: set[int] = set()
+        for batch in staged.rows:
+            hit = pc.is_in(batch.rows.column(ROW_ID), gone)
+            found.update(batch.rows.filter(hit).column(ROW_ID).to_pylist())
+            rest = batch.rows.filter(pc.invert(hit))
+            if rest.num_rows:
+                kept.append(replace(batch, rows=rest))
+        staged.rows = kept
+        staged.deleted_row_ids.update(set(row_ids) - found)
+
+    def truncate(self, table: Table, committed_files: Sequence[int], row_ids: Sequence[int]) -> None:
+        """Stages the deletion of all rows: whole files, and inlined rows by id."""
+        staged = self.staged(table)
+        folder = self.lake.folder(self.state, table)
+        for file_id in committed_files:
+            self._drop_file(staged, file_id, folder)
+        self.delete_inlined(table, row_ids)
+
+    def _take_row_ids(self, table: Table, count: int) -> int:
+        staged = self.staged(table)
+        start = self.row_id_base(table) + staged.rows_used
+        staged.rows_used += count
+        return start
+
+    def row_id_base(self, table: Table) -> int:
+        """The table's next row id when this transaction first wrote to it."""
+        known = self._row_id_starts.get(table.table_id)
+        if known is None:
+            known = 0
+            if self.is_committed(table):
+                with self.lake.connect() as connection:
+                    stats = read_table_stats(connection, [table.table_id]).get(table.table_id)
+                    known = stats.next_row_id if stats is not None else 0
+            self._row_id_starts[table.table_id] = known
+        return known
+
+    # End
+
+    def written_paths(self) -> list[str]:
+        """Absolute paths of every file this transaction wrote and still holds."""
+        found = list(self._discarded)
+        for table_id, staged in self.data.items():
+            table = self.state.tables.get(table_id) or self.base.tables.get(table_id)
+            if table is None:
+                continue
+            state = self.state if table.schema_id in self.state.schemas else self.base
+            folder = self.lake.folder(state, table)
+            found += [folder + file.file.path for file in staged.files.values()]
+            found += [folder + deletes.path for deletes in staged.deletes.values() if deletes.path is not None]
+        return found
+
+    def rollback(self) -> None:
+        """Forgets everything and removes the files that were written."""
+        Storage().delete(self.written_paths())
+        self.data.clear()
+        self._discarded.clear()
+        self.state = self.base
+
+    def committed(self) -> None:
+        """Removes files that were written on the way and that the commit does not use."""
+        Storage().delete(self._discarded)
+        self._discarded.clear()
