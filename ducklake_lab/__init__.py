@@ -1,0 +1,50 @@
+"""DuckLake Lab: a Jupyter workbench for DuckLake lakes, with PySpark as its engine.
+
+Importing this loads neither Spark nor pandas nor the notebook parts; each comes when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ducklake_lab import errors, hooks
+from ducklake_lab.errors import *  # noqa: F403 - the whole tree is public
+from ducklake_lab.version import __version__
+
+if TYPE_CHECKING:
+    from ducklake_lab.diff.diff import Diff
+    from ducklake_lab.session import Result, Session, TableHandle, connect
+
+_LAZY = {
+    "Diff": "ducklake_lab.diff.diff",
+    "Result": "ducklake_lab.session",
+    "Session": "ducklake_lab.session",
+    "TableHandle": "ducklake_lab.session",
+    "connect": "ducklake_lab.session",
+}
+
+for _name, _target in {
+    "result.html": "ducklake_lab.widgets.result:render",
+    "diff.html": "ducklake_lab.widgets.diff:render",
+    "diff.plot": "ducklake_lab.plots.diff:plot",
+    "history.html": "ducklake_lab.widgets.snapshots:render",
+    "history.plot": "ducklake_lab.plots.history:plot",
+    "files.html": "ducklake_lab.widgets.files:render",
+    "files.plot": "ducklake_lab.plots.files:plot",
+    "schema.html": "ducklake_lab.widgets.schema:render",
+}.items():
+    hooks.register(_name, _target)
+
+__all__ = ["Diff", "Result", "Session", "TableHandle", "__version__", "connect", *errors.__all__]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext ducklake_lab`: registers the magics."""
+    import_module("ducklake_lab.magics").load(ipython)

@@ -1,0 +1,113 @@
+"""A diff of one table between two states: data only, no drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """One difference between two schemas, by column id.
+
+    Attributes:
+        before: (name, SQL type) in the earlier state; None for an added column.
+        after: (name, SQL type) in the later state; None for a dropped one.
+    """
+
+    kind: Literal["added", "dropped", "renamed", "retyped"]
+    column_id: int
+    before: tuple[str, str] | None
+    after: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSummary:
+    """Row counts. `unchanged` rows are in both states with equal values."""
+
+    inserted: int
+    deleted: int
+    updated: int
+    unchanged: int
+
+    @property
+    def changed(self) -> int:
+        return self.inserted + self.deleted + self.updated
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Values of one column in the changed rows, before and after.
+
+    Attributes:
+        labels: one per bin: a category, or the bin's lower edge as text.
+        before: how many changed rows had a value in the bin in the earlier state (deleted and updated rows).
+        after: how many have one in the later state (inserted and updated rows).
+        numeric: the bins are equal-width intervals `[edge, next edge)`, the last one closed.
+    """
+
+    labels: tuple[str, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    numeric: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDiff:
+    """How one column of the later schema changed.
+
+    Attributes:
+        updated: updated rows whose cell differs.
+        share: `updated` / updated rows, 0.0 to 1.0; 0.0 where there are none.
+    """
+
+    name: str
+    type: str
+    updated: int
+    share: float
+    histogram: Histogram | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """Files of the two states; sizes in bytes."""
+
+    unchanged: int
+    added: int
+    removed: int
+    bytes_added: int
+    bytes_removed: int
+    delete_files_added: int
+    delete_bytes_added: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One changed row, its cells by column name (of the later schema; dropped columns under their old name).
+
+    Attributes:
+        before: None for an inserted row.
+        after: None for a deleted row.
+        changed: names of the columns whose cells differ; () unless updated.
+    """
+
+    row_id: int
+    kind: Literal["inserted", "deleted", "updated"]
+    before: dict[str, object] | None
+    after: dict[str, object] | None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Something most of the changed rows have in common, e.g. 98% of deleted rows have `dep_time IS NULL`.
+
+    Attributes:
+        kind: which rows it speaks of.
+        condition: SQL condition over the table's columns.
+        share: share of those rows for which it holds, 0.0 to 1.0.
+    """
+
+    kind: Literal["inserted", "deleted", "updated"]
+    condition: str
+    share: float

@@ -1,0 +1,7 @@
+"""The session: attached lakes, statements, tables, transactions. What users import."""
+
+from ducklake_lab.session.result import Result
+from ducklake_lab.session.session import Session, connect
+from ducklake_lab.session.table import TableHandle
+
+__all__ = ["Result", "Session", "TableHandle", "connect"]

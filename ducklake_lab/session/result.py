@@ -1,0 +1,163 @@
+"""The result of a statement: rows that are computed when they are asked for, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ducklake_lab.hooks import hook
+from ducklake_lab.model.types import from_arrow
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(slots=True)
+class RunInfo:
+    """What is told below a result.
+
+    Attributes:
+        snapshot_id: the snapshot that was read or made; None where no lake took part.
+        files_read: data files left after pruning, of `files_total`; bytes likewise.
+        seconds: time spent so far.
+    """
+
+    snapshot_id: int | None = None
+    files_read: int = 0
+    files_total: int = 0
+    bytes_read: int = 0
+    bytes_total: int = 0
+    seconds: float = 0.0
+
+
+class Result:
+    """Rows of a query, or the count of a statement that changes rows.
+
+    Attributes:
+        columns: names, in order.
+        types: DuckDB's names of their types.
+        info: what was read.
+        is_query: whether the rows are a query's, rather than a count or nothing.
+        limit: rows shown in a notebook; None for the usual number.
+    """
+
+    def __init__(
+        self,
+        *,
+        arrow: pa.Table | None = None,
+        frame: DataFrame | None = None,
+        types: Sequence[str] | None = None,
+        info: RunInfo | None = None,
+        spark: Callable[[], SparkSession] | None = None,
+        is_query: bool = True,
+    ) -> None:
+        self._arrow = arrow
+        self._frame = frame
+        self._spark = spark
+        self._head: pa.Table | None = None
+        self.info = info or RunInfo()
+        self.is_query = is_query
+        self.limit: int | None = None
+        if arrow is not None:
+            self.columns: list[str] = list(arrow.column_names)
+            self.types: list[str] = list(types or (from_arrow(field.type).sql() for field in arrow.schema))
+        elif frame is not None:
+            from ducklake_lab.spark.types import from_spark
+
+            self.columns = list(frame.columns)
+            self.types = list(types or (from_spark(field.dataType).sql() for field in frame.schema.fields))
+        else:
+            self.columns, self.types = [], []
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the rows are here already, so that asking for them costs nothing."""
+        return self._arrow is not None
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table; computed once."""
+        if self._arrow is None:
+            frame = self._frame
+            self._arrow = pa.table({}) if frame is None else self._timed(lambda: collect(frame))
+        return self._arrow
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, at most that many; computes no more than needed."""
+        if self._arrow is not None:
+            return self._arrow.slice(0, rows)
+        if self._head is None or self._head.num_rows < rows:
+            frame = self._frame
+            self._head = pa.table({}) if frame is None else self._timed(lambda: collect(frame.limit(rows)))
+            if self._head.num_rows < rows:
+                self._arrow = self._head
+        return self._head.slice(0, rows)
+
+    def pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame."""
+        frame: pd.DataFrame = self.arrow().to_pandas()
+        return frame
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of Python values."""
+        columns = [column.to_pylist() for column in self.arrow().columns]
+        return list(zip(*columns, strict=True))
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        columns = [column.to_pylist() for column in self.head(1).columns]
+        return next(zip(*columns, strict=True), None)
+
+    def spark(self) -> DataFrame:
+        """A lazy Spark DataFrame of the rows; computes nothing."""
+        if self._frame is None:
+            if self._spark is None:
+                raise ValueError("This result holds no rows.")
+            from ducklake_lab.spark.frames import from_arrow_table
+
+            self._frame = from_arrow_table(self._spark(), self.arrow())
+        return self._frame
+
+    def __len__(self) -> int:
+        return int(self.arrow().num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Result {', '.join(f'{c} {t}' for c, t in zip(self.columns, self.types, strict=True))}>"
+
+    def _repr_html_(self) -> str:
+        html: str = hook("result.html")(self)
+        return html
+
+    def _timed(self, compute: Callable[[], pa.Table]) -> pa.Table:
+        started = time.monotonic()
+        try:
+            return compute()
+        finally:
+            self.info.seconds += time.monotonic() - started
+
+
+def collect(frame: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, errors told in one line."""
+    from ducklake_lab.spark.errors import translate_error
+
+    try:
+        return frame.toArrow()
+    except Exception as error:
+        translated = translate_error(error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def count_result(count: int, info: RunInfo) -> Result:
+    """The result of a statement that changed rows."""
+    return Result(arrow=pa.table({"Count": pa.array([count], pa.int64())}), info=info, is_query=False)
+
+
+def nothing(info: RunInfo | None = None) -> Result:
+    """The result of a statement that returns no rows."""
+    return Result(info=info, is_query=False)
