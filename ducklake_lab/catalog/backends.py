@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
@@ -19,7 +20,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
     impl = sa.TIMESTAMP(timezone=True)
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.TIMESTAMP(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> object:
@@ -41,7 +42,7 @@ class Uuid(TypeDecorator[str]):
     impl = sa.Uuid()
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.Uuid(as_uuid=False))
 
     def process_result_value(self, value: object, dialect: Dialect) -> str | None:
@@ -54,7 +55,7 @@ class Flag(TypeDecorator[bool]):
     impl = sa.Boolean()
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[object]:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(sa.BigInteger() if dialect.name == "sqlite" else sa.Boolean())
 
     def process_bind_param(self, value: bool | None, dialect: Dialect) -> object:
@@ -71,11 +72,31 @@ def timestamptz_text(value: datetime) -> str:
     return f"{utc:%Y-%m-%d %H:%M:%S}{fraction}+00"
 
 
-_SQLITE_NATIVE = {"boolean": "BIGINT", "int8": "BIGINT", "int16": "BIGINT", "int32": "BIGINT", "int64": "BIGINT",
-                  "uint8": "BIGINT", "uint16": "BIGINT", "uint32": "BIGINT", "blob": "BLOB"}
-_POSTGRES_NATIVE = {"boolean": "BOOLEAN", "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INTEGER",
-                    "int64": "BIGINT", "uint8": "INTEGER", "uint16": "INTEGER", "uint32": "BIGINT",
-                    "float32": "REAL", "float64": "DOUBLE PRECISION", "blob": "BYTEA", "varchar": "BYTEA"}
+_SQLITE_NATIVE = {
+    "boolean": "BIGINT",
+    "int8": "BIGINT",
+    "int16": "BIGINT",
+    "int32": "BIGINT",
+    "int64": "BIGINT",
+    "uint8": "BIGINT",
+    "uint16": "BIGINT",
+    "uint32": "BIGINT",
+    "blob": "BLOB",
+}
+_POSTGRES_NATIVE = {
+    "boolean": "BOOLEAN",
+    "int8": "SMALLINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "INTEGER",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "float32": "REAL",
+    "float64": "DOUBLE PRECISION",
+    "blob": "BYTEA",
+    "varchar": "BYTEA",
+}
 
 
 def inlined_type(backend: Backend, data_type: DataType) -> str:

@@ -16,16 +16,37 @@ from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 _DATA_FILE = [
     t.data_file.c[name]
     for name in (
-        "data_file_id", "table_id", "begin_snapshot", "end_snapshot", "path", "path_is_relative", "record_count",
-        "file_size_bytes", "footer_size", "row_id_start", "partition_id", "encryption_key", "mapping_id",
+        "data_file_id",
+        "table_id",
+        "begin_snapshot",
+        "end_snapshot",
+        "path",
+        "path_is_relative",
+        "record_count",
+        "file_size_bytes",
+        "footer_size",
+        "row_id_start",
+        "partition_id",
+        "encryption_key",
+        "mapping_id",
         "partial_max",
     )
 ]
 _DELETE_FILE = [
     t.delete_file.c[name]
     for name in (
-        "delete_file_id", "data_file_id", "begin_snapshot", "end_snapshot", "path", "path_is_relative", "format",
-        "delete_count", "file_size_bytes", "footer_size", "encryption_key", "partial_max",
+        "delete_file_id",
+        "data_file_id",
+        "begin_snapshot",
+        "end_snapshot",
+        "path",
+        "path_is_relative",
+        "format",
+        "delete_count",
+        "file_size_bytes",
+        "footer_size",
+        "encryption_key",
+        "partial_max",
     )
 ]
 
@@ -56,7 +77,7 @@ def _partition_values(connection: sa.Connection, table_id: int) -> dict[int, tup
         .order_by(p.c.data_file_id, p.c.partition_key_index)
     )
     values: dict[int, list[str | None]] = defaultdict(list)
-    for file_id, value in connection.execute(query).tuples():
+    for file_id, value in connection.execute(query):
         values[file_id].append(value)
     return {file_id: tuple(keys) for file_id, keys in values.items()}
 
@@ -109,5 +130,5 @@ def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | Non
         query = query.where(s.c.table_id.in_(sorted(table_ids)))
     return {
         table_id: TableStats(records or 0, next_row_id or 0, size or 0)
-        for table_id, records, next_row_id, size in connection.execute(query).tuples()
+        for table_id, records, next_row_id, size in connection.execute(query)
     }

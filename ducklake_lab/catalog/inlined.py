@@ -34,7 +34,7 @@ def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, 
     """(name, schema version) of a table's inlined data tables, oldest first."""
     i = t.inlined_data_tables
     query = sa.select(i.c.table_name, i.c.schema_version).where(i.c.table_id == table_id).order_by(i.c.schema_version)
-    return [(name, version) for name, version in connection.execute(query).tuples()]
+    return [(name, version) for name, version in connection.execute(query)]
 
 
 def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
@@ -177,7 +177,7 @@ def read_deletes(
         ),
         {"up_to": up_to, "after": after},
     )
-    for file_id, position, begin in rows.tuples():
+    for file_id, position, begin in rows:
         found[file_id].append((position, begin))
     return dict(found)
 

@@ -19,7 +19,13 @@ from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.options import Options, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
-from ducklake_lab.errors import CatalogError, CatalogNotFoundError, CatalogVersionError, UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import (
+    CatalogError,
+    CatalogNotFoundError,
+    CatalogVersionError,
+    UnsupportedFeatureError,
+    UsageError,
+)
 from ducklake_lab.model.changes import Change, format_changes
 from ducklake_lab.model.entries import Schema, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
@@ -147,7 +153,7 @@ def open_lake(
 def _check(connection: sa.Connection, location: CatalogLocation) -> str:
     """Checks the version and gives the stored data path."""
     m = t.lake_metadata
-    rows = dict(connection.execute(sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None))).tuples().all())
+    rows = dict(connection.execute(sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None))).all())
     version = rows.get("version")
     if version not in _READABLE:
         raise CatalogVersionError(
@@ -156,7 +162,7 @@ def _check(connection: sa.Connection, location: CatalogLocation) -> str:
         )
     if rows.get("encrypted", "false").casefold() == "true":
         raise UnsupportedFeatureError(f"{location.display} is an encrypted lake; these are not supported yet.")
-    stored = rows.get("data_path")
+    stored: str | None = rows.get("data_path")
     if stored is None:
         raise CatalogError(f"{location.display} has no data_path in ducklake_metadata.")
     return stored
@@ -166,7 +172,9 @@ def _chosen_data_path(location: CatalogLocation, stored: str, given: str | None)
     base = str(location.path.parent) + "/" if location.path is not None else str(Path.cwd()) + "/"
     resolved = stored if paths.is_absolute(stored) else base + stored
     if given is not None and _absolute(given) != resolved:
-        raise UsageError(f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is.")
+        raise UsageError(
+            f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is."
+        )
     return resolved
 
 
@@ -194,13 +202,24 @@ def _create(connection: sa.Connection, location: CatalogLocation, data_path: str
     main = Schema(0, new_uuid(), "main", "main/")
     connection.execute(
         t.schema.insert(),
-        {"schema_id": 0, "schema_uuid": main.uuid, "begin_snapshot": 0, "schema_name": main.name, "path": main.path,
-         "path_is_relative": True},
+        {
+            "schema_id": 0,
+            "schema_uuid": main.uuid,
+            "begin_snapshot": 0,
+            "schema_name": main.name,
+            "path": main.path,
+            "path_is_relative": True,
+        },
     )
     connection.execute(
         t.snapshot.insert(),
-        {"snapshot_id": 0, "snapshot_time": datetime.now(UTC), "schema_version": 0, "next_catalog_id": 1,
-         "next_file_id": 0},
+        {
+            "snapshot_id": 0,
+            "snapshot_time": datetime.now(UTC),
+            "schema_version": 0,
+            "next_catalog_id": 1,
+            "next_file_id": 0,
+        },
     )
     connection.execute(
         t.snapshot_changes.insert(),

@@ -41,5 +41,5 @@ class Options:
 def read_options(connection: sa.Connection) -> Options:
     """All options of a lake, in one query."""
     m = t.lake_metadata
-    rows = connection.execute(sa.select(m.c.scope, m.c.scope_id, m.c.key, m.c.value)).tuples().all()
+    rows = connection.execute(sa.select(m.c.scope, m.c.scope_id, m.c.key, m.c.value)).all()
     return Options({(scope, scope_id, key): value for scope, scope_id, key, value in rows})

@@ -11,7 +11,16 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.errors import SnapshotNotFoundError
-from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Schema, Snapshot, SnapshotInfo, Table, View
+from ducklake_lab.model.entries import (
+    Column,
+    PartitionField,
+    PartitionSpec,
+    Schema,
+    Snapshot,
+    SnapshotInfo,
+    Table,
+    View,
+)
 from ducklake_lab.model.state import CatalogState
 
 
@@ -119,7 +128,12 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     }
     views = {
         row["view_id"]: View(
-            row["view_id"], row["view_uuid"], row["schema_id"], row["view_name"], row["dialect"], row["sql"],
+            row["view_id"],
+            row["view_uuid"],
+            row["schema_id"],
+            row["view_name"],
+            row["dialect"],
+            row["sql"],
             row["column_aliases"] or "",
         )
         for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))

@@ -80,9 +80,7 @@ table_column_stats = _table(
 )
 partition_info = _table("partition_info", "partition_id table_id begin_snapshot end_snapshot")
 partition_column = _table("partition_column", "partition_id table_id partition_key_index column_id transform:text")
-file_partition_value = _table(
-    "file_partition_value", "data_file_id table_id partition_key_index partition_value:text"
-)
+file_partition_value = _table("file_partition_value", "data_file_id table_id partition_key_index partition_value:text")
 files_scheduled_for_deletion = _table(
     "files_scheduled_for_deletion", "data_file_id path:text path_is_relative:flag schedule_start:time"
 )

@@ -15,8 +15,14 @@ from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 Backend = Literal["duckdb", "sqlite", "postgresql"]
 
-_LIBPQ_TO_URL = {"host": "host", "hostaddr": "host", "port": "port", "dbname": "database", "user": "username",
-                 "password": "password"}
+_LIBPQ_TO_URL = {
+    "host": "host",
+    "hostaddr": "host",
+    "port": "port",
+    "dbname": "database",
+    "user": "username",
+    "password": "password",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,9 @@ def parse_uri(uri: str) -> CatalogLocation:
         case "postgres" | "postgresql":
             return _postgres(rest)
         case "mysql" | "md" | "quack":
-            raise UnsupportedFeatureError(f"Catalogs in {kind} are not supported yet; use DuckDB, SQLite or PostgreSQL.")
+            raise UnsupportedFeatureError(
+                f"Catalogs in {kind} are not supported yet; use DuckDB, SQLite or PostgreSQL."
+            )
     return _file("duckdb", text)
 
 

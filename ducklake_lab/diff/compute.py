@@ -114,9 +114,9 @@ def _dropped(old: Table, new: Table) -> tuple[Column, ...]:
 
 
 def _check_size(change: ChangePlan, name: str) -> None:
-    rows = sum(
-        file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files
-    ) + sum(_deleted(rows.after) for rows in change.deleted)
+    rows = sum(file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files) + sum(
+        _deleted(rows.after) for rows in change.deleted
+    )
     if rows > MAX_CHANGED_ROWS:
         raise UnsupportedFeatureError(
             f"{rows:,} rows of {name} may have changed; a diff looks at up to {MAX_CHANGED_ROWS:,}. "
@@ -158,9 +158,7 @@ def _files(before: ScanPlan, after: ScanPlan, change: ChangePlan) -> FileDiff:
     )
 
 
-def _known(
-    connection: sa.Connection, table: Table, state: CatalogState
-) -> tuple[frozenset[str], dict[str, float]]:
+def _known(connection: sa.Connection, table: Table, state: CatalogState) -> tuple[frozenset[str], dict[str, float]]:
     """From the files' statistics: columns of one value, and the share of NULL per column."""
     if table.table_id >= LOCAL_ID_START:
         return frozenset(), {}

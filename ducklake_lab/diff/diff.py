@@ -72,9 +72,7 @@ class Diff:
 
     def show(self) -> None:
         """Displays the diff in a notebook."""
-        from IPython.display import display
-
-        display(self)
+        hook("display")(self)
 
     def _repr_html_(self) -> str:
         html: str = hook("diff.html")(self)

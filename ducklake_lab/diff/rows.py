@@ -194,9 +194,7 @@ class ChangedRows:
                 RowChange(
                     row_id=row["rid"],
                     kind=kind,
-                    before=None
-                    if kind == "inserted"
-                    else {c.name: row[f"b{i}"] for i, c in enumerate(self._columns)},
+                    before=None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self._columns)},
                     after=None if kind == "deleted" else {c.name: row[f"a{i}"] for i, c in enumerate(self._later)},
                     changed=tuple(c.name for c, flag in zip(self._later, flags, strict=True) if row[flag])
                     if kind == "updated"

@@ -125,9 +125,7 @@ def _text(value: str | None) -> str:
 
 
 def _file_table(files: Iterable[ScanFile]) -> pa.Table:
-    rows = [
-        (file.path, file.data_file.data_file_id, file.data_file.row_id_start, file.snapshot_id) for file in files
-    ]
+    rows = [(file.path, file.data_file.data_file_id, file.data_file.row_id_start, file.snapshot_id) for file in files]
     types = {"path": pa.string(), "file_id": pa.int64(), "row_id_start": pa.int64(), "snapshot_id": pa.int64()}
     return pa.table({name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(types.items())})
 
@@ -172,4 +170,3 @@ def _reason(error: duckdb.Error, files: Sequence[ScanFile]) -> str:
     if missing is not None and ("No files found" in text or "Cannot open file" in text or "No such file" in text):
         return f"The data file {missing} is missing; restore it from a backup, or DELETE its rows from the lake."
     return f"A data file cannot be read: {text}"
-

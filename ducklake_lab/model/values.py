@@ -6,10 +6,12 @@ It gives None where the text cannot be trusted to say more than nothing, and the
 
 from __future__ import annotations
 
+import struct
 from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import FLOATS, DataType
 
 #: What a decoded value may be.
 Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
@@ -23,9 +25,10 @@ def decode(text: str | None, data_type: DataType) -> Scalar | None:
     try:
         if name == "boolean":
             return {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}.get(text.casefold())
+        if name in FLOATS:
+            return _exact(float(text), name)
         if data_type.is_numeric:
-            number = Decimal(text)
-            return None if number.is_nan() else number
+            return Decimal(text)
         if name == "date":
             return date.fromisoformat(text)
         if name == "time":
@@ -36,9 +39,16 @@ def decode(text: str | None, data_type: DataType) -> Scalar | None:
             return datetime.fromisoformat(text)
         if name in ("varchar", "uuid"):
             return text
-    except (ValueError, InvalidOperation):
+    except (ValueError, InvalidOperation, OverflowError):
         return None  # e.g. infinity, or a year that Python's dates do not reach
     return None
+
+
+def _exact(number: float, name: str) -> Decimal | None:
+    """The number that the shortest text of a float stands for; None for NaN and infinities."""
+    if name == "float32" and isfinite(number):
+        number = struct.unpack("f", struct.pack("f", number))[0]
+    return Decimal(number) if isfinite(number) else None
 
 
 def _full_offset(text: str) -> str:
@@ -53,11 +63,11 @@ def comparable(value: object, data_type: DataType) -> Scalar | None:
     if isinstance(value, bool):
         return None
     if data_type.is_numeric:
-        if isinstance(value, int | Decimal):
-            return Decimal(value)
         if isinstance(value, float):
-            # float32 columns compare as float64: the shortest text of the one is not the other
-            return Decimal(value) if value == value and name != "float32" else None
+            value = Decimal(value) if isfinite(value) else None
+        if isinstance(value, int | Decimal):
+            # engines differ in whether a FLOAT is compared with 0.1 as a FLOAT or as a DOUBLE
+            return None if name == "float32" and value != int(value) else Decimal(value)
         return None
     if name == "date":
         if isinstance(value, datetime):

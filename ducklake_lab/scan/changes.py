@@ -55,9 +55,7 @@ def _plan(like: ScanPlan, files: Sequence[ScanFile], rows: pa.Table | None) -> S
     )
 
 
-def _compare_inlined(
-    before: InlinedRows | None, after: InlinedRows | None
-) -> tuple[pa.Table | None, pa.Table | None]:
+def _compare_inlined(before: InlinedRows | None, after: InlinedRows | None) -> tuple[pa.Table | None, pa.Table | None]:
     """Inlined rows only in the later state, and only in the earlier one: a row is known by id and snapshot."""
     if before is None or after is None:
         return (after.rows if after else None), (before.rows if before else None)
@@ -96,8 +94,7 @@ class _Feed:
         connection, table_id = self._connection, self._table.table_id
         f, d = t.data_file, t.delete_file
         data_files = {
-            file.data_file_id: file
-            for file in read_data_files(connection, table_id, f.c.begin_snapshot <= self._end)
+            file.data_file_id: file for file in read_data_files(connection, table_id, f.c.begin_snapshot <= self._end)
         }
         delete_files: dict[int, list[DeleteFile]] = defaultdict(list)
         for delete in read_delete_files(connection, table_id, d.c.begin_snapshot <= self._end):
@@ -129,12 +126,18 @@ class _Feed:
         query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id <= self._end)
         rewrites, deletions = set(), []
         mark = f":{self._table.table_id}"
-        for snapshot_id, text in self._connection.execute(query.order_by(c.c.snapshot_id)).tuples():
+        for snapshot_id, text in self._connection.execute(query.order_by(c.c.snapshot_id)):
             if mark not in (text or ""):
                 continue
             kinds = {change.kind for change in parse_changes(text) if change.value == self._table.table_id}
-            if kinds & {"merge_adjacent", "rewrite_delete", "compacted_table", "inline_flush", "flushed_inlined",
-                        "dropped_table"}:
+            if kinds & {
+                "merge_adjacent",
+                "rewrite_delete",
+                "compacted_table",
+                "inline_flush",
+                "flushed_inlined",
+                "dropped_table",
+            }:
                 rewrites.add(snapshot_id)
             if "deleted_from_table" in kinds:
                 deletions.append(snapshot_id)
@@ -205,5 +208,3 @@ class _Feed:
         size = sum(file.data_file.file_size_bytes for file in files)
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
         return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder)
-
-

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, visible
@@ -17,6 +15,7 @@ from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.counts import SnapshotCounts
 
 _READABLE = {
     "dropped_schema": "dropped schema {}",
@@ -66,7 +65,7 @@ def lake_history(
 ) -> list[HistoryEntry]:
     """The snapshots of a lake, oldest first; only those that touched a table, or only the newest `last`, if given."""
     names = _table_names(connection)
-    counts = _Counts(lake, connection)
+    counts = SnapshotCounts(lake, connection)
     entries = []
     for info in read_history(connection, last):
         if lake.at is not None and info.snapshot_id > lake.snapshot(connection).snapshot_id:
@@ -98,7 +97,7 @@ def _table_names(connection: sa.Connection) -> dict[int, str]:
         .join(s, s.c.schema_id == table.c.schema_id)
         .order_by(table.c.begin_snapshot)
     )
-    return {table_id: f"{schema}.{name}" for table_id, schema, name in connection.execute(query).tuples()}
+    return {table_id: f"{schema}.{name}" for table_id, schema, name in connection.execute(query)}
 
 
 def _table_of(change: Change, names: dict[int, str]) -> int | None:
@@ -116,80 +115,6 @@ def _readable(change: Change, names: dict[int, str]) -> str:
     else:
         name = ".".join(change.value)
     return _READABLE.get(change.kind, change.kind.replace("_", " ") + " {}").format(name)
-
-
-class _Counts:
-    """Rows and bytes that each snapshot added and removed, by table."""
-
-    def __init__(self, lake: Lake, connection: sa.Connection) -> None:
-        self._added: dict[tuple[int, int], int] = defaultdict(int)
-        self._removed: dict[tuple[int, int], int] = defaultdict(int)
-        self._bytes: dict[tuple[int, int], int] = defaultdict(int)
-        f, d = t.data_file, t.delete_file
-        begun = sa.select(
-            f.c.begin_snapshot, f.c.table_id, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes)
-        ).group_by(f.c.begin_snapshot, f.c.table_id)
-        for snapshot_id, table_id, rows, size in connection.execute(begun).tuples():
-            self._added[snapshot_id, table_id] += int(rows or 0)
-            self._bytes[snapshot_id, table_id] += int(size or 0)
-        self._count_delete_files(connection)
-        ended = (
-            sa.select(f.c.end_snapshot, f.c.table_id, f.c.record_count, d.c.delete_count)
-            .outerjoin(d, sa.and_(d.c.data_file_id == f.c.data_file_id, d.c.end_snapshot == f.c.end_snapshot))
-            .where(f.c.end_snapshot.is_not(None))
-        )
-        for snapshot_id, table_id, rows, deleted in connection.execute(ended).tuples():
-            self._removed[snapshot_id, table_id] += int(rows or 0) - int(deleted or 0)
-        self._count_inlined(lake, connection)
-
-    def _count_delete_files(self, connection: sa.Connection) -> None:
-        d = t.delete_file
-        columns = (d.c.data_file_id, d.c.begin_snapshot, d.c.end_snapshot, d.c.table_id, d.c.delete_count,
-                   d.c.file_size_bytes)
-        previous: dict[tuple[int, int | None], int] = {}
-        for file_id, begin, end, table_id, count, size in connection.execute(
-            sa.select(*columns).order_by(d.c.begin_snapshot)
-        ).tuples():
-            # a delete file repeats the deletions of the one that it takes the place of
-            self._removed[begin, table_id] += count - previous.get((file_id, begin), 0)
-            self._bytes[begin, table_id] += size
-            previous[file_id, end] = count
-
-    def _count_inlined(self, lake: Lake, connection: sa.Connection) -> None:
-        i = t.inlined_data_tables
-        tables = list(connection.execute(sa.select(i.c.table_id, i.c.table_name)).tuples())
-        for column, counts in (("begin_snapshot", self._added), ("end_snapshot", self._removed)):
-            if not tables:
-                break
-            parts = " UNION ALL ".join(
-                f"SELECT {table_id:d} AS table_id, {column} AS snapshot_id FROM {quote_identifier(name)}"
-                for table_id, name in tables
-            )
-            query = (
-                f"SELECT snapshot_id, table_id, count(*) FROM ({parts}) AS changed "
-                "WHERE snapshot_id IS NOT NULL GROUP BY snapshot_id, table_id"
-            )
-            for snapshot_id, table_id, rows in inlined.run_text(connection, query).tuples():
-                counts[snapshot_id, table_id] += rows
-        for table_id in {table_id for table_id, _ in tables}:
-            if lake.database.has_table(connection, inlined.delete_table_name(table_id)):
-                name = quote_identifier(inlined.delete_table_name(table_id))
-                query = f"SELECT begin_snapshot, count(*) FROM {name} GROUP BY begin_snapshot"
-                for snapshot_id, rows in inlined.run_text(connection, query).tuples():
-                    self._removed[snapshot_id, table_id] += rows
-
-    def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int]:
-        """(rows added, rows removed, bytes added) by a snapshot, in one table or all."""
-        sums = (
-            sum(
-                value
-                for (snapshot, table), value in counts.items()
-                if snapshot == snapshot_id and table_id in (None, table)
-            )
-            for counts in (self._added, self._removed, self._bytes)
-        )
-        added, removed, size = sums
-        return added, removed, size
 
 
 def table_files(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> list[FileEntry]:
@@ -239,7 +164,7 @@ def _partition_keys(connection: sa.Connection, table: Table) -> dict[int | None,
         .order_by(p.c.partition_id, p.c.partition_key_index)
     )
     found: dict[int | None, tuple[str, ...]] = {}
-    for partition_id, column_id, transform in connection.execute(query).tuples():
+    for partition_id, column_id, transform in connection.execute(query):
         column = table.column_by_id(column_id)
         name = column.name if column is not None else f"#{column_id}"
         key = name if transform == "identity" else f"{transform}({name})"

@@ -22,9 +22,7 @@ def reused_names(columns: Sequence[Column], history: Iterable[tuple[int, int | N
     present = list(_named(columns, None))
     for column_id, parent_id, name in [*history, *present]:
         owners.setdefault((parent_id, name.casefold()), set()).add(column_id)
-    return frozenset(
-        column_id for column_id, parent_id, name in present if len(owners[parent_id, name.casefold()]) > 1
-    )
+    return frozenset(column_id for column_id, parent_id, name in present if len(owners[parent_id, name.casefold()]) > 1)
 
 
 def _named(columns: Sequence[Column], parent_id: int | None) -> Iterator[tuple[int, int | None, str]]:

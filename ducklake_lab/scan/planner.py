@@ -87,9 +87,7 @@ def _snapshot_of(data_file: DataFile) -> int | None:
     return data_file.begin_snapshot if data_file.begin_snapshot >= 0 else None
 
 
-def _committed_files(
-    lake: Lake, connection: sa.Connection, table: Table, folder: str, at: int
-) -> list[ScanFile]:
+def _committed_files(lake: Lake, connection: sa.Connection, table: Table, folder: str, at: int) -> list[ScanFile]:
     data_files = read_data_files(connection, table.table_id, visible(t.data_file, at))
     if not data_files:
         return []
@@ -114,9 +112,7 @@ def _committed_files(
 
 def _with_staged(files: list[ScanFile], staged: StagedData, table: Table, folder: str) -> list[ScanFile]:
     kept = [file for file in files if file.data_file.data_file_id not in staged.dropped_files]
-    kept += [
-        scan_file(_local_file(local_id, file, table), folder) for local_id, file in staged.files.items()
-    ]
+    kept += [scan_file(_local_file(local_id, file, table), folder) for local_id, file in staged.files.items()]
     return [
         with_deletes(file, staged.deletes[file.data_file.data_file_id], folder)
         if file.data_file.data_file_id in staged.deletes

@@ -46,7 +46,9 @@ def check_files(files: Iterable[ScanFile]) -> None:
         if data.partial_max is not None:
             raise UnsupportedFeatureError(f"Files merged from several snapshots are not supported yet ({file.path}).")
         if delete is not None and delete.format.lower() != "parquet":
-            raise UnsupportedFeatureError(f"Delete files of format {delete.format} are not supported yet ({file.path}).")
+            raise UnsupportedFeatureError(
+                f"Delete files of format {delete.format} are not supported yet ({file.path})."
+            )
 
 
 def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, Positions]:
@@ -55,9 +57,7 @@ def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, 
     Raises:
         DataFileError: a delete file is missing or cannot be read.
     """
-    return _in_parallel(
-        {file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage)
-    )
+    return _in_parallel({file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage))
 
 
 def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) -> dict[str, Positions]:

@@ -87,4 +87,3 @@ def _may_compare(op: str, value: Any, low: Any, high: Any, nan: bool) -> bool:
     if op == ">=":
         return high is None or high >= value
     return nan or low is None or high is None or not (low == high == value)
-

@@ -35,7 +35,12 @@ Engine = Literal["spark", "duckdb"]
 WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
 
 _ATTACH_OPTIONS = (
-    "data_path", "read_only", "snapshot_version", "snapshot_time", "encrypted", "create_if_not_exists",
+    "data_path",
+    "read_only",
+    "snapshot_version",
+    "snapshot_time",
+    "encrypted",
+    "create_if_not_exists",
 )
 
 
@@ -375,8 +380,9 @@ class OpenTransaction:
         self.snapshot = self._lakes.commit()
 
 
-def connect(uri: str, alias: str | None = None, *, spark: SparkSession | None = None, engine: Engine = "spark",
-            **options: Any) -> Session:
+def connect(
+    uri: str, alias: str | None = None, *, spark: SparkSession | None = None, engine: Engine = "spark", **options: Any
+) -> Session:
     """A session with one lake attached; the options are those of `Session.attach`."""
     session = Session(spark=spark, engine=engine)
     session.attach(uri, alias, **options)
@@ -408,4 +414,3 @@ def _as_frame(rows: Any) -> Any:
     if module.startswith("pyspark"):
         return rows
     raise UsageError(f"Rows to write are a Spark or pandas DataFrame or an Arrow table, not {type(rows).__name__}.")
-

@@ -218,8 +218,8 @@ class Statements:
                     }
                 )
             )
-        lake, schema = self._shown(statement.source)
-        shown = sorted(name for alias, s, name, _ in names if (alias, s) == (lake, schema))
+        where = self._shown(statement.source)
+        shown = sorted(name for alias, schema, name, _ in names if (alias, schema) == where)
         return Result(arrow=pa.table({"name": pa.array(shown, pa.string())}))
 
     def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
@@ -258,4 +258,3 @@ class Statements:
                 }
             )
         )
-

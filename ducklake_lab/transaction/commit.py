@@ -108,7 +108,7 @@ def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> Non
     names = {table.table_id: base.qualified_name(table) for table in base.tables.values()}
     names |= {schema.schema_id: schema.name for schema in base.schemas.values()}
     same_files = _deleted_from_same_files(transaction, connection, since)
-    rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query).tuples()]
+    rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query)]
     for number, text in rows:
         conflict = find_conflict(
             ours,
@@ -137,7 +137,7 @@ def _deleted_from_same_files(transaction: Transaction, connection: sa.Connection
         sa.select(d.c.data_file_id).where(d.c.begin_snapshot > since),
         sa.select(f.c.data_file_id).where(f.c.end_snapshot > since),
     )
-    return any(file_id in touched for (file_id,) in connection.execute(query).tuples())
+    return any(file_id in touched for (file_id,) in connection.execute(query))
 
 
 def own_changes(transaction: Transaction) -> list[Change]:
@@ -173,8 +173,15 @@ def _is_race(error: Exception) -> bool:
     text = str(error).casefold()
     return isinstance(error, sa.exc.IntegrityError) or any(
         sign in text
-        for sign in ("duplicate key", "primary key", "unique constraint", "could not serialize", "conflict", "deadlock",
-                     "database is locked")
+        for sign in (
+            "duplicate key",
+            "primary key",
+            "unique constraint",
+            "could not serialize",
+            "conflict",
+            "deadlock",
+            "database is locked",
+        )
     )
 
 

@@ -59,25 +59,27 @@ def _collect(column: Column, values: pa.ChunkedArray, found: dict[int, ColumnSta
 
 
 def merge(
-    existing: TableColumnStats | None, new: Iterable[ColumnStats], data_type: DataType, *, empty: bool
+    existing: TableColumnStats | None, new: Iterable[ColumnStats], data_type: DataType, *, unbounded: bool
 ) -> TableColumnStats:
     """The statistics of a column after new data.
 
     A bound stays unknown once it is: too narrow a bound would make readers skip rows.
 
     Args:
-        empty: no row was in the table before, so that unknown bounds of `existing` mean nothing.
+        unbounded: `existing` has no bounds because they are unknown, not because all values were NULL.
     """
     new = list(new)
     contains_null = any((stats.null_count or 0) > 0 for stats in new)
     nan_flags = [stats.contains_nan for stats in new]
     lows = [stats.min_value for stats in new if stats.value_count != 0]
     highs = [stats.max_value for stats in new if stats.value_count != 0]
-    if existing is not None and not empty:
+    if existing is not None:
         contains_null = contains_null or bool(existing.contains_null)
         nan_flags.append(existing.contains_nan)
-        lows.append(existing.min_value)
-        highs.append(existing.max_value)
+        if unbounded or existing.min_value is not None:
+            lows.append(existing.min_value)
+        if unbounded or existing.max_value is not None:
+            highs.append(existing.max_value)
     contains_nan = None if any(flag is None for flag in nan_flags) else any(nan_flags)
     bounds = [text for text in (*lows, *highs) if text is not None]
     low = high = None

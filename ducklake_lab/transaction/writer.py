@@ -180,9 +180,7 @@ class CommitWriter:
         if table.partition is None:
             return
         partition_id = self._catalog_id(table.partition.partition_id)
-        self._insert(
-            t.partition_info, partition_id=partition_id, table_id=table_id, begin_snapshot=self.snapshot_id
-        )
+        self._insert(t.partition_info, partition_id=partition_id, table_id=table_id, begin_snapshot=self.snapshot_id)
         self._insert_many(
             t.partition_column,
             [
@@ -300,12 +298,12 @@ class CommitWriter:
         else:
             database = self._tx.lake.database
             v = t.schema_versions
-            version = self._connection.scalar(sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id))
+            version = self._connection.scalar(
+                sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id)
+            )
             inlined.create_data_table(self._connection, database, table_id, version or 0, table.columns)
             name = inlined.data_table_name(table_id, version or 0)
-        inlined.insert_rows(
-            self._connection, self._tx.lake.database, name, table.columns, rows, self.snapshot_id
-        )
+        inlined.insert_rows(self._connection, self._tx.lake.database, name, table.columns, rows, self.snapshot_id)
 
     def _update_stats(
         self,
@@ -320,9 +318,7 @@ class CommitWriter:
         s = t.table_stats
         before = read_table_stats(self._connection, [table_id]).get(table_id)
         if before is None:
-            self._insert(
-                s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size
-            )
+            self._insert(s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size)
         else:
             self._connection.execute(
                 s.update()
@@ -333,24 +329,30 @@ class CommitWriter:
                     file_size_bytes=before.file_size_bytes + size,
                 )
             )
-        self._update_column_stats(table, table_id, by_column, empty=before is None or before.record_count == 0)
+        self._update_column_stats(table, table_id, by_column, first=before is None)
 
     def _update_column_stats(
-        self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], *, empty: bool
+        self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], *, first: bool
     ) -> None:
+        """Merges column statistics; `first` says that nothing was inserted into the table before.
+
+        A column added later gets none: they would have to speak of the older rows, which hold its default, too.
+        """
         c = t.table_column_stats
         query = sa.select(c.c.column_id, c.c.contains_null, c.c.contains_nan, c.c.min_value, c.c.max_value)
         existing = {
             column_id: TableColumnStats(*values)
-            for column_id, *values in self._connection.execute(query.where(c.c.table_id == table_id)).tuples()
+            for column_id, *values in self._connection.execute(query.where(c.c.table_id == table_id))
         }
+        blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
+        unbounded = self._unbounded(table_id, blank) if blank else set()
         added = []
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
-            if new is None:
-                continue
             old = existing.get(column.column_id)
-            merged = merge(old, new, column.data_type, empty=empty)
+            if new is None or (old is None and not first):
+                continue
+            merged = merge(old, new, column.data_type, unbounded=column.column_id in unbounded)
             values = {
                 "contains_null": merged.contains_null,
                 "contains_nan": merged.contains_nan,
@@ -363,6 +365,17 @@ class CommitWriter:
                 where = sa.and_(c.c.table_id == table_id, c.c.column_id == column.column_id)
                 self._connection.execute(c.update().where(where).values(values))
         self._insert_many(c, added)
+
+    def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
+        """Those of the columns of which some file holds values whose bounds its writer did not tell."""
+        s = t.file_column_stats
+        query = sa.select(s.c.column_id).where(
+            s.c.table_id == table_id,
+            s.c.column_id.in_(columns),
+            s.c.value_count > 0,
+            sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None))
+        )
+        return {column_id for (column_id,) in self._connection.execute(query.distinct())}
 
     def _delete(self, table: Table, staged: StagedData) -> None:
         table_id = self._ids.get(table.table_id, table.table_id)
@@ -407,9 +420,7 @@ class CommitWriter:
 
     def _end(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> None:
         self._connection.execute(
-            table.update()
-            .where(condition, table.c.end_snapshot.is_(None))
-            .values(end_snapshot=self.snapshot_id)
+            table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
         )
 
     def _insert(self, table: sa.Table, **values: object) -> None:

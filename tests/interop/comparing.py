@@ -1,0 +1,115 @@
+"""Compares what we read with what the reference reads, and the metadata that both write."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import ducklake_lab as dl
+
+#: Columns whose values cannot be equal, and why.
+IGNORED = {
+    "schema_uuid": "random",
+    "table_uuid": "random",
+    "view_uuid": "random",
+    "snapshot_time": "the time of the run",
+    "schedule_start": "the time of the run",
+    "path": "file names are random",
+    "file_size_bytes": "the Parquet writers differ",
+    "footer_size": "the Parquet writers differ",
+    "column_size_bytes": "the Parquet writers differ",
+}
+#: Options that name the writer or a folder of the test.
+IGNORED_OPTIONS = ("created_by", "data_path")
+
+
+def normal(value: Any) -> Any:
+    """A value that compares: NaN equals NaN, maps and lists alike from both clients."""
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, dict):
+        return {key: normal(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [normal(item) for item in value]
+    return value
+
+
+def by_row_id(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return sorted((normal(row) for row in rows), key=lambda row: (row[0], row[1] or 0))
+
+
+def attach(reference: duckdb.DuckDBPyConnection, uri: str, *, data_path: Path | None = None) -> None:
+    options = f" (DATA_PATH '{data_path}')" if data_path is not None else ""
+    reference.execute(f"ATTACH '{uri}' AS lake{options}; USE lake")
+
+
+def detach(reference: duckdb.DuckDBPyConnection) -> None:
+    """Lets go of the lake, so that a DuckDB catalog file can be opened elsewhere."""
+    reference.execute("USE memory; DETACH lake")
+
+
+def reference_history(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[tuple[int, str], list[list[Any]]]:
+    """Every table at every snapshot as the reference reads it: (snapshot, schema.table) -> rows with lineage."""
+    attach(reference, uri)
+    try:
+        found = {}
+        last = _scalar(reference, "SELECT id FROM lake.current_snapshot()")
+        for snapshot_id in range(last + 1):
+            names = _tables_at(reference, snapshot_id)
+            for name in names:
+                rows = reference.execute(
+                    f"SELECT rowid, snapshot_id, * FROM lake.{name} AT (VERSION => {snapshot_id})"
+                ).fetchall()
+                found[snapshot_id, name] = by_row_id(rows)
+        return found
+    finally:
+        detach(reference)
+
+
+def _tables_at(reference: duckdb.DuckDBPyConnection, snapshot_id: int) -> list[str]:
+    meta = "__ducklake_metadata_lake"
+    visible = "{0}.begin_snapshot <= {1} AND ({0}.end_snapshot IS NULL OR {0}.end_snapshot > {1})"
+    rows = reference.execute(
+        f"SELECT s.schema_name, t.table_name FROM {meta}.ducklake_table AS t JOIN {meta}.ducklake_schema AS s "
+        f"USING (schema_id) WHERE {visible.format('t', snapshot_id)} AND {visible.format('s', snapshot_id)}"
+    ).fetchall()
+    return sorted(f'"{schema}"."{table}"' for schema, table in rows)
+
+
+def _scalar(reference: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    row = reference.execute(sql).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def our_history(session: dl.Session, engine: str) -> dict[tuple[int, str], list[list[Any]]]:
+    """The same as we read it."""
+    found = {}
+    for entry in session.snapshots():
+        snapshot_id = entry.info.snapshot_id
+        for info in session.tables(at=snapshot_id):
+            name = f'"{info.schema}"."{info.table.name}"'
+            result = session.sql(
+                f"SELECT rowid, snapshot_id, * FROM {name} AT (VERSION => {snapshot_id})",
+                engine=engine,  # type: ignore[arg-type]
+            )
+            found[snapshot_id, name] = by_row_id(result.fetchall())
+    return found
+
+
+def metadata(path: str) -> dict[str, list[tuple[Any, ...]]]:
+    """All metadata tables of a DuckDB catalog file, without the columns that cannot be equal."""
+    with duckdb.connect(path, read_only=True) as connection:
+        found = {}
+        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
+            result = connection.execute(f'FROM "{table}"')
+            names = [column[0] for column in result.description]
+            kept = [i for i, name in enumerate(names) if name not in IGNORED]
+            rows = [tuple(normal(row[i]) for i in kept) for row in result.fetchall()]
+            if table == "ducklake_metadata":
+                rows = [row for row in rows if row[0] not in IGNORED_OPTIONS]
+            found[table] = sorted(rows, key=repr)
+        return found

@@ -1,0 +1,77 @@
+"""The conflict matrix, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.transaction.conflicts import find_conflict
+
+
+def conflict(ours: str, theirs: str, *, same_files: bool = False) -> str | None:
+    return find_conflict(
+        parse_changes(ours),
+        parse_changes(theirs),
+        schema_ids={"main": 0},
+        names={0: "main", 1: "main.t"},
+        same_files=same_files,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("inserted_into_table:1", "inserted_into_table:1"),
+        ("inlined_insert:1", "inserted_into_table:1"),
+        ("inserted_into_table:1", "deleted_from_table:2"),
+        ("deleted_from_table:1", "deleted_from_table:1"),
+        ('created_table:"main"."a"', 'created_table:"main"."b"'),
+        ('created_table:"main"."a"', 'created_table:"other"."a"'),
+        ("altered_table:1", "inserted_into_table:1"),
+        ("dropped_table:1", "inserted_into_table:1"),
+    ],
+)
+def test_these_go_together(ours: str, theirs: str) -> None:
+    assert conflict(ours, theirs) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ("dropped_table:1", "dropped_table:1", "dropped it already"),
+        ("inserted_into_table:1", "dropped_table:1", "dropped it"),
+        ("inserted_into_table:1", "altered_table:1", "altered it"),
+        ("inserted_into_table:1", "deleted_from_table:1", "deleted from it"),
+        ("inlined_insert:1", "inlined_delete:1", "deleted from it"),
+        ("deleted_from_table:1", "inserted_into_table:1", "inserted into it"),
+        ("deleted_from_table:1", "inlined_insert:1", "inserted into it"),
+        ("deleted_from_table:1", "inlined_delete:1", "deleted from it"),
+        ("inlined_delete:1", "deleted_from_table:1", "deleted from it"),
+        ("inlined_delete:1", "inline_flush:1", "flushed"),
+        ("deleted_from_table:1", "merge_adjacent:1", "compacted it"),
+        ("altered_table:1", "altered_table:1", "altered it"),
+        ("altered_table:1", "dropped_table:1", "dropped it"),
+        ('created_schema:"s"', 'created_schema:"S"', "created it"),
+        ('created_table:"main"."a"', 'created_table:"main"."A"', "of that name"),
+        ('created_table:"main"."a"', 'created_view:"main"."a"', "of that name"),
+        ('created_table:"main"."a"', "dropped_schema:0", "dropped the schema"),
+        ("dropped_schema:0", "dropped_schema:0", "dropped it already"),
+        ("dropped_schema:0", 'created_table:"main"."a"', "created a table in it"),
+    ],
+)
+def test_these_exclude_each_other(ours: str, theirs: str, said: str) -> None:
+    message = conflict(ours, theirs)
+    assert message is not None
+    assert said in message
+
+
+def test_the_message_names_the_table() -> None:
+    assert "main.t" in (conflict("inserted_into_table:1", "altered_table:1") or "")
+
+
+def test_deletions_from_one_file_exclude_each_other() -> None:
+    assert conflict("deleted_from_table:1", "deleted_from_table:1", same_files=True) is not None
+
+
+def test_nothing_conflicts_with_nothing() -> None:
+    assert find_conflict([], [Change("dropped_table", 1)], schema_ids={}, names={}) is None
