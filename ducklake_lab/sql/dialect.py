@@ -1,0 +1,148 @@
+"""DuckDB's dialect as this package reads and writes it, and the Spark dialect it writes.
+
+Functions are kept by the name they were called by: what a function means is decided in one table
+(`functions.py`), not by the parser, and a function nobody has vouched for is never renamed on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parser import Parser as SqlglotParser
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import TokenType
+
+from ducklake_lab.sql.spark_nodes import SparkCast
+
+#: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
+SPECIAL_SYNTAX = "special_syntax"
+#: node.meta key: a lambda written `x -> …`.
+ARROW = "arrow"
+#: node.meta key: the quoted text of an INTERVAL.
+INTERVAL_TEXT = "interval_text"
+
+#: Tokens after which `[` is an index, not a list.
+_OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
+
+#: Words that may stand before a `:name` placeholder and are no aliases.
+_NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
+
+_KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
+
+
+def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
+    call = exp.Anonymous(this=name, expressions=[arg for arg in args if arg is not None])
+    call.meta[SPECIAL_SYNTAX] = True
+    return call
+
+
+def _as_plain_call(node: exp.Expr) -> exp.Expr:
+    """EXTRACT(year FROM x), SUBSTRING(x FROM 1), TRIM(…) and POSITION(…) as the function they stand for."""
+    if isinstance(node, exp.Extract):
+        return _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
+    if isinstance(node, exp.Substring):
+        return _special("substring", node.this, node.args.get("start"), node.args.get("length"))
+    if isinstance(node, exp.StrPosition):
+        return _special("position", node.this, node.args.get("substr"))
+    if isinstance(node, exp.Trim):
+        names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+        name = names.get(str(node.args.get("position") or "").upper(), "trim")
+        return _special(name, node.this, node.args.get("expression"))
+    return node
+
+
+def _plain(parser: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    return lambda self: _as_plain_call(parser(self))
+
+
+class DuckLakeSql(DuckDB):
+    """DuckDB SQL; every token of a statement is a token (none swallows the rest of its line as text)."""
+
+    # List positions stay as written; the base dialect would renumber them from 0.
+    INDEX_OFFSET = 0
+
+    class Tokenizer(DuckDB.Tokenizer):
+        COMMANDS: ClassVar[Any] = set()
+
+    class Parser(DuckDBParser):
+        FUNCTIONS: ClassVar[Any] = {}
+        FUNCTION_PARSERS: ClassVar[Any] = {
+            name: _plain(DuckDBParser.FUNCTION_PARSERS[name]) for name in _KEPT_FUNCTION_PARSERS
+        }
+        PLACEHOLDER_PARSERS: ClassVar[Any] = {
+            **DuckDBParser.PLACEHOLDER_PARSERS,
+            TokenType.COLON: lambda self: self._parse_named_placeholder(),
+        }
+
+        def _parse_named_placeholder(self) -> exp.Expr | None:
+            """`:name`; not in `l[:n]`, which is a slice."""
+            before = self._tokens[self._index - 2 : self._index - 1] if self._index >= 2 else []
+            indexed = self._tokens[self._index - 3 : self._index - 2] if self._index >= 3 else []
+            if before and before[0].token_type == TokenType.L_BRACKET and indexed:
+                operand = indexed[0].token_type in _OPERAND_ENDS or indexed[0].token_type in self.ID_VAR_TOKENS
+                if operand:
+                    return None
+            if self._match_set(self.ID_VAR_TOKENS) or self._match(TokenType.NUMBER):
+                return self.expression(exp.Placeholder(this=self._prev.text)).update_positions(self._prev)
+            return None
+
+        def _parse_expression(self) -> exp.Expr | None:
+            # The base parser takes any token before a colon for an alias (`alias: expression`), `select :x` too.
+            if self._next.token_type == TokenType.COLON and not self._prefix_alias():
+                return SqlglotParser._parse_expression(self)
+            return super()._parse_expression()
+
+        def _prefix_alias(self) -> bool:
+            kind = self._curr.token_type
+            if kind == TokenType.IDENTIFIER:
+                return True
+            return kind in self.ID_VAR_TOKENS and self._curr.text.upper() not in _NEVER_ALIASES
+
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            keyword = self._curr.text.upper() == "LAMBDA"
+            node = super()._parse_lambda(alias=alias)
+            if isinstance(node, exp.Lambda) and not keyword:
+                node.meta[ARROW] = True
+            return node
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            first = self._next
+            node = super()._parse_interval(*args, **options)
+            if isinstance(node, exp.Interval) and first.token_type == TokenType.STRING:
+                node.meta[INTERVAL_TEXT] = first.text
+            return node
+
+        def _parse_tilde(self, this: exp.Expr | None) -> exp.Expr | None:
+            # In DuckDB 1.x `~` matches the whole string.
+            return self.expression(exp.RegexpFullMatch(this=this, expression=self._parse_bitwise()))
+
+    class Generator(DuckDBGenerator):
+        def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
+            # The base generator leaves it out in calls it does not know as aggregates.
+            return f"{self.sql(expression, 'this')} IGNORE NULLS"
+
+        def distinct_sql(self, expression: exp.Distinct) -> str:
+            # The base generator makes one tuple of the arguments, also of string_agg's separator.
+            if expression.args.get("on"):
+                return super().distinct_sql(expression)
+            return f"DISTINCT {self.expressions(expression, flat=True)}".rstrip()
+
+
+class SparkSql(Spark):
+    """Spark SQL as the planner writes it: the tree already says what Spark should compute."""
+
+    INDEX_OFFSET = 0
+
+    class Generator(SparkGenerator):
+        TRANSFORMS: ClassVar[Any] = {
+            **SparkGenerator.TRANSFORMS,
+            SparkCast: lambda self, node: (
+                f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.sql(node, 'this')} AS {node.args['kind']})"
+            ),
+        }

@@ -1,0 +1,291 @@
+"""The names DuckDB gives to output columns that have none: the expression, spelled its way."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, DuckLakeSql
+from ducklake_lab.sql.types import from_sqlglot
+
+_KEYWORDS = frozenset(
+    # duckdb_keywords() of DuckDB 1.5
+    """
+    abort absolute access action add admin after aggregate all also alter always analyse analyze and anti any
+    array as asc asof assertion assignment asymmetric at attach attribute authorization backward before begin
+    between bigint binary bit boolean both by cache call called cascade cascaded case cast catalog centuries
+    century chain char character characteristics check checkpoint class close cluster coalesce collate collation
+    column columns comment comments commit committed compression concurrently configuration conflict connection
+    constraint constraints content continue conversion copy cost create cross csv cube current cursor cycle data
+    database day days deallocate dec decade decades decimal declare default defaults deferrable deferred definer
+    delete delimiter delimiters depends desc describe detach dictionary disable discard distinct do document
+    domain double drop each else enable encoding encrypted end enum error escape event except exclude excluding
+    exclusive execute exists explain export export_state extension extensions external extract false family fetch
+    filter first float following for force foreign forward freeze from full function functions generated glob
+    global grant granted group grouping grouping_id groups handler having header hold hour hours identity if
+    ignore ilike immediate immutable implicit import in include including increment index indexes inherit inherits
+    initially inline inner inout input insensitive insert install instead int integer intersect interval into
+    invoker is isnull isolation join json key label lambda language large last lateral leading leakproof left
+    level like limit listen load local location lock locked logged macro map mapping match matched materialized
+    maxvalue merge method microsecond microseconds millennia millennium millisecond milliseconds minute minutes
+    minvalue mode month months move name names national natural nchar new next no none not nothing notify notnull
+    nowait null nullif nulls numeric object of off offset oids old on only operator option options or order
+    ordinality others out outer over overlaps overlay overriding owned owner parallel parser partial partition
+    partitioned passing password percent persistent pivot pivot_longer pivot_wider placing plans policy position
+    positional pragma preceding precision prepare prepared preserve primary prior privileges procedural procedure
+    program publication qualify quarter quarters quote range read real reassign recheck recursive ref references
+    referencing refresh reindex relative release rename repeatable replace replica reset respect restart restrict
+    returning returns revoke right role rollback rollup row rows rule sample savepoint schema schemas scope scroll
+    search second seconds secret security select semi sequence sequences serializable server session set setof
+    sets share show similar simple skip smallint snapshot some sorted source sql stable standalone start statement
+    statistics stdin stdout storage stored strict strip struct subscription substring summarize symmetric sysid
+    system table tables tablesample tablespace target temp template temporary text then ties time timestamp to
+    trailing transaction transform treat trigger trim true truncate trusted try_cast type types unbounded
+    uncommitted unencrypted union unique unknown unlisten unlogged unpack unpivot until update use user using
+    vacuum valid validate validator value values varchar variable variadic varying verbose version view views
+    virtual volatile week weeks when where whitespace window with within without work wrapper write xml
+    xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize
+    xmltable year years yes zone
+    """.split()
+)
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.Pow: "**",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.Like: "~~",
+    exp.ILike: "~~*",
+    exp.Glob: "~~~",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+
+#: What NOT makes of a comparison.
+_OPPOSITE: dict[type[exp.Expr], str] = {
+    exp.EQ: "!=",
+    exp.NEQ: "=",
+    exp.LT: ">=",
+    exp.GTE: "<",
+    exp.GT: "<=",
+    exp.LTE: ">",
+}
+
+
+def _quoted(name: str) -> str:
+    if re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE) and name.lower() not in _KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name of a projection: its alias, its column's name, or its text."""
+    if isinstance(node, exp.Alias):
+        return node.alias
+    bare = node.unnest()
+    if isinstance(bare, exp.Column):
+        return bare.name
+    if isinstance(bare, exp.Dot) and isinstance(bare.expression, exp.Identifier):
+        return bare.expression.name
+    return text(node)
+
+
+def text(node: exp.Expr) -> str:
+    """An expression as DuckDB prints it."""
+    if isinstance(node, exp.Paren):
+        return text(node.this)
+    if isinstance(node, exp.Alias):
+        return text(node.this)
+    if isinstance(node, exp.Column):
+        return ".".join(_quoted(part.name) for part in node.parts)
+    if isinstance(node, exp.Literal):
+        return "'" + node.name.replace("'", "''") + "'" if node.is_string else _number(node.name)
+    if isinstance(node, exp.Null):
+        return "NULL"
+    if isinstance(node, exp.Boolean):
+        return f"CAST('{'t' if node.this else 'f'}' AS BOOLEAN)"
+    if isinstance(node, exp.Neg):
+        inner = text(node.this)
+        return f"-{inner}" if isinstance(node.this, exp.Literal) else f"-({inner})"
+    if isinstance(node, exp.BitwiseNot):
+        return f"~({text(node.this)})"
+    if isinstance(node, exp.Escape):
+        function = "ilike_escape" if isinstance(node.this, exp.ILike) else "like_escape"
+        if node.this.args.get("negate"):
+            function = f"not_{function}"
+        return f"main.{function}({text(node.this.this)}, {text(node.this.expression)}, {text(node.expression)})"
+    if isinstance(node, exp.Tuple):
+        return f'main."row"({", ".join(map(text, node.expressions))})'
+    if isinstance(node, exp.CurrentTimestamp):
+        return "current_timestamp"
+    if isinstance(node, exp.IgnoreNulls):
+        return f"{text(node.this)} IGNORE NULLS"
+    if isinstance(node, exp.Not):
+        return _negated(node.this)
+    if isinstance(node, exp.Like | exp.ILike) and node.args.get("negate"):
+        operator = _BINARY[type(node)].replace("~~", "!~~")
+        return f"({text(node.this)} {operator} {text(node.expression)})"
+    if type(node) in _BINARY:
+        return f"({text(node.this)} {_BINARY[type(node)]} {text(node.expression)})"
+    if isinstance(node, exp.Is):
+        return f"({text(node.this)} IS {text(node.expression)})"
+    if isinstance(node, exp.Between):
+        return f"({text(node.this)} BETWEEN {text(node.args['low'])} AND {text(node.args['high'])})"
+    if isinstance(node, exp.In) and node.expressions:
+        return f"({text(node.this)} IN ({', '.join(map(text, node.expressions))}))"
+    if isinstance(node, exp.Cast):
+        word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+        return f"{word}({text(node.this)} AS {_type(node.to)})"
+    if isinstance(node, exp.Case):
+        return _case(node)
+    if isinstance(node, exp.If):
+        other = text(node.args["false"]) if node.args.get("false") else "NULL"
+        return f"CASE  WHEN ({text(node.this)}) THEN ({text(node.args['true'])}) ELSE {other} END"
+    if isinstance(node, exp.Anonymous):
+        return _call(node)
+    if isinstance(node, exp.CurrentDate):
+        return "current_date"
+    if isinstance(node, exp.Window):
+        return _window(node)
+    if isinstance(node, exp.Filter):
+        return f"{text(node.this)} FILTER (WHERE {text(node.expression.this)})"
+    if isinstance(node, exp.Distinct):
+        return "DISTINCT " + ", ".join(map(text, node.expressions))
+    if isinstance(node, exp.Order):
+        ordered = ", ".join(_ordered(item) for item in node.expressions)
+        return f"{text(node.this)} ORDER BY {ordered}" if node.this else f"ORDER BY {ordered}"
+    if isinstance(node, exp.Kwarg | exp.PropertyEQ):
+        return f"{node.this.name} := {text(node.expression)}"
+    if isinstance(node, exp.Bracket):
+        return f"{text(node.this)}[{', '.join(map(text, node.expressions))}]"
+    if isinstance(node, exp.Slice):
+        return ":".join(text(part) if part else "" for part in (node.this, node.expression))
+    if isinstance(node, exp.Array):
+        return f"main.list_value({', '.join(map(text, node.expressions))})"
+    if isinstance(node, exp.Struct):
+        return f"main.struct_pack({', '.join(map(text, node.expressions))})"
+    if isinstance(node, exp.RegexpFullMatch):
+        return f"regexp_full_match({text(node.this)}, {text(node.expression)})"
+    if isinstance(node, exp.Lambda):
+        names = ", ".join(part.name for part in node.expressions)
+        if node.meta.get(ARROW):
+            return f"({names} -> {text(node.this)})"
+        return f"(lambda {names}: {text(node.this)})"
+    if isinstance(node, exp.Identifier):
+        return _quoted(node.name)
+    if isinstance(node, exp.Interval):
+        return _interval(node)
+    return node.sql(dialect=DuckLakeSql)
+
+
+def _negated(inner: exp.Expr) -> str:
+    bare = inner.unnest()
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return f"({text(inner.this)} IS NOT NULL)"
+    if isinstance(inner, exp.In) and inner.expressions:
+        return f"({text(inner.this)} NOT IN ({', '.join(map(text, inner.expressions))}))"
+    if type(bare) in _OPPOSITE:
+        return f"({text(bare.this)} {_OPPOSITE[type(bare)]} {text(bare.expression)})"
+    return f"(NOT {text(bare)})"
+
+
+#: Types DuckDB writes as keywords; it quotes the names of all others.
+_KEYWORD_TYPES = ("int32", "int16", "int64", "float32", "varchar", "timestamp", "time", "boolean", "interval")
+
+
+def _type(kind: exp.DataType) -> str:
+    try:
+        known = from_sqlglot(kind)
+    except DuckLakeError:
+        return kind.sql(dialect=DuckLakeSql)
+    if known.decimal is not None:
+        return "DECIMAL({}, {})".format(*known.decimal)
+    spelled = known.sql()
+    if known.name == "json":
+        return '"json"'
+    return spelled if known.is_nested or known.name in _KEYWORD_TYPES else f'"{spelled}"'
+
+
+def _number(digits: str) -> str:
+    return repr(float(digits)) if "e" in digits.lower() else digits.replace("_", "")
+
+
+def _case(node: exp.Case) -> str:
+    whens = "".join(
+        f" WHEN ({f'({text(node.this)} = {text(branch.this)})' if node.this else text(branch.this)})"
+        f" THEN ({text(branch.args['true'])})"
+        for branch in node.args["ifs"]
+    )
+    other = text(node.args["default"]) if node.args.get("default") else "NULL"
+    return f"CASE {whens} ELSE {other} END"
+
+
+def _call(node: exp.Anonymous) -> str:
+    name = node.name
+    lower = name.lower()
+    args = node.expressions
+    if lower == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
+        return "count()" if isinstance(node.parent, exp.Window) else "count_star()"
+    if lower == "ifnull":
+        lower, name = "coalesce", "COALESCE"
+    if lower == "coalesce":
+        return f"COALESCE({', '.join(map(text, args))})"
+    if lower == "nullif":
+        return f'"nullif"({", ".join(map(text, args))})'
+    prefix = "main." if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
+    rendered = [text(arg) for arg in args]
+    return f"{prefix}{_quoted(lower)}({', '.join(rendered)})"
+
+
+def _ordered(item: exp.Expr) -> str:
+    if not isinstance(item, exp.Ordered):
+        return text(item)
+    return text(item.this) + (" DESC" if item.args.get("desc") else "")
+
+
+def _window(node: exp.Window) -> str:
+    parts: list[str] = []
+    if node.args.get("alias"):
+        parts.append(node.args["alias"].name)
+    if node.args.get("partition_by"):
+        parts.append("PARTITION BY " + ", ".join(map(text, node.args["partition_by"])))
+    if node.args.get("order"):
+        parts.append("ORDER BY " + ", ".join(_ordered(item) for item in node.args["order"].expressions))
+    spec = node.args.get("spec")
+    if spec is not None:
+        parts.append(spec.sql(dialect=DuckLakeSql))
+    return f"{text(node.this)} OVER ({' '.join(parts)})"
+
+
+def _interval(node: exp.Interval) -> str:
+    unit = node.text("unit").lower().rstrip("s")
+    value = node.this
+    written = node.meta.get(INTERVAL_TEXT)
+    if isinstance(written, str) and not written.strip().lstrip("-").isdigit():
+        return f"CAST('{written}' AS INTERVAL)"
+    if isinstance(value, exp.Literal) and value.is_string and not value.name.lstrip("-").isdigit():
+        return f"CAST({text(value)} AS INTERVAL)"
+    number = value.name if isinstance(value, exp.Literal) else text(value)
+    if written is not None:
+        number = f"'{written}'"
+    width = "BIGINT" if unit in ("hour", "minute", "second", "millisecond", "microsecond") else "INTEGER"
+    return f"to_{unit}s(CAST(trunc(CAST({number} AS DOUBLE)) AS {width}))"

@@ -1,0 +1,293 @@
+"""What names mean inside one SELECT: the relations of its FROM, and the scopes around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from ducklake_lab.errors import BindError, did_you_mean
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.plan import SourceDraft
+
+ROW_ID = "_ducklake_row_id"
+SNAPSHOT_ID = "_ducklake_snapshot_id"
+FILE_ID = "_ducklake_file_id"
+POSITION = "_ducklake_position"
+VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
+
+#: What users call two of the virtual columns, where the table has no such column itself.
+_USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
+
+_BIGINT = DataType("int64")
+
+#: node.meta keys: the model's type of an expression, and the relation a column belongs to.
+TYPE = "ducklake_type"
+RELATION = "ducklake_relation"
+#: node.meta key: a virtual column's name as the user wrote it.
+WRITTEN = "ducklake_written"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of a relation or of a query's result; `type` is None where it is not known."""
+
+    name: str
+    type: DataType | None
+
+
+@dataclass(eq=False, slots=True)
+class Relation:
+    """One item of a FROM clause.
+
+    Attributes:
+        alias: the unique name the planned SQL calls it by.
+        name: the name the user calls it by.
+        columns: None where they are not known; then no name can be called wrong.
+        qualifiers: schema and catalog names that may precede `name`, innermost first.
+        draft: the lake source behind it, or None.
+        nullable: an outer join can make all of its columns NULL.
+    """
+
+    alias: str
+    name: str
+    columns: tuple[Output, ...] | None
+    qualifiers: tuple[str, ...] = ()
+    draft: SourceDraft | None = None
+    nullable: bool = False
+
+    def __deepcopy__(self, memo: object) -> Relation:
+        # Copies of a syntax tree go on speaking of the same relation.
+        return self
+
+    def find(self, name: str) -> Output | None:
+        folded = name.casefold()
+        return next((column for column in self.columns or () if column.name.casefold() == folded), None)
+
+    def virtual(self, name: str) -> str | None:
+        """The virtual column a name stands for, None if it stands for none."""
+        if self.draft is None or self.draft.kind != "table":
+            return None
+        folded = name.casefold()
+        return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
+
+    def matches(self, parts: Sequence[str]) -> bool:
+        """Whether `[catalog.][schema.]name` calls this relation."""
+        folded = [part.casefold() for part in parts]
+        if folded[-1] != self.name.casefold():
+            return False
+        rest = list(reversed(folded[:-1]))
+        known = [qualifier.casefold() for qualifier in self.qualifiers]
+        return len(rest) <= len(known) and rest == known[: len(rest)]
+
+    def column(self, output: Output) -> exp.Column:
+        """A reference to one of its columns."""
+        node = exp.column(exp.to_identifier(output.name, quoted=True), table=exp.to_identifier(self.alias, quoted=True))
+        node.meta[TYPE] = output.type
+        node.meta[RELATION] = self
+        return node
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The relations of one SELECT, and the query around it.
+
+    Attributes:
+        merged: USING columns: folded name -> (output, the relations that have it), shown once by `*`.
+        touched: a name was resolved here from a query inside, which is correlated then.
+    """
+
+    parent: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    merged: dict[str, tuple[Output, list[Relation]]] = field(default_factory=dict)
+    touched: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Some relation's columns are not known."""
+        return any(relation.columns is None for relation in self.relations)
+
+    def around(self) -> Iterator[Scope]:
+        """This scope and those around it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def star(self) -> list[exp.Column] | None:
+        """The columns of `*` in DuckDB's order; None where not all are known."""
+        if self.open:
+            return None
+        columns: list[exp.Column] = []
+        shown: set[str] = set()
+        for relation in self.relations:
+            for output in relation.columns or ():
+                folded = output.name.casefold()
+                if folded in self.merged and relation in self.merged[folded][1]:
+                    if folded in shown:
+                        continue
+                    shown.add(folded)
+                    columns.append(merged_column(self.merged[folded][0]))
+                else:
+                    columns.append(relation.column(output))
+        return columns
+
+    def candidates(self) -> list[str]:
+        return [column.name for relation in self.relations for column in relation.columns or ()]
+
+    def add(self, relation: Relation) -> None:
+        """Adds a relation, under an alias no other has here.
+
+        Raises:
+            BindError: two relations are called the same, which their qualifiers do not tell apart.
+        """
+        for other in self.relations:
+            if other.name.casefold() == relation.name.casefold() and other.qualifiers == relation.qualifiers:
+                raise BindError(f'"{relation.name}" is used twice in FROM; give one of them another name with AS.')
+        taken = {other.alias.casefold() for scope in self.around() for other in scope.relations}
+        alias, number = relation.alias, 2
+        while alias.casefold() in taken:
+            alias, number = f"{relation.alias}_{number}", number + 1
+        relation.alias = alias
+        self.relations.append(relation)
+
+
+def merged_column(output: Output) -> exp.Column:
+    """A reference to a USING column, which belongs to no single relation."""
+    node = exp.column(exp.to_identifier(output.name, quoted=True))
+    node.meta[TYPE] = output.type
+    return node
+
+
+def place(node: exp.Expr) -> tuple[int | None, int | None]:
+    """1-based (line, column) where an identifier was written, (None, None) if it was not written."""
+    line, end, start, stop = (node.meta.get(key) for key in ("line", "col", "start", "end"))
+    if isinstance(line, int) and isinstance(end, int) and isinstance(start, int) and isinstance(stop, int):
+        return line, end - (stop - start)
+    return None, None
+
+
+def where(node: exp.Expr) -> str:
+    line, column = place(node)
+    return f" (line {line}, column {column})" if line is not None else ""
+
+
+def bind_error(message: str, node: exp.Expr, hint: str = "") -> BindError:
+    """`message (line 1, column 2). hint`"""
+    line, column = place(node)
+    return BindError(f"{message}{where(node)}.{hint}", line=line, column=column)
+
+
+def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
+    """The column that a dotted name stands for, struct fields included; None where it may be anything.
+
+    Raises:
+        BindError: nothing has that name, or several have.
+    """
+    names = [part.name for part in parts]
+    for level in scope.around():
+        found = _in_scope(names, parts, level)
+        if found is not None:
+            if level is not scope:
+                for inner in scope.around():
+                    if inner is level:
+                        break
+                    inner.touched = True
+            return found
+    if any(level.open for level in scope.around()):
+        return None
+    raise _unknown(names, parts, scope)
+
+
+def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
+    for length in range(len(names) - 1, 0, -1):
+        tables = [relation for relation in scope.relations if relation.matches(names[:length])]
+        if len(tables) > 1:
+            raise bind_error(f'"{".".join(names[:length])}" is ambiguous: several tables are called so', parts[0])
+        if tables:
+            column = _of_relation(names[length], tables[0])
+            if column is not None:
+                return _fields(column, parts[length + 1 :])
+            if tables[0].columns is not None and not _plain(names[0], scope):
+                raise bind_error(
+                    f'{tables[0].name} has no column "{names[length]}"',
+                    parts[length],
+                    did_you_mean(names[length], [column.name for column in tables[0].columns]),
+                )
+    found = _plain_column(names[0], parts[0], scope)
+    return _fields(found, parts[1:]) if found is not None else None
+
+
+def _plain(name: str, scope: Scope) -> bool:
+    return any(relation.find(name) is not None for relation in scope.relations)
+
+
+def _plain_column(name: str, part: exp.Identifier, scope: Scope) -> exp.Expr | None:
+    merged = scope.merged.get(name.casefold())
+    holders = [relation for relation in scope.relations if relation.find(name) is not None]
+    if merged is not None and all(relation in merged[1] for relation in holders):
+        return merged_column(merged[0])
+    if len(holders) > 1:
+        choices = " or ".join(f"{relation.name}.{name}" for relation in holders)
+        raise bind_error(f'Column "{name}" is ambiguous', part, f" Use {choices}.")
+    if holders:
+        return _of_relation(name, holders[0])
+    offered = [relation for relation in scope.relations if relation.virtual(name) is not None]
+    if len(offered) > 1:
+        choices = " or ".join(f"{relation.name}.{name}" for relation in offered)
+        raise bind_error(f'Column "{name}" is ambiguous', part, f" Use {choices}.")
+    return _of_relation(name, offered[0]) if offered else None
+
+
+def _of_relation(name: str, relation: Relation) -> exp.Column | None:
+    output = relation.find(name)
+    if output is not None:
+        return relation.column(output)
+    virtual = relation.virtual(name)
+    if virtual is None or relation.draft is None:
+        return None
+    relation.draft.virtual = True
+    column = relation.column(Output(virtual, _BIGINT))
+    column.meta[WRITTEN] = name
+    return column
+
+
+def _fields(column: exp.Expr, fields: Sequence[exp.Identifier]) -> exp.Expr:
+    """`column.a.b`, checked against the struct's fields where its type is known."""
+    node = column
+    for part in fields:
+        kind: DataType | None = node.meta.get(TYPE)
+        child: DataType | None = None
+        name = part.name
+        if kind is not None:
+            if kind.name != "struct":
+                if kind.name in ("json", "variant"):
+                    raise bind_error(f'Field access ".{part.name}" on {kind.sql()} is not supported', part)
+                raise bind_error(f'{kind.sql()} has no field "{part.name}"', part)
+            match = next(((n, t) for n, t in kind.children if n.casefold() == part.name.casefold()), None)
+            if match is None:
+                raise bind_error(
+                    f'{column.name} has no field "{part.name}"',
+                    part,
+                    did_you_mean(part.name, [n for n, _ in kind.children]),
+                )
+            name, child = match
+        node = exp.Dot(this=node, expression=exp.to_identifier(name, quoted=True))
+        node.meta[TYPE] = child
+    return node
+
+
+def _unknown(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -> BindError:
+    candidates = [name for level in scope.around() for name in level.candidates()]
+    if len(names) > 1:
+        tables = [relation.name for level in scope.around() for relation in level.relations]
+        return bind_error(
+            f'Nothing in FROM is called "{names[0]}"', parts[0], did_you_mean(names[0], [*tables, *candidates])
+        )
+    if not scope.relations:
+        return bind_error(f'There is no FROM to take column "{names[0]}" from', parts[0])
+    tables = [relation.name for relation in scope.relations]
+    subject = f"{tables[0]} has" if len(tables) == 1 else f"Neither {' nor '.join(tables)} has"
+    article = "no" if len(tables) == 1 else "a"
+    return bind_error(f'{subject} {article} column "{names[0]}"', parts[0], did_you_mean(names[0], candidates))

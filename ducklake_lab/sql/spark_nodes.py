@@ -1,0 +1,51 @@
+"""Small pieces of Spark SQL trees."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+class SparkCast(exp.Expression, exp.Func):
+    """CAST to a type given in Spark's own spelling."""
+
+    arg_types = {"this": True, "kind": True, "safe": False}
+
+
+def call(name: str, *args: exp.Expr) -> exp.Anonymous:
+    """A Spark function call."""
+    return exp.Anonymous(this=name, expressions=list(args))
+
+
+def cast(node: exp.Expr, kind: str, safe: bool = False) -> exp.Expr:
+    """CAST, or TRY_CAST where `safe`, to a type in Spark's spelling."""
+    return SparkCast(this=node, kind=kind, safe=safe)
+
+
+def text(value: str) -> exp.Literal:
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> exp.Expr:
+    return exp.Literal.number(value)
+
+
+def paren(node: exp.Expr) -> exp.Expr:
+    return node if isinstance(node, exp.Column | exp.Literal | exp.Anonymous | exp.Paren) else exp.Paren(this=node)
+
+
+def binary(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """`(left op right)`."""
+    return exp.Paren(this=kind(this=paren(left), expression=paren(right)))
+
+
+def case(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr | None = None) -> exp.Expr:
+    """CASE WHEN condition THEN then [ELSE otherwise] END."""
+    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+
+
+def negate(node: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Paren(this=node))
+
+
+def is_null(node: exp.Expr) -> exp.Expr:
+    return exp.Is(this=paren(node), expression=exp.Null())

@@ -1,0 +1,195 @@
+"""Tokens of a text: splitting it into statements, and a cursor that reads one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from ducklake_lab.errors import SqlSyntaxError
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import TableName
+
+_DIALECT = DuckLakeSql()
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    """1-based (line, column) of a character of `text`."""
+    before = text[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
+def split(text: str) -> list[list[Token]]:
+    """The tokens of each statement of `text`, without semicolons; empty statements are left out.
+
+    Raises:
+        SqlSyntaxError: a quote or comment does not end.
+    """
+    try:
+        tokens = _DIALECT.tokenize(text)
+    except TokenError as error:
+        raise SqlSyntaxError(_unclosed(text), **_last_place(text)) from error
+    statements: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            statements.append([])
+        else:
+            statements[-1].append(token)
+    return [statement for statement in statements if statement]
+
+
+def _unclosed(text: str) -> str:
+    line, column = position(text, len(text))
+    return f"A quoted text, name or comment does not end (line {line}, column {column})."
+
+
+def _last_place(text: str) -> dict[str, int]:
+    line, column = position(text, len(text))
+    return {"line": line, "column": column}
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """`text` on one line, cut to `limit` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def syntax_error(text: str, token: Token | None, expected: str | None = None) -> SqlSyntaxError:
+    """The error for a statement that stops making sense at `token` (None: at its end)."""
+    offset = token.start if token is not None else len(text.rstrip().rstrip(";").rstrip())
+    line, column = position(text, offset)
+    found = f'at "{one_line(text[token.start : token.end + 1], 40)}"' if token is not None else "at the end"
+    hint = f"; expected {expected}" if expected else ""
+    return SqlSyntaxError(f"Syntax error {found} (line {line}, column {column}){hint}.", line=line, column=column)
+
+
+def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> SqlSyntaxError:
+    """The one-line form of the parser's error."""
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    token = None
+    if line is not None and column is not None:
+        token = next((t for t in tokens if t.line == line and t.col == column), None)
+    return syntax_error(text, token)
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Reads the tokens of one statement from left to right."""
+
+    text: str
+    tokens: Sequence[Token]
+    index: int = 0
+
+    @property
+    def current(self) -> Token | None:
+        return self.tokens[self.index] if self.index < len(self.tokens) else None
+
+    def word(self, ahead: int = 0) -> str:
+        """The token `ahead` of the current one in upper case; "" for a quoted one or past the end.
+
+        Some pairs of keywords are one token: `PARTITIONED BY`, `PRIMARY KEY`.
+        """
+        place = self.index + ahead
+        if place >= len(self.tokens):
+            return ""
+        token = self.tokens[place]
+        if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+            return ""
+        return " ".join(token.text.upper().split())
+
+    def at(self, *words: str) -> bool:
+        return all(self.word(ahead) == word for ahead, word in enumerate(words))
+
+    def take(self, *words: str) -> bool:
+        """Steps over these words if they are next."""
+        if self.at(*words):
+            self.index += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                raise syntax_error(self.text, self.current, word)
+
+    def finish(self) -> None:
+        if self.current is not None:
+            raise syntax_error(self.text, self.current, "the end of the statement")
+
+    def name(self, expected: str = "a name") -> str:
+        """The next token as an identifier, quoted or not."""
+        token = self.current
+        if token is None or (
+            token.token_type != TokenType.IDENTIFIER and not token.text.replace("_", "a").replace("$", "a").isalnum()
+        ):
+            raise syntax_error(self.text, token, expected)
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+            raise syntax_error(self.text, token, expected)
+        self.index += 1
+        return token.text
+
+    def names(self, expected: str = "a name") -> list[str]:
+        """A dotted name."""
+        parts = [self.name(expected)]
+        while self.take("."):
+            parts.append(self.name(expected))
+        return parts
+
+    def table(self) -> TableName:
+        first = self.current
+        parts = self.names("a table name")
+        if len(parts) > 3 or first is None:
+            raise syntax_error(self.text, first, "catalog.schema.table")
+        line, column = position(self.text, first.start)
+        catalog = parts[0] if len(parts) == 3 else None
+        schema = parts[-2] if len(parts) > 1 else None
+        return TableName(catalog, schema, parts[-1], line, column)
+
+    def string(self) -> str:
+        token = self.current
+        if token is None or token.token_type not in (
+            TokenType.STRING,
+            TokenType.HEREDOC_STRING,
+            TokenType.RAW_STRING,
+        ):
+            raise syntax_error(self.text, token, "a quoted text")
+        self.index += 1
+        return token.text
+
+    def number(self) -> int:
+        token = self.current
+        if token is None or token.token_type != TokenType.NUMBER or not token.text.isdigit():
+            raise syntax_error(self.text, token, "a whole number")
+        self.index += 1
+        return int(token.text)
+
+    def rest(self) -> Sequence[Token]:
+        """The tokens not read yet; they count as read."""
+        left = self.tokens[self.index :]
+        self.index = len(self.tokens)
+        return left
+
+    def parenthesised(self) -> list[list[Token]]:
+        """The tokens of each comma-separated item of a `( … )` that is next."""
+        self.expect("(")
+        items: list[list[Token]] = [[]]
+        depth = 0
+        while True:
+            token = self.current
+            if token is None:
+                raise syntax_error(self.text, None, ")")
+            self.index += 1
+            kind = token.token_type
+            if kind == TokenType.R_PAREN and depth == 0:
+                return [item for item in items if item]
+            if kind in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+                depth += 1
+            elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+                depth -= 1
+            if kind == TokenType.COMMA and depth == 0:
+                items.append([])
+            else:
+                items[-1].append(token)

@@ -1,0 +1,178 @@
+"""Types as SQL spells them: DuckDB's names to the model's types, and the model's types to Spark's names."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+
+_D = exp.DType
+
+_FROM_SQLGLOT: dict[exp.DType, str] = {
+    _D.BOOLEAN: "boolean",
+    _D.TINYINT: "int8",
+    _D.SMALLINT: "int16",
+    _D.INT: "int32",
+    _D.BIGINT: "int64",
+    _D.INT128: "int128",
+    _D.UTINYINT: "uint8",
+    _D.USMALLINT: "uint16",
+    _D.UINT: "uint32",
+    _D.UBIGINT: "uint64",
+    _D.UINT128: "uint128",
+    _D.FLOAT: "float32",
+    _D.DOUBLE: "float64",
+    _D.DATE: "date",
+    _D.TIME: "time",
+    _D.TIMETZ: "timetz",
+    _D.TIMESTAMP: "timestamp",
+    _D.TIMESTAMPNTZ: "timestamp",
+    _D.DATETIME: "timestamp",
+    _D.TIMESTAMPTZ: "timestamptz",
+    _D.TIMESTAMP_S: "timestamp_s",
+    _D.TIMESTAMP_MS: "timestamp_ms",
+    _D.TIMESTAMP_NS: "timestamp_ns",
+    _D.TEXT: "varchar",
+    _D.VARCHAR: "varchar",
+    _D.CHAR: "varchar",
+    _D.NCHAR: "varchar",
+    _D.NVARCHAR: "varchar",
+    _D.JSON: "json",
+    _D.BLOB: "blob",
+    _D.VARBINARY: "blob",
+    _D.BINARY: "blob",
+    _D.UUID: "uuid",
+    _D.INTERVAL: "interval",
+    _D.VARIANT: "variant",
+    _D.GEOMETRY: "geometry",
+}
+
+#: DuckDB's further names, which the parser leaves as user-defined types.
+_ALIASES = {
+    "BYTEA": "blob",
+    "DATETIME": "timestamp",
+    "FLOAT4": "float32",
+    "FLOAT8": "float64",
+    "HUGEINT": "int128",
+    "INT1": "int8",
+    "INT16": "int16",
+    "INT2": "int16",
+    "INT32": "int32",
+    "INT4": "int32",
+    "INT64": "int64",
+    "INTEGRAL": "int32",
+    "LONG": "int64",
+    "OID": "int64",
+    "REAL": "float32",
+    "SHORT": "int16",
+    "TIMESTAMP_US": "timestamp",
+    "TIMETZ": "timetz",
+    "UHUGEINT": "uint128",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "UINT8": "uint8",
+}
+
+#: Spark's type for each of the model's; every value of the model's type fits.
+_TO_SPARK = {
+    "boolean": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "uint8": "SMALLINT",
+    "uint16": "INT",
+    "uint32": "BIGINT",
+    "uint64": "DECIMAL(20,0)",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "date": "DATE",
+    "time": "TIME(6)",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamp_s": "TIMESTAMP_NTZ",
+    "timestamp_ms": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP",
+    "varchar": "STRING",
+    "json": "STRING",
+    "uuid": "STRING",
+    "blob": "BINARY",
+}
+
+#: Largest value of the unsigned types that Spark keeps in a wider signed type.
+UNSIGNED_MAXIMUM = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
+
+
+def from_sqlglot(kind: exp.DataType) -> DataType:
+    """The model's type for a parsed DuckDB type.
+
+    Raises:
+        UnsupportedFeatureError: a fixed-size list, UNION, ENUM, or a name that is no type of DuckLake.
+    """
+    if kind.this in (_D.ARRAY, _D.LIST):
+        if kind.args.get("values"):
+            raise UnsupportedFeatureError(
+                f"Fixed-size lists such as {_text(kind)} are not supported; use {_text(kind.expressions[0])}[]."
+            )
+        return DataType("list", (("element", from_sqlglot(kind.expressions[0])),))
+    if kind.this == _D.STRUCT:
+        fields: list[tuple[str, DataType]] = []
+        for part in kind.expressions:
+            if not isinstance(part, exp.ColumnDef) or not isinstance(part.args.get("kind"), exp.DataType):
+                raise SqlSyntaxError(f"A STRUCT type needs a name and a type for each field: {_text(kind)}.")
+            fields.append((part.name, from_sqlglot(part.args["kind"])))
+        return DataType("struct", tuple(fields))
+    if kind.this == _D.MAP:
+        key, value = kind.expressions
+        return DataType("map", (("key", from_sqlglot(key)), ("value", from_sqlglot(value))))
+    if kind.this == _D.DECIMAL:
+        sizes = [int(part.name) for part in kind.expressions]
+        precision = sizes[0] if sizes else 18
+        scale = sizes[1] if len(sizes) > 1 else (0 if sizes else 3)
+        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+            raise SqlSyntaxError(f"DECIMAL({precision},{scale}) is not possible: precision 1 to 38, scale up to that.")
+        return DataType(f"decimal({precision},{scale})")
+    if kind.this in _FROM_SQLGLOT:
+        return DataType(_FROM_SQLGLOT[kind.this])
+    name = _text(kind).split("(")[0].upper()
+    if name in _ALIASES:
+        return DataType(_ALIASES[name])
+    raise UnsupportedFeatureError(f"Type {name} is not supported.")
+
+
+def to_sqlglot(kind: DataType) -> exp.DataType:
+    """The syntax tree of a type's DuckDB spelling."""
+    parsed = exp.DataType.build(kind.sql(), dialect=DuckLakeSql, udt=True)
+    assert isinstance(parsed, exp.DataType)
+    return parsed
+
+
+def spark_type(kind: DataType) -> str:
+    """Spark SQL's spelling of the type that holds its values, e.g. `STRUCT<`a`: INT>`.
+
+    Raises:
+        UnsupportedFeatureError: Spark has no type for it here.
+    """
+    if kind.name == "struct":
+        fields = ", ".join(f"{spark_identifier(name)}: {spark_type(child)}" for name, child in kind.children)
+        return f"STRUCT<{fields}>"
+    if kind.name == "list":
+        return f"ARRAY<{spark_type(kind.children[0][1])}>"
+    if kind.name == "map":
+        return f"MAP<{spark_type(kind.children[0][1])}, {spark_type(kind.children[1][1])}>"
+    if kind.decimal is not None:
+        return "DECIMAL({},{})".format(*kind.decimal)
+    if kind.name not in _TO_SPARK:
+        raise UnsupportedFeatureError(f"Values of type {kind.sql()} are not supported on Spark yet.")
+    return _TO_SPARK[kind.name]
+
+
+def spark_identifier(name: str) -> str:
+    """A name quoted for Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(kind: exp.Expr) -> str:
+    return kind.sql(dialect=DuckLakeSql)

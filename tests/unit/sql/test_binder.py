@@ -1,0 +1,148 @@
+"""Names: what they resolve to, and the one line where they do not."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from ducklake_lab.errors import BindError
+from ducklake_lab.sql.operations import At, SqlConstant, TableName
+from tests.unit.sql.lakes import Lakes, plan
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "SELECT month,\n       dep_dealy FROM flights",
+            'flights has no column "dep_dealy" (line 2, column 8). Did you mean dep_delay?',
+        ),
+        (
+            "SELECT f.carier FROM flights f",
+            'f has no column "carier" (line 1, column 10). Did you mean carrier or fare?',
+        ),
+        ("FROM flihgts", 'There is no table "flihgts" (line 1, column 6). Did you mean flights?'),
+        ("SELECT x.a FROM flights", 'Nothing in FROM is called "x" (line 1, column 8).'),
+        (
+            "SELECT tailnum FROM flights, planes",
+            'Column "tailnum" is ambiguous (line 1, column 8). Use flights.tailnum or planes.tailnum.',
+        ),
+        ("SELECT spot.z FROM flights", 'spot has no field "z" (line 1, column 13).'),
+        ("SELECT spot.deep.x FROM flights", 'spot has no field "x" (line 1, column 18).'),
+        ("SELECT month.x FROM flights", 'INTEGER has no field "x" (line 1, column 14).'),
+        ("SELECT a", 'There is no FROM to take column "a" from (line 1, column 8).'),
+        ("SELECT * FROM flights JOIN airlines USING (name)", None),
+        ("SELECT * EXCLUDE (yaer) FROM planes", 'planes has no column "yaer" (line 1, column 19). Did you mean year?'),
+        ("SELECT 1 FROM planes, planes", '"planes" is used twice in FROM; give one of them another name with AS.'),
+        ("SELECT year FROM planes UNION SELECT 1, 2", "UNION needs as many columns on both sides: 1 and 2."),
+        ("WITH p AS (SELECT year FROM planes) SELECT tailnum FROM p", 'p has no column "tailnum" (line 1, column 44).'),
+        ("SELECT 1 FROM planes WHERE EXISTS (SELECT 1 FROM airlines WHERE nmae = 'x')", None),
+        ("SELECT * FROM planes AT (VERSION => year)", 'AT needs a constant, not column "year" (line 1, column 37).'),
+        ("SELECT * FROM snapshots(note)", None),
+    ],
+)
+def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
+    with pytest.raises(BindError) as caught:
+        plan(text)
+    assert "\n" not in str(caught.value)
+    if message is not None:
+        assert str(caught.value) == message
+
+
+def test_a_bind_error_knows_its_place() -> None:
+    with pytest.raises(BindError) as caught:
+        plan("SELECT\n  nope\nFROM flights")
+    assert (caught.value.line, caught.value.column) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT MONTH, Flights.Carrier FROM FLIGHTS",
+        "SELECT dep_delay + 1 AS d, d * 2 AS e FROM flights WHERE d > 3 AND e < 9 GROUP BY ALL HAVING d > 1 ORDER BY e",
+        "SELECT spot.deep.y, f.spot.x, f.spot.deep.y FROM flights f, planes",
+        "SELECT carrier FROM flights f WHERE EXISTS (SELECT 1 FROM planes p WHERE p.tailnum = f.tailnum AND month = 1)",
+        "SELECT tailnum, f.tailnum FROM flights f JOIN planes p USING (tailnum)",
+        "SELECT list_transform(stops, lambda s: s + month), list_filter(stops, q -> q > 1) FROM flights",
+        "SELECT [q + 1 FOR q IN stops IF q > 1] FROM flights",
+        "SELECT anything FROM read_parquet('x.parquet')",
+        "SELECT u.x, v.y, r.range FROM unnest([1, 2]) u(x), (VALUES (1, 2)) v(w, y), range(3) r",
+        "WITH flights AS (SELECT 1 AS one) SELECT one FROM flights",
+        "WITH a AS (SELECT year AS y FROM planes), b AS (SELECT y FROM a) SELECT b.y FROM b",
+        "SELECT count(*) AS n FROM flights GROUP BY carrier ORDER BY count(*) DESC, n, carrier",
+        "SELECT rowid, flights.rowid, snapshot_id FROM flights",
+        "SELECT s.planes.year FROM s.planes, t.planes",
+        "SELECT lake.s.planes.year FROM lake.s.planes",
+        "SELECT sum(year) OVER w FROM planes WINDOW w AS (PARTITION BY tailnum)",
+        "SELECT x FROM planes, LATERAL (SELECT year + 1 AS x)",
+    ],
+)
+def test_valid_names_are_accepted(text: str) -> None:
+    assert plan(text).duckdb_sql
+
+
+def test_time_travel_belongs_to_each_table() -> None:
+    lakes = Lakes()
+    result = plan(
+        "SELECT a.year FROM planes AT (VERSION => 3) a JOIN planes AT (TIMESTAMP => now() - INTERVAL '1 day') b "
+        "ON a.tailnum = b.tailnum",
+        lakes=lakes,
+    )
+    expected = [At(version_sql="3"), At(timestamp_sql="NOW() - INTERVAL '1' DAY")]
+    assert [at for _, at in lakes.tables] == expected
+    assert [source.at for source in result.sources] == expected
+
+
+def test_lake_functions_are_sources() -> None:
+    lakes = Lakes()
+    result = plan(
+        "SELECT * FROM lake.table_changes('t', 1, TIMESTAMP '2024-01-02 03:04:05') c, "
+        "ducklake_list_files('lake', 't', snapshot_version => 3, x => now())",
+        lakes=lakes,
+    )
+    assert [source.kind for source in result.sources] == ["function", "function"]
+    assert lakes.functions == [
+        (TableName(None, "lake", "table_changes"), ("t", 1, datetime(2024, 1, 2, 3, 4, 5)), {}),
+        (
+            TableName(None, None, "ducklake_list_files"),
+            ("lake", "t"),
+            {"snapshot_version": 3, "x": SqlConstant("NOW()")},
+        ),
+    ]
+    assert not result.reads_tables
+
+
+def test_virtual_columns_are_asked_for_only_where_used() -> None:
+    assert [source.virtual for source in plan("SELECT * FROM planes").sources] == [False]
+    result = plan("SELECT p.rowid FROM planes p, airlines")
+    assert [source.virtual for source in result.sources] == [True, False]
+    assert result.columns == ("rowid",)
+    assert "_ducklake" not in str(plan("SELECT * FROM planes WHERE rowid = 1").columns)
+
+
+def test_views_have_names_of_their_own() -> None:
+    sources = [*plan("FROM planes").sources, *plan("SELECT 1 FROM planes a, planes b").sources]
+    assert len({source.view for source in sources}) == 3
+
+
+def test_names_of_a_table_made_from_a_query_are_distinct() -> None:
+    from ducklake_lab.sql import parse, plan_query
+    from ducklake_lab.sql.operations import CreateTable
+
+    created = parse("CREATE TABLE t AS SELECT year, year, tailnum AS year_1 FROM planes")[0].operation
+    assert isinstance(created, CreateTable)
+    assert created.query is not None
+    assert plan_query(created.query, Lakes()).columns == ("year", "year_1", "year_1_1")
+
+
+def test_without_a_lake_table_duckdb_may_use_what_spark_lacks() -> None:
+    result = plan("SELECT histogram(x) FROM range(3) t(x)")
+    assert (result.sources, result.spark_sql) == ((), "")
+    assert "histogram" in result.duckdb_sql
+
+
+def test_a_name_with_quotes_stays_a_name() -> None:
+    result = plan('SELECT year AS "a`; DROP ""x" FROM planes')
+    assert 'AS `a``; DROP "x`' in result.spark_sql
+    assert 'AS "a`; DROP ""x"' in result.duckdb_sql
