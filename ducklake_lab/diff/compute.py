@@ -55,6 +55,8 @@ def diff_states(
         start = read_history_of(connection, before.snapshot.snapshot_id)
         end = None if uncommitted else read_history_of(connection, after.snapshot.snapshot_id)
         constant, null_shares = _known(connection, new, before)
+    # that rows have no value in a column that was not there is no news
+    constant |= {column.name for column in new.columns if old.column_by_id(column.column_id) is None}
     change = compare(earlier, later)
     _check_size(change, name)
     added = reader.read(change.inserted, virtual=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ducklake_lab.catalog.files import read_column_stats, read_data_files, visib
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import visible
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes
+from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
@@ -66,6 +67,12 @@ def plan_scan(
         bytes_total=sum(file.data_file.file_size_bytes for file in files),
         data_path=folder,
     )
+
+
+def plan_written(table: Table, files: Sequence[WrittenFile], folder: str) -> ScanPlan:
+    """Plans to read files that were just written for a table."""
+    scans = [scan_file(_local_file(-1, StagedFile(file, None, 0), table), folder) for file in files]
+    return ScanPlan(table, tuple(scans), None, len(scans), 0, folder)
 
 
 def scan_file(

@@ -94,7 +94,7 @@ def _read_delete_file(path: str, storage: Storage) -> pa.Table:
     with storage.open_input(path) as source:
         try:
             file = pq.ParquetFile(source)
-            by_id = {_field_id(field): field.name for field in file.schema_arrow}
+            by_id = {field_id(field): field.name for field in file.schema_arrow}
             names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
             names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []
             return file.read(columns=names).select(names)
@@ -119,9 +119,9 @@ def _column_ids(path: str, storage: Storage) -> frozenset[int]:
 
 def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
     for field in fields:
-        field_id = _field_id(field)
-        if field_id is not None:
-            yield field_id
+        found = field_id(field)
+        if found is not None:
+            yield found
         yield from _all_ids(_children(field.type))
 
 
@@ -131,7 +131,8 @@ def _children(data_type: pa.DataType) -> list[pa.Field]:
     return [data_type.field(i) for i in range(data_type.num_fields)]
 
 
-def _field_id(field: pa.Field) -> int | None:
+def field_id(field: pa.Field) -> int | None:
+    """The Parquet field id of a field read from a file."""
     text = (field.metadata or {}).get(_FIELD_ID)
     return int(text) if text is not None else None
 

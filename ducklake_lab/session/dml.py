@@ -21,11 +21,12 @@ from ducklake_lab.model.entries import LOCAL_ID_START, ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenDeletes
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.session.result import RunInfo, collect
 from ducklake_lab.session.sources import Scan, Sources
 from ducklake_lab.sql.plan import QueryPlan
-from ducklake_lab.storage import Storage
+from ducklake_lab.storage import Storage, is_local
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ class Dml:
         types = {column.name: column.data_type for column in table.columns}
         rows = cast_columns(rows.rename_columns(list(types)), types)
         _check_not_null(table, rows)
-        if rows.num_rows <= self._inline_limit(table):
+        count: int = rows.num_rows
+        if count <= self._inline_limit(table):
             self._transaction.append_rows(table, rows)
-            return int(rows.num_rows)
+            return count
         from ducklake_lab.spark.frames import from_arrow_table
 
         return self.append_frame(table, from_arrow_table(self._spark(), rows))
@@ -85,13 +87,13 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         files = writer.write(self._spark(), frame, table, folder)
         count = sum(file.record_count for file in files)
-        if 0 < count <= self._inline_limit(table):
+        if 0 < count <= self._inline_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay
-            rows = writer.read_back(table, folder, files)
+            rows = local_reader.read(plan_written(table, files, folder))
             Storage().delete([folder + file.path for file in files])
             transaction.append_rows(table, rows)
-            return count
-        transaction.append_files(table, files)
+        else:
+            transaction.append_files(table, files)
         return count
 
     # DELETE and UPDATE
@@ -184,7 +186,7 @@ class Dml:
 
     def _large_deletes(
         self, table: Table, matched: _Matched, files: dict[int, ScanFile]
-    ) -> tuple[list[int], Sequence[WrittenDeletes]]:
+    ) -> tuple[list[int], list[WrittenDeletes]]:
         from ducklake_lab.spark.deletes import write_deletes
 
         frame = matched.frame
