@@ -25,6 +25,7 @@ _LAZY = {
 }
 
 for _name, _target in {
+    "display": "IPython.display:display",
     "result.html": "ducklake_lab.widgets.result:render",
     "diff.html": "ducklake_lab.widgets.diff:render",
     "diff.plot": "ducklake_lab.plots.diff:plot",

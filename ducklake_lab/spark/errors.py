@@ -117,11 +117,15 @@ def _failed_file(error: BaseException, text: str) -> DataFileError | None:
 
 
 def _message(text: str) -> str:
-    """The first line, without Spark's condition and SQLSTATE, at most 300 characters."""
-    first = next((line for line in text.splitlines() if line.strip()), "unknown error")
-    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first.strip())
-    first = re.sub(r"\s*SQLSTATE: \w{5}\.?$", "", first)
-    return first[:300]
+    """What is wrong, in one line without Spark's condition and SQLSTATE, at most 300 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = lines[0] if lines else "unknown error"
+    if first.startswith("An error occurred while calling"):
+        # py4j's own words; the innermost Java exception has Spark's
+        causes = [line for line in lines if line.startswith("Caused by: ")] or lines[1:2]
+        first = re.sub(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]+: ", "", causes[-1]) if causes else first
+    first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
+    return re.sub(r"\s*SQLSTATE: \w{5}[.;]?", "", first)[:300]
 
 
 def _sentence(what: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from ducklake_lab.errors import SparkError
@@ -103,6 +105,8 @@ def _launch(config: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**_defaults(), **REQUIRED, **config}
+    # pyspark would print every failed query as JSON, beside the exception that it raises
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -111,7 +115,7 @@ def _launch(config: Mapping[str, str]) -> SparkSession:
 
 def _defaults() -> dict[str, str]:
     # log4j2 takes a plain path as well as a URL, and the package is never inside an archive
-    logging = Path(str(files("ducklake_lab.spark") / "log4j2.properties")).resolve().as_uri()
+    log4j = Path(str(files("ducklake_lab.spark") / "log4j2.properties")).resolve().as_uri()
     return {
         "spark.app.name": "ducklake-lab",
         "spark.master": "local[*]",
@@ -119,7 +123,7 @@ def _defaults() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("DUCKLAKE_LAB_DRIVER_MEMORY", "2g"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # a task per core; adaptive execution splits what is large

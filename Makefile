@@ -1,0 +1,67 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The kind of catalog of the demo lake: duckdb, sqlite or postgres.
+CATALOG ?= duckdb
+# The folder of the demo lake and the executed notebook.
+DEMO ?= $(if $(filter duckdb,$(CATALOG)),demo,demo-$(CATALOG))
+TESTS ?= tests
+# The first Python that is 3.11 or newer and can make virtual environments.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
+
+.PHONY: help demo lab test lint format bench screenshots clean
+
+help: ## Print this help
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the quickstart notebook
+	@echo
+	@echo "Demo lake              $(abspath $(DEMO))"
+	@echo "Executed notebook      $(abspath $(DEMO))/quickstart.ipynb"
+	@echo "Open in JupyterLab     make lab$(if $(filter duckdb,$(CATALOG)),, CATALOG=$(CATALOG))"
+
+lab: demo ## Open the quickstart notebook and the demo lake in JupyterLab
+	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb
+
+test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/.dev ## Run ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check ducklake_lab benchmarks tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## Format the code and sort its imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format ducklake_lab benchmarks tests
+
+bench: $(VENV)/.dev ## Compare speed with Spark and with the reference, as ratios
+	$(BIN)/python -m benchmarks
+
+screenshots: $(VENV)/.dev $(DEMO)/quickstart.ipynb ## Take the pictures of the documentation; needs Chromium
+	$(BIN)/python docs/make_screenshots.py
+
+clean: ## Remove the environment, the demo lake and all caches
+	rm -rf $(VENV) demo demo-* dist benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp file is newer than what it was made from, so each step runs once.
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --editable '.[demo,jdk,postgres]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --editable '.[dev,jdk]'
+	@touch $@
+
+$(DEMO)/quickstart.ipynb: notebooks/quickstart.ipynb $(VENV)/.demo
+	$(BIN)/python -m ducklake_lab.demo --catalog $(CATALOG) --path $(DEMO) --notebook $<

@@ -1,0 +1,110 @@
+"""What is measured. Every case names what it is compared with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ducklake_lab as dl
+from benchmarks.measure import Comparison, compare
+from ducklake_lab.demo import source
+from ducklake_lab.spark import runtime
+from tests import reference
+
+#: Reads all rows and columns, and throws them away.
+_AGGREGATE = "sum(l_quantity), sum(l_extendedprice), count(*)"
+
+
+def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
+    """All comparisons, as they are finished.
+
+    Args:
+        folder: an empty one, for lakes and copies.
+        scale: of TPC-H; at 1, lineitem has six million rows.
+    """
+    yield _inlined_insert(folder, rounds * 5)
+    with dl.connect(f"ducklake:{folder / 'bench.ducklake'}") as session:
+        spark: Any = runtime.start()
+        yield _read_flights(session, spark, rounds)
+        lineitem = spark.read.parquet(str(_generate(folder, scale)))
+        yield _append(session, spark, lineitem, folder, rounds)
+        yield from _read_lineitem(session, spark, lineitem, rounds)
+        runtime.stop(spark)
+
+
+def _consume(frame: Any) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _paths(session: dl.Session, table: str) -> list[str]:
+    return [entry.path for entry in session.table(table).files()]
+
+
+def _read_flights(session: dl.Session, spark: Any, rounds: int) -> Comparison:
+    session.sql(source.create_table_sql("flights"))
+    for month in range(1, 13):
+        session.write(source.flights_of(month), "main.flights", mode="append")
+    paths = _paths(session, "main.flights")
+    return compare(
+        "read flights, 12 files, 336,776 rows",
+        "spark.read.parquet",
+        lambda: _consume(session.table("main.flights").spark()),
+        lambda: _consume(spark.read.parquet(*paths)),
+        rounds,
+    )
+
+
+def _generate(folder: Path, scale: float) -> Path:
+    """TPC-H's lineitem as Parquet files."""
+    target = folder / "lineitem"
+    with reference.connect("tpch") as connection:
+        connection.execute(f"CALL dbgen(sf = {scale})")
+        connection.execute(f"COPY lineitem TO '{target}' (FORMAT parquet, PER_THREAD_OUTPUT, ROW_GROUP_SIZE 1000000)")
+    return target
+
+
+def _append(session: dl.Session, spark: Any, lineitem: Any, folder: Path, rounds: int) -> Comparison:
+    session.write(lineitem.limit(0), "main.appended", mode="create")
+    numbers = itertools.count()
+    return compare(
+        "append lineitem",
+        "df.write.parquet",
+        lambda: session.write(lineitem, "main.appended", mode="append"),
+        lambda: lineitem.write.parquet(str(folder / f"copy-{next(numbers)}")),
+        rounds,
+    )
+
+
+def _read_lineitem(session: dl.Session, spark: Any, lineitem: Any, rounds: int) -> Iterator[Comparison]:
+    session.write(lineitem, "main.lineitem", mode="create")
+    for name, delete in (("no rows deleted", None), ("2% deleted", "DELETE FROM lineitem WHERE l_orderkey % 50 = 7")):
+        if delete is not None:
+            session.sql(delete)
+        paths = _paths(session, "main.lineitem")
+        yield compare(
+            f"read lineitem, {name}",
+            "spark.read.parquet",
+            lambda: _consume(session.table("main.lineitem").spark()),
+            lambda paths=paths: _consume(spark.read.parquet(*paths)),  # type: ignore[misc]
+            rounds,
+        )
+        yield compare(
+            f"sum of lineitem, {name}",
+            "spark.read.parquet",
+            lambda: session.sql(f"SELECT {_AGGREGATE} FROM lineitem").fetchall(),
+            lambda paths=paths: spark.read.parquet(*paths).selectExpr(*_AGGREGATE.split(", ")).collect(),  # type: ignore[misc]
+            rounds,
+        )
+
+
+def _inlined_insert(folder: Path, rounds: int) -> Comparison:
+    with dl.connect(f"ducklake:{folder / 'ours.ducklake'}", alias="lake") as session, reference.connect() as theirs:
+        theirs.execute(f"ATTACH 'ducklake:{folder / 'theirs.ducklake'}' AS lake; USE lake")
+        create = "CREATE TABLE t (i INTEGER, s VARCHAR)"
+        session.sql(create)
+        theirs.execute(create)
+        insert = "INSERT INTO t VALUES (1, 'one')"
+        run_theirs: Callable[[], object] = lambda: theirs.execute(insert)  # noqa: E731
+        return compare("INSERT of one row, inlined", "DuckDB", lambda: session.sql(insert), run_theirs, rounds)

@@ -1,0 +1,121 @@
+"""The line under a running cell: what Spark is doing, removed when it is done."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle, clear_output
+
+from ducklake_lab.widgets.html import DOT, escape, seconds, view
+
+#: Statements faster than this show no line, in seconds.
+_PATIENCE = 0.4
+_INTERVAL = 0.25
+
+_STYLE = """
+.dlk .dlk-run{display:flex;align-items:center;gap:10px;color:var(--dlk-soft);font-size:12px}
+.dlk .dlk-run span:first-child{width:140px;height:4px;border-radius:2px;background:var(--dlk-tint);overflow:hidden}
+.dlk .dlk-run i{display:block;height:4px;background:var(--dlk-accent)}
+"""
+
+
+class Progress(Protocol):
+    """What a running Spark job reports.
+
+    Attributes:
+        stage: 1-based number of the running stage, 0 while Spark is starting.
+        tasks: tasks of that stage, of which `tasks_done` are done.
+    """
+
+    @property
+    def stage(self) -> int: ...
+    @property
+    def stages(self) -> int: ...
+    @property
+    def tasks_done(self) -> int: ...
+    @property
+    def tasks(self) -> int: ...
+
+
+def describe(progress: Progress | None, elapsed: float) -> str:
+    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 6 s`."""
+    if progress is None:
+        return f"running {seconds(elapsed)}"
+    if progress.stage == 0:
+        return f"Spark starting {seconds(elapsed)}"
+    parts = [f"stage {progress.stage}/{max(progress.stages, progress.stage)}"]
+    if progress.tasks:
+        parts.append(f"{progress.tasks_done} of {progress.tasks} tasks")
+    return DOT.join((*parts, seconds(elapsed)))
+
+
+class ProgressLine:
+    """Shows a line that changes while the body of `with` runs, in a notebook; nothing in a terminal.
+
+    Args:
+        whole_cell: the cell holds nothing else, so that its output may be cleared; else the line is blanked.
+    """
+
+    def __init__(self, shell: InteractiveShell, *, whole_cell: bool) -> None:
+        self._visible = hasattr(shell, "kernel")
+        self._whole_cell = whole_cell
+        self._progress: Progress | None = None
+        self._done = threading.Event()
+        self._handle: DisplayHandle | None = None
+        self._thread: threading.Thread | None = None
+        self._started = time.monotonic()
+
+    def report(self, progress: Progress) -> None:
+        """Takes the newest state; may be called from any thread."""
+        self._progress = progress
+
+    def __enter__(self) -> Callable[[Progress], None]:
+        self._started = time.monotonic()
+        if self._visible:
+            # The context carries which cell the output belongs to.
+            context = contextvars.copy_context()
+            self._thread = threading.Thread(target=context.run, args=(self._run,), daemon=True)
+            self._thread.start()
+        return self.report
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._handle is None:
+            return
+        if self._whole_cell:
+            clear_output()
+        else:
+            self._handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+    def _run(self) -> None:
+        shown = ""
+        wait = _PATIENCE
+        while not self._done.wait(wait):
+            wait = _INTERVAL
+            elapsed = time.monotonic() - self._started
+            text = describe(self._progress, elapsed)
+            if text == shown:
+                continue
+            shown = text
+            bundle = {"text/html": _html(text, self._progress), "text/plain": text}
+            if self._handle is None:
+                self._handle = DisplayHandle()
+                self._handle.display(bundle, raw=True)
+            else:
+                self._handle.update(bundle, raw=True)
+
+
+def _html(text: str, progress: Progress | None) -> str:
+    share = progress.tasks_done / progress.tasks if progress is not None and progress.tasks else 0.0
+    bar = f'<span aria-hidden="true"><i style="width:{share:.0%}"></i></span>'
+    return view(
+        f'<div class="dlk-run">{bar}<span role="status">{escape(text)}</span></div>', style=_STYLE, label="Progress"
+    )

@@ -1,0 +1,62 @@
+"""What the magics ask of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ducklake_lab.magics.progress import Progress
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.model.history import HistoryEntry
+
+if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.session.result import Result
+    from ducklake_lab.session.session import TableInfo
+
+At = int | datetime | None
+
+
+class TableHandle(Protocol):
+    def files(self) -> Any: ...
+    def diff(self, start: int | datetime, end: int | datetime | None = None) -> Any: ...
+
+
+class LakeSession(Protocol):
+    """A session as the magics use it.
+
+    Attributes:
+        on_progress: called while Spark works, from any thread; None where nobody listens.
+        current_schema: the schema of unqualified names.
+    """
+
+    on_progress: Callable[[Progress], None] | None
+
+    @property
+    def current_lake(self) -> Lake: ...
+    @property
+    def current_schema(self) -> str: ...
+    def sql(self, text: str, params: Mapping[str, object] | None = None, *, dialect: Any = "duckdb") -> Result: ...
+    def attach(self, uri: str, **options: Any) -> Lake: ...
+    def use(self, name: str) -> None: ...
+    def table(self, name: str, at: At = None) -> TableHandle: ...
+    def history(self, table: str | None = None) -> Sequence[HistoryEntry]: ...
+    def tables(self, at: At = None) -> Sequence[TableInfo]: ...
+    def current_snapshot(self) -> Snapshot: ...
+
+
+class Variables(Mapping[str, object]):
+    """The notebook's variables as parameters: looked up when a statement names one, never copied."""
+
+    def __init__(self, namespace: Mapping[str, object]) -> None:
+        self._namespace = namespace
+
+    def __getitem__(self, name: str) -> object:
+        return self._namespace[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._namespace if not name.startswith("_"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,33 @@
+"""What must be offered to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
+from ducklake_lab.model.entries import SnapshotInfo
+
+
+class DiffSource(Protocol):
+    """A diff of one table; `end` is None for a change that is not committed yet."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def start(self) -> SnapshotInfo: ...
+    @property
+    def end(self) -> SnapshotInfo | None: ...
+    @property
+    def schema(self) -> Sequence[ColumnChange]: ...
+    @property
+    def summary(self) -> DiffSummary: ...
+    @property
+    def columns(self) -> Sequence[ColumnDiff]: ...
+    @property
+    def files(self) -> FileDiff: ...
+    @property
+    def patterns(self) -> Sequence[Pattern]: ...
+
+    def rows(self, limit: int = 50) -> Sequence[RowChange]:
+        """At most `limit` changed rows."""

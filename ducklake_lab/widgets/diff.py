@@ -1,0 +1,179 @@
+"""What changed in a table between two states, in the order a reader asks: how much, where, which rows, which files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern
+from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.plots.sources import DiffSource
+from ducklake_lab.widgets import charts, diff_rows
+from ducklake_lab.widgets.html import (
+    DOT,
+    KIND_COLORS,
+    MINUS,
+    cell,
+    clip,
+    count,
+    counted,
+    escape,
+    heading,
+    percent,
+    size,
+    table,
+    time,
+    view,
+)
+
+_PATTERNS = 6
+_HISTOGRAMS = 8
+
+_STYLE = """
+.dlk .dlk-counts{display:flex;flex-wrap:wrap;gap:6px 26px;align-items:baseline;margin:10px 0 8px}
+.dlk .dlk-counts span>b{font-size:19px;font-weight:600;margin-right:5px}
+.dlk .dlk-counts i{font-style:normal;font-weight:700;margin-right:4px;font-size:17px}
+.dlk .dlk-zero{opacity:.62}
+.dlk .dlk-whole{display:flex;gap:2px;height:7px;margin-bottom:4px}
+.dlk .dlk-whole i{border-radius:2px;min-width:3px}
+.dlk ul.dlk-facts{margin:4px 0;padding:0;list-style:none}
+"""
+
+_KINDS = (("deleted", "delete", MINUS), ("inserted", "insert", "+"), ("updated", "update", "→"))
+
+
+def render(diff: DiffSource) -> str:
+    """The whole diff as static HTML."""
+    rows = diff.rows(diff_rows.LIMIT)
+    parts = (
+        _header(diff.table, diff.start, diff.end),
+        _counts(diff.summary),
+        _patterns(diff.patterns),
+        _schema(diff.schema),
+        _columns(diff.columns, diff.summary),
+        diff_rows.section(rows, diff.summary, diff.columns),
+        _histograms(diff.columns),
+        _files(diff.files),
+    )
+    return view("".join(parts), style=_STYLE + diff_rows.STYLE, label=f"Diff of {diff.table}")
+
+
+def _header(name: str, start: SnapshotInfo, end: SnapshotInfo | None) -> str:
+    if end is None:
+        states = f"snapshot {start.snapshot_id} → not committed yet"
+        told = ""
+    else:
+        states = f"snapshot {start.snapshot_id} → {end.snapshot_id}"
+        told = DOT.join(part for part in (end.commit_message, end.author, time(end.snapshot_time) + " UTC") if part)
+    return (
+        f'<p><span class="dlk-title">{escape(clip(name, 160))}</span>&ensp;<b>{states}</b>'
+        f'&ensp;<span class="dlk-soft">{escape(clip(told, 300))}</span></p>'
+    )
+
+
+def _counts(summary: DiffSummary) -> str:
+    numbers = {"deleted": summary.deleted, "inserted": summary.inserted, "updated": summary.updated}
+    spans = []
+    for name, kind, mark in _KINDS:
+        zero = "" if numbers[name] else ' class="dlk-zero"'
+        color = f' style="color:{KIND_COLORS[kind]}"' if numbers[name] else ""  # type: ignore[index]
+        spans.append(f'<span{zero}><i{color} aria-hidden="true">{mark}</i><b>{count(numbers[name])}</b> {name} </span>')
+    spans.append(f'<span class="dlk-zero"><b>{count(summary.unchanged)}</b> unchanged</span>')
+    return f'<div class="dlk-counts">{"".join(spans)}</div>{_whole(summary)}'
+
+
+def _whole(summary: DiffSummary) -> str:
+    """One thin bar: how much of the table is touched."""
+    shares = (
+        (summary.deleted, KIND_COLORS["delete"]),
+        (summary.inserted, KIND_COLORS["insert"]),
+        (summary.updated, KIND_COLORS["update"]),
+        (summary.unchanged, "color-mix(in srgb,currentColor 12%,transparent)"),
+    )
+    pieces = "".join(f'<i style="flex:{number};background:{color}"></i>' for number, color in shares if number)
+    return f'<div class="dlk-whole" aria-hidden="true">{pieces}</div>' if pieces else ""
+
+
+def _patterns(patterns: Sequence[Pattern]) -> str:
+    if not patterns:
+        return ""
+    items = "".join(
+        f"<li><b>{percent(pattern.share)}</b> of {pattern.kind} rows have "
+        f'<code class="dlk-mono">{escape(clip(pattern.condition, 160))}</code></li>'
+        for pattern in patterns[:_PATTERNS]
+    )
+    return f'<h4>Where</h4><ul class="dlk-facts">{items}</ul>'
+
+
+def _schema(changes: Sequence[ColumnChange]) -> str:
+    if not changes:
+        return ""
+    items = "".join(f"<li>{_change(change)}</li>" for change in changes[:100])
+    more = f"<li>{count(len(changes) - 100)} more</li>" if len(changes) > 100 else ""
+    return f'<h4>Schema</h4><ul class="dlk-facts">{items}{more}</ul>'
+
+
+def _change(change: ColumnChange) -> str:
+    old = _column(change.before)
+    new = _column(change.after)
+    if change.before is None:
+        return f"<b>+</b> added {new}"
+    if change.after is None:
+        return f"<b>{MINUS}</b> dropped {old}"
+    return f"<b>→</b> {change.kind} {old} to {new}"
+
+
+def _column(column: tuple[str, str] | None) -> str:
+    if column is None:
+        return ""
+    return f'<b>{escape(clip(column[0], 80))}</b> <span class="dlk-mono dlk-soft">{escape(clip(column[1].lower(), 80))}</span>'
+
+
+def _columns(columns: Sequence[ColumnDiff], summary: DiffSummary) -> str:
+    """Which columns the updates touched; "" where nothing was updated."""
+    changed = sorted((column for column in columns if column.updated), key=lambda column: -column.updated)
+    if not changed:
+        return ""
+    rows = []
+    for column in changed[:30]:
+        cells = (
+            cell(escape(clip(column.name, 60))),
+            cell(charts.share_bar(column.share, KIND_COLORS["update"])),
+            cell(percent(column.share), right=True),
+            cell(f'<span class="dlk-soft">{counted(column.updated, "row")}</span>', right=True),
+        )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    same = len(columns) - len(changed)
+    note = f"share of {counted(summary.updated, 'updated row')}"
+    if same:
+        note += f" · {counted(same, 'column')} unchanged"
+    head = (heading("column"), heading("changed"), heading("share", right=True), heading("rows", right=True))
+    return f"<h4>Columns <small>{note}</small></h4>{table(head, rows)}"
+
+
+def _histograms(columns: Sequence[ColumnDiff]) -> str:
+    drawn = [(column.name, column.histogram) for column in columns if column.histogram is not None]
+    # Columns that the updates touched come first.
+    drawn.sort(key=lambda item: -next(column.share for column in columns if column.name == item[0]))
+    figures = [charts.histogram(name, data) for name, data in drawn if data.labels][:_HISTOGRAMS]
+    if not figures:
+        return ""
+    legend = ""
+    paired = next((data for _, data in drawn if any(data.before) and any(data.after)), None)
+    if paired is not None:
+        old, new = charts.colors(paired)
+        legend = f'<span style="color:{old}">■</span> before <span style="color:{new}">□</span> after'
+    return (
+        f"<h4>Distributions <small>values in the changed rows&ensp;{legend}</small></h4>"
+        f'<div class="dlk-cols">{"".join(figures)}</div>'
+    )
+
+
+def _files(files: FileDiff) -> str:
+    facts = [f"{count(files.unchanged)} unchanged"]
+    if files.added:
+        facts.append(f"+{counted(files.added, 'data file')} ({size(files.bytes_added)})")
+    if files.removed:
+        facts.append(f"{MINUS}{counted(files.removed, 'data file')} ({size(files.bytes_removed)})")
+    if files.delete_files_added:
+        facts.append(f"+{counted(files.delete_files_added, 'delete file')} ({size(files.delete_bytes_added)})")
+    return f"<h4>Files <small>{DOT.join(facts)}</small></h4>"

@@ -1,0 +1,214 @@
+"""Building blocks of every view: escaping, the style kit, and how numbers, sizes and times read.
+
+A view is one string of static HTML. It has to hold up in three kinds of places: JupyterLab, VS Code and nbconvert
+(styles kept, light or dark), a standalone page, and GitHub, which drops `<style>`, classes and SVG. So the structure is
+semantic (tables, details, ins/del), what must survive is an attribute such as `align`, and colour never carries meaning
+alone. Text takes the page's own colour, and fills are mid-tones that read on white and on black, so no view has to know
+the theme it is in.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from ducklake_lab.model.history import ChangeKind
+
+#: How a kind of change is called, next to its colour.
+KIND_LABELS: Mapping[ChangeKind, str] = {
+    "insert": "insert",
+    "update": "update",
+    "delete": "delete",
+    "schema": "schema",
+    "maintenance": "maintenance",
+    "none": "no change",
+}
+
+#: Fills with at least 3:1 contrast on white and on near-black, told apart by colour-blind readers too.
+KIND_COLORS: Mapping[ChangeKind, str] = {
+    "insert": "#159a72",
+    "update": "#c07c00",
+    "delete": "#d9482f",
+    "schema": "#8a63d2",
+    "maintenance": "#7d8590",
+    "none": "#a0a7af",
+}
+
+MINUS = "\u2212"
+DOT = " · "
+
+#: Format characters that would reorder or hide the text around them.
+_CONTROLS = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_READABLE = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
+
+# Repeating the class raises the rules above those a notebook has for every table it shows.
+_BASE = """
+.dlk{font:13px/1.45 var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif));
+color:var(--jp-content-font-color1,inherit);--dlk-line:color-mix(in srgb,currentColor 13%,transparent);
+--dlk-soft:color-mix(in srgb,currentColor 66%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
+--dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-maintenance:#7d8590;
+--dlk-none:#a0a7af;--dlk-accent:#4f7fd6;max-width:1120px;margin:2px 0 6px;font-variant-numeric:tabular-nums}
+.dlk .dlk-soft,.dlk small{color:var(--dlk-soft);font-size:12px}
+.dlk .dlk-mono{font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px}
+.dlk .dlk-scroll{overflow:auto;max-height:430px;width:fit-content;max-width:100%;border-bottom:1px solid var(--dlk-line)}
+.dlk .dlk-fill,.dlk.dlk.dlk .dlk-fill>table{width:100%}
+.dlk .dlk-scroll:focus-visible,.dlk summary:focus-visible{outline:2px solid var(--dlk-accent);outline-offset:-2px}
+.dlk.dlk.dlk table{border-collapse:collapse;border:0;margin:0;font-size:13px;table-layout:auto;color:inherit}
+.dlk.dlk.dlk tr,.dlk.dlk.dlk thead{background:none;border:0}
+.dlk.dlk.dlk th,.dlk.dlk.dlk td{padding:3px 14px 3px 0;border:0;border-bottom:1px solid var(--dlk-line);
+text-align:left;vertical-align:top;white-space:nowrap;max-width:none;font-weight:400}
+.dlk.dlk.dlk tr>*:first-child{padding-left:2px}
+.dlk.dlk.dlk tbody tr:last-child>*{border-bottom:0}
+.dlk.dlk.dlk tbody tr:hover{background:var(--dlk-tint)}
+.dlk.dlk.dlk thead th{vertical-align:bottom;border-bottom:1px solid color-mix(in srgb,currentColor 36%,transparent);
+font-weight:600}
+.dlk.dlk.dlk .dlk-scroll thead th{position:sticky;top:0;z-index:1;
+background:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}
+.dlk.dlk.dlk .dlk-scroll table table thead th{position:static}
+.dlk.dlk.dlk [align=right]{text-align:right}
+.dlk.dlk.dlk .dlk-wrap{white-space:normal;min-width:12em}
+.dlk summary{cursor:pointer;width:fit-content}
+.dlk h4{font-size:13px;font-weight:600;margin:16px 0 5px;line-height:1.4}
+.dlk small{font-weight:400}.dlk h4 small{margin-left:.5em}
+.dlk p{margin:4px 0}
+.dlk-title{font-size:15px;font-weight:600}
+.dlk-foot{margin-top:4px;color:var(--dlk-soft);font-size:12px}
+.dlk-dot{display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:6px}
+.dlk svg text{fill:currentColor;font-size:11px;font-family:inherit}
+.dlk svg{display:block;overflow:visible}
+.dlk-cols{display:grid;grid-template-columns:repeat(auto-fill,minmax(230px,1fr));gap:14px 28px}
+"""
+
+_PAGE = """
+html{color-scheme:light dark;--jp-layout-color0:#fff}body{margin:24px auto;padding:0 20px;max-width:1160px;font-family:system-ui,sans-serif;
+background:#fff;color:#1f2328}@media(prefers-color-scheme:dark){html{--jp-layout-color0:#111417}body{background:#111417;color:#e6e8eb}}
+"""
+
+
+def escape(text: object) -> str:
+    """Text safe inside an element or a quoted attribute; control and bidi characters are made visible."""
+    return html.escape(visible(str(text)), quote=True)
+
+
+def visible(text: str) -> str:
+    """The text with characters that would break, hide or reorder a line replaced by a sign of them."""
+    return _CONTROLS.sub(lambda match: _READABLE.get(match[0], f"⟨U+{ord(match[0]):04X}⟩"), text)
+
+
+def clip(text: str, width: int) -> str:
+    """At most `width` characters, the last one an ellipsis where something was cut."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def view(body: str, *, style: str = "", label: str) -> str:
+    """A whole view: the style kit, what the view adds to it, and its body under an accessible name."""
+    css = re.sub(r"\n(?=[.@\w])", "", (_BASE + style).strip()).replace("\n", " ")
+    return f'<style>{css}</style><div class="dlk" role="group" aria-label="{escape(label)}">{body}</div>'
+
+
+def page(body: str, title: str) -> str:
+    """A self-contained HTML page around one or more views; follows the reader's light or dark preference."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_PAGE}</style></head><body>{body}</body></html>"
+    )
+
+
+def scroll(content: str, label: str, *, fill: bool = False) -> str:
+    """A box that scrolls, reachable by keyboard; `fill` makes a table in it as wide as the view."""
+    return f'<div class="dlk-scroll{" dlk-fill" if fill else ""}" role="region" aria-label="{escape(label)}" tabindex="0">{content}</div>'
+
+
+def table(head: Iterable[str], rows: Iterable[str]) -> str:
+    """A table of cells that are HTML already: `head` of `<th>` elements, `rows` of `<tr>` elements."""
+    return f"<table><thead><tr>{''.join(head)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def heading(name: str, *, right: bool = False, note: str | None = None) -> str:
+    """A column heading with an optional second line; both are text."""
+    below = f"<br><small>{escape(note)}</small>" if note else ""
+    return f'<th scope="col"{RIGHT if right else ""}>{escape(name)}{below}</th>'
+
+
+RIGHT = ' align="right"'
+
+
+def cell(content: str, *, right: bool = False, title: str = "", wrap: bool = False) -> str:
+    """A table cell around HTML."""
+    attributes = RIGHT if right else ""
+    if title:
+        attributes += f' title="{escape(title)}"'
+    if wrap:
+        attributes += ' class="dlk-wrap"'
+    return f"<td{attributes}>{content}</td>"
+
+
+def dot(kind: ChangeKind) -> str:
+    """The coloured mark of a kind of change; always shown next to its name."""
+    return f'<span class="dlk-dot" style="background:{KIND_COLORS[kind]}"></span>'
+
+
+def count(number: int) -> str:
+    """336776 -> 336,776"""
+    return f"{number:,}".replace("-", MINUS)
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """1 table, 5 tables, 1,200 entries."""
+    return f"{count(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def compact(number: float) -> str:
+    """At most four characters and a letter: 8,255 -> 8.3k, 336,776 -> 337k."""
+    for limit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= limit:
+            scaled = number / limit
+            return f"{scaled:.1f}".removesuffix(".0") + letter if abs(scaled) < 10 else f"{scaled:.0f}{letter}"
+    return f"{number:.0f}"
+
+
+def size(number: int) -> str:
+    """Bytes, decimal units: 84 kB, 31 MB, 2.6 MB."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 999.5 or unit == "TB":
+            digits = 1 if unit != "B" and abs(value) < 9.95 else 0
+            return f"{value:.{digits}f} {unit}"
+        value /= 1000
+    raise AssertionError
+
+
+def seconds(elapsed: float) -> str:
+    """0.04 s, 0.4 s, 12 s, 3 min 5 s."""
+    if elapsed >= 100:
+        return f"{int(elapsed) // 60} min {int(elapsed) % 60} s"
+    if elapsed >= 9.95:
+        return f"{elapsed:.0f} s"
+    return f"{elapsed:.1f} s" if elapsed >= 0.095 else f"{elapsed:.2f} s"
+
+
+def time(moment: datetime, *, precise: bool = False) -> str:
+    """A time in UTC, to the minute or the second."""
+    moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment
+    return moment.strftime("%Y-%m-%d %H:%M:%S" if precise else "%Y-%m-%d %H:%M")
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage that never rounds to all or nothing when it is not."""
+    if 0 < share < 0.01:
+        return "<1%"
+    if 0.99 < share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def signed(added: int, removed: int) -> str:
+    """Rows added and removed: `+28,000`, `−8,255`, `+10 −3`, or a dash; HTML."""
+    parts = []
+    if added:
+        parts.append(f"+{count(added)}")
+    if removed:
+        parts.append(f"{MINUS}{count(removed)}")
+    return " ".join(parts) or '<span class="dlk-soft">–</span>'

@@ -1,0 +1,86 @@
+"""The table under a `%%ducklake` cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ducklake_lab.widgets import values
+from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, scroll, seconds, table, view
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.result import Result
+
+#: Rows shown unless asked otherwise.
+LIMIT = 50
+#: Columns shown; a wider result says how many it has.
+COLUMNS = 100
+
+_STYLE = """
+.dlk .dlk-full{white-space:pre-wrap;overflow-wrap:anywhere;max-width:60em;max-height:16em;overflow:auto;
+font-family:var(--jp-code-font-family,monospace);font-size:12px;padding:4px 0}
+.dlk.dlk.dlk td:has(>details[open]){white-space:normal}
+"""
+
+
+def render(result: Result, limit: int | None = None) -> str:
+    """The first rows as a static table, with a line that says what it cost and whether there is more.
+
+    Computes `limit + 1` rows (the result's own limit, or LIMIT) and never counts the rest.
+    """
+    limit = limit or result.limit or LIMIT
+    footer = f'<div class="dlk-foot">{escape(summary(result, limit))}</div>'
+    if not result.is_query or not result.columns:
+        return view(footer, label="Result")
+    columns = _columns(result, limit)
+    numeric = [values.is_number(name) for name in result.types]
+    shared = [values.shared_decimals(column) for column in columns]
+    head = [
+        heading(clip(result.columns[at], 80), right=numeric[at], note=clip(result.types[at].lower(), 40))
+        for at in range(len(columns))
+    ]
+    rows = [
+        "<tr>" + "".join(cell(values.html(row[at], shared[at]), right=numeric[at]) for at in range(len(row))) + "</tr>"
+        for row in zip(*columns, strict=True)
+    ]
+    return view(scroll(table(head, rows), "Rows") + footer, style=_STYLE, label="Result")
+
+
+def _columns(result: Result, limit: int) -> list[Sequence[object]]:
+    """The values shown, column by column."""
+    shown = result.head(limit + 1).slice(0, limit)
+    columns: list[Sequence[object]] = []
+    for at, type_name in enumerate(result.types[:COLUMNS]):
+        column: list[object] = shown.column(at).to_pylist()
+        if type_name.startswith("MAP("):
+            # Arrow gives the entries of a map as pairs.
+            column = [dict(value) if isinstance(value, list) else value for value in column]
+        columns.append(column)
+    return columns
+
+
+def summary(result: Result, limit: int = LIMIT) -> str:
+    """One line of text: rows, time, snapshot and files."""
+    parts = [_extent(result, limit)]
+    info = result.info
+    if len(result.columns) > COLUMNS:
+        parts.append(f"first {COLUMNS} of {count(len(result.columns))} columns")
+    if info.seconds:
+        parts.append(seconds(info.seconds))
+    if info.snapshot_id is not None:
+        parts.append(f"snapshot {info.snapshot_id}")
+    if info.files_total:
+        parts.append(f"read {count(info.files_read)} of {counted(info.files_total, 'file')}")
+    return DOT.join(parts)
+
+
+def _extent(result: Result, limit: int) -> str:
+    if not result.columns:
+        return "done"
+    if not result.is_query:
+        changed = result.head(1).column(0).to_pylist()
+        return f"{counted(int(changed[0]), 'row')} changed" if changed else "done"
+    rows = result.head(limit + 1).num_rows
+    if rows > limit:
+        return f"first {counted(limit, 'row')}; more exist: --limit {limit * 10} shows more, name << keeps them all"
+    return counted(rows, "row")

@@ -1,0 +1,171 @@
+"""The schemas, tables and columns of a lake as a tree that folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, size, table, view
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.session import TableInfo
+
+#: Tables unfolded when there are few of them.
+_OPEN_TABLES = 1
+#: Tables drawn with their columns; the rest are named only.
+LIMIT = 300
+_COLUMNS = 500
+
+_STYLE = """
+.dlk .dlk-tree details{margin:1px 0}.dlk .dlk-tree summary{padding:1px 3px;border-radius:3px}
+.dlk .dlk-tree summary:hover{background:var(--dlk-tint)}
+.dlk .dlk-tree .dlk-in{margin:2px 0 8px 17px;padding-left:12px;border-left:1px solid var(--dlk-line)}
+.dlk .dlk-tree summary .dlk-soft{margin-left:8px}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableNode:
+    """A table of the tree.
+
+    Attributes:
+        rows: None where none was ever inserted, or the catalog does not know.
+        bytes: size of its data files, likewise.
+    """
+
+    table: Table
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNode:
+    name: str
+    tables: tuple[TableNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTree:
+    """A lake's schemas as of one snapshot; shows itself in a notebook."""
+
+    lake: str
+    schemas: tuple[SchemaNode, ...]
+    snapshot_id: int | None = None
+
+    def _repr_html_(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        lines = []
+        for schema in self.schemas:
+            lines.append(schema.name)
+            for node in schema.tables:
+                lines.append(f"  {node.table.name}  ({_facts(node)})")
+                lines += [f"    {column.name}  {column.data_type.sql()}" for column in node.table.columns]
+        return "\n".join(lines)
+
+
+def build(lake: str, tables: Iterable[TableInfo], snapshot_id: int | None = None) -> SchemaTree:
+    """The tree of what a session lists, of one lake."""
+    by_schema: dict[str, list[TableNode]] = {}
+    for info in tables:
+        if info.lake == lake:
+            node = TableNode(info.table, info.record_count, info.file_size_bytes)
+            by_schema.setdefault(info.schema, []).append(node)
+    schemas = tuple(
+        SchemaNode(name, tuple(sorted(nodes, key=lambda node: node.table.name)))
+        for name, nodes in sorted(by_schema.items())
+    )
+    return SchemaTree(lake, schemas, snapshot_id)
+
+
+def render(tree: SchemaTree) -> str:
+    """Folding lists: schema, table, columns; all of it reachable by Tab and Enter."""
+    tables = [node for schema in tree.schemas for node in schema.tables]
+    facts = [counted(len(tree.schemas), "schema"), counted(len(tables), "table")]
+    if tree.snapshot_id is not None:
+        facts.insert(0, f"snapshot {tree.snapshot_id}")
+    if any(node.rows is not None for node in tables):
+        facts.append(counted(sum(node.rows or 0 for node in tables), "row"))
+    if any(node.bytes is not None for node in tables):
+        facts.append(size(sum(node.bytes or 0 for node in tables)))
+    left = LIMIT
+    parts = [
+        f'<p><span class="dlk-title">{escape(tree.lake)}</span> <span class="dlk-soft">{DOT.join(facts)}</span></p>'
+    ]
+    for schema in tree.schemas:
+        shown = schema.tables[: max(left, 0)]
+        left -= len(shown)
+        parts.append(_schema(schema, shown, unfold=len(tables) <= _OPEN_TABLES))
+    return view(f'<div class="dlk-tree">{"".join(parts)}</div>', style=_STYLE, label=f"Schemas of {tree.lake}")
+
+
+def _schema(schema: SchemaNode, shown: Sequence[TableNode], unfold: bool) -> str:
+    inside = "".join(_table(node, unfold) for node in shown)
+    if len(shown) < len(schema.tables):
+        names = ", ".join(escape(clip(node.table.name, 60)) for node in schema.tables[len(shown) : len(shown) + 200])
+        inside += f"<details><summary>{count(len(schema.tables) - len(shown))} more tables</summary>{names}</details>"
+    return (
+        f"<details open><summary><b>{escape(schema.name)}</b> "
+        f'<span class="dlk-soft">{counted(len(schema.tables), "table")}</span></summary>'
+        f'<div class="dlk-in">{inside or "No tables."}</div></details>'
+    )
+
+
+def _table(node: TableNode, unfold: bool) -> str:
+    columns = [(column, 0) for column in node.table.columns]
+    rows = [row for column, depth in columns[:_COLUMNS] for row in _column(column, depth)]
+    more = "" if len(columns) <= _COLUMNS else f'<p class="dlk-soft">{count(len(columns) - _COLUMNS)} more columns</p>'
+    comment = f'<p class="dlk-soft">{escape(clip(node.table.comment, 400))}</p>' if node.table.comment else ""
+    listing = table((heading("column"), heading("type"), heading(""), heading("")), rows)
+    return (
+        f"<details{' open' if unfold else ''}><summary>{escape(clip(node.table.name, 120))} "
+        f'<span class="dlk-soft">{escape(_facts(node))}</span></summary>'
+        f'<div class="dlk-in">{comment}{listing}{more}</div></details>'
+    )
+
+
+def _facts(node: TableNode) -> str:
+    facts = [counted(len(node.table.columns), "column")]
+    if node.rows is not None:
+        facts.insert(0, counted(node.rows, "row"))
+    if node.bytes is not None:
+        facts.append(size(node.bytes))
+    keys = partition_keys(node.table)
+    if keys:
+        facts.append("partitioned by " + ", ".join(keys))
+    return DOT.join(facts)
+
+
+def partition_keys(entry: Table) -> list[str]:
+    """The partition keys as written: `month(time_hour)`, `origin`, `bucket(8, id)`."""
+    keys = []
+    for field in entry.partition.fields if entry.partition else ():
+        column = entry.column_by_id(field.column_id)
+        name = column.name if column else f"column {field.column_id}"
+        transform, _, argument = field.transform.partition("(")
+        inside = f"{argument.rstrip(')')}, {name}" if argument else name
+        keys.append(name if transform == "identity" else f"{transform}({inside})")
+    return keys
+
+
+def _column(column: Column, depth: int) -> list[str]:
+    default = "" if column.default_value in (None, "NULL") else clip(str(column.default_value), 60)
+    indent = "\u2003" * depth + ("└ " if depth else "")
+    cells = (
+        cell(indent + escape(clip(column.name, 120)), title=column.name if len(column.name) > 120 else ""),
+        cell(f'<span class="dlk-mono">{escape(clip(column.data_type.sql().lower(), 90))}</span>'),
+        cell("" if column.nulls_allowed else "not null"),
+        cell(f'default <span class="dlk-mono">{escape(default)}</span>' if default else ""),
+    )
+    rows = [f"<tr>{''.join(cells)}</tr>"]
+    # A list's element and a map's key and value are named in the type already; structs are worth a row per field.
+    for child in column.children if column.type == "struct" else _structs_inside(column):
+        rows += _column(child, depth + 1)
+    return rows
+
+
+def _structs_inside(column: Column) -> tuple[Column, ...]:
+    return tuple(child for child in column.children if child.children)

@@ -1,0 +1,100 @@
+"""The history of a lake or a table: a timeline and a list, as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.widgets import timeline
+from ducklake_lab.widgets.html import (
+    DOT,
+    KIND_LABELS,
+    cell,
+    clip,
+    count,
+    counted,
+    dot,
+    escape,
+    heading,
+    scroll,
+    signed,
+    size,
+    table,
+    time,
+    view,
+)
+
+#: Snapshots listed; the browser and `FROM lake.snapshots()` have them all.
+LIMIT = 200
+
+_STYLE = """
+.dlk .dlk-legend{display:flex;flex-wrap:wrap;gap:4px 16px;align-items:baseline;margin-bottom:6px}
+.dlk .dlk-legend .dlk-title{margin-right:8px}
+"""
+
+
+def render(history: Sequence[HistoryEntry], title: str | None = None) -> str:
+    """Timeline and list, newest first in the list.
+
+    Args:
+        title: the heading; for a session's listing, what it is the history of, unless given.
+    """
+    heading_text: str = title or str(getattr(history, "title", "Snapshots"))
+    if not history:
+        return view("<p>No snapshots.</p>", label=heading_text)
+    return view(body(history, heading_text), style=_STYLE, label=heading_text)
+
+
+def body(history: Sequence[HistoryEntry], title: str = "Snapshots") -> str:
+    """What `render` shows, without the style kit."""
+    newest = sorted(history, key=lambda entry: entry.info.snapshot_id, reverse=True)
+    listed = newest[:LIMIT]
+    more = ""
+    if len(listed) < len(newest):
+        more = f'<div class="dlk-foot">newest {count(LIMIT)} of {counted(len(newest), "snapshot")}</div>'
+    listing = table(
+        (
+            heading("id", right=True),
+            heading("time (UTC)"),
+            heading("kind"),
+            heading("author"),
+            heading("message"),
+            heading("what changed"),
+            heading("rows", right=True),
+            heading("size", right=True),
+        ),
+        (_row(entry) for entry in listed),
+    )
+    return _legend(newest, title) + timeline.svg(history) + scroll(listing, "Snapshots, newest first", fill=True) + more
+
+
+def _legend(history: Sequence[HistoryEntry], title: str) -> str:
+    kinds = [kind for kind in KIND_LABELS if any(entry.kind == kind for entry in history)]
+    newest = history[0].info
+    summary = DOT.join((counted(len(history), "snapshot"), f"newest {newest.snapshot_id}", time(newest.snapshot_time)))
+    marks = "".join(f"<span>{dot(kind)}{KIND_LABELS[kind]} </span>" for kind in kinds)
+    return (
+        f'<div class="dlk-legend"><span class="dlk-title">{escape(title)}</span>'
+        f'<span class="dlk-soft">{escape(summary)}</span> {marks}</div>'
+    )
+
+
+def _row(entry: HistoryEntry) -> str:
+    info = entry.info
+    message = info.commit_message or ""
+    changes = "<br>".join(escape(clip(change, 120)) for change in entry.changes[:4])
+    if len(entry.changes) > 4:
+        rest = "<br>".join(escape(clip(change, 120)) for change in entry.changes[4:40])
+        hidden = "" if len(entry.changes) <= 40 else f"<br>… {count(len(entry.changes) - 40)} more"
+        changes += f"<details><summary>{count(len(entry.changes) - 4)} more</summary>{rest}{hidden}</details>"
+    cells = (
+        cell(f"<b>{info.snapshot_id}</b>", right=True),
+        cell(time(info.snapshot_time), title=time(info.snapshot_time, precise=True)),
+        cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
+        cell(escape(clip(info.author or "", 40))),
+        cell(escape(clip(message, 160)), title=message if len(message) > 160 else "", wrap=bool(message)),
+        cell(f'<span class="dlk-soft">{changes}</span>'),
+        cell(signed(entry.rows_added, entry.rows_removed), right=True),
+        cell(size(entry.bytes_added) if entry.bytes_added else "", right=True),
+    )
+    return f"<tr>{''.join(cells)}</tr>"

@@ -1,0 +1,56 @@
+"""What is in a lake, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ducklake_lab.widgets.html import DOT, counted, escape, size, view
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.session import TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSummary:
+    """`flights.ducklake · snapshot 17 · 1 schema · 5 tables · 336,776 rows · 31 MB`.
+
+    Attributes:
+        rows: rows of all tables, as far as the catalog knows.
+        bytes: size of all data files.
+    """
+
+    name: str
+    snapshot_id: int
+    schemas: int
+    tables: int
+    rows: int
+    bytes: int
+
+    def facts(self) -> str:
+        """The line without the name."""
+        sizes = (counted(self.schemas, "schema"), counted(self.tables, "table"), counted(self.rows, "row"))
+        return DOT.join((f"snapshot {self.snapshot_id}", *sizes, size(self.bytes)))
+
+    def __repr__(self) -> str:
+        return f"{self.name}{DOT}{self.facts()}"
+
+    def _repr_html_(self) -> str:
+        return view(
+            f'<p><b>{escape(self.name)}</b>{DOT}<span class="dlk-soft">{self.facts()}</span></p>', label=self.name
+        )
+
+
+def summarize(name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo]) -> LakeSummary:
+    """Sums up what a session lists, of one lake."""
+    own = [info for info in tables if info.lake == lake]
+    return LakeSummary(
+        name=name,
+        snapshot_id=snapshot_id,
+        # A lake always has the schema main, even where it holds no table.
+        schemas=max(1, len({info.schema for info in own})),
+        tables=len(own),
+        rows=sum(info.record_count or 0 for info in own),
+        bytes=sum(info.file_size_bytes or 0 for info in own),
+    )

@@ -1,0 +1,103 @@
+"""How one value of a table reads in a cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+
+from ducklake_lab.widgets.html import clip, count, escape, visible
+
+#: Longer texts are folded; their whole length is shown up to FULL characters.
+WIDTH = 64
+FULL = 2000
+
+NULL = '<i class="dlk-soft">NULL</i>'
+
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "REAL", "DECIMAL", "NUMERIC")
+
+
+def is_number(type_name: str) -> bool:
+    """Whether a column of that DuckDB type is aligned to the right."""
+    name = type_name.upper()
+    head = name.partition("(")[0].strip()
+    return not name.endswith("]") and (head in _NUMBERS or head.removeprefix("U") in _NUMBERS)
+
+
+def text(value: object, decimals: int | None = None) -> str:
+    """A value as plain text, nested ones as DuckDB writes them; NULL inside a nested value is `NULL`.
+
+    Args:
+        decimals: round floats to so many places.
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value, decimals)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "0x" + bytes(value[: FULL // 2]).hex() + ("…" if len(value) > FULL // 2 else "")
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_nested(key)}: {_nested(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_nested(item) for item in value) + "]"
+    return str(value)
+
+
+def _nested(value: object) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else text(value)
+
+
+def _float(value: float, decimals: int | None) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if decimals is None or (value and not 1e-4 <= abs(value) < 1e15):
+        return repr(value)
+    return f"{value:.{decimals}f}"
+
+
+def shared_decimals(values: Sequence[object]) -> int | None:
+    """Places to which all floats of a column are shown so that their points align.
+
+    At most four, unless the values are so small that four would hide them; None where there are no floats.
+    """
+    floats = [value for value in values if isinstance(value, float) and math.isfinite(value)]
+    if not floats:
+        return None
+    needed = max((len(repr(value).partition(".")[2]) for value in floats if "e" not in repr(value)), default=1)
+    largest = max(abs(value) for value in floats)
+    return min(needed, 4 if largest >= 1 else 6)
+
+
+def html(value: object, decimals: int | None = None) -> str:
+    """A value as HTML: NULL grey, long texts and nested values folded, everything escaped."""
+    if value is None:
+        return NULL
+    shown = text(value, decimals)
+    if isinstance(value, float):
+        exact = text(value)
+        return shown if exact == shown else f'<span title="{exact}">{shown}</span>'
+    if len(shown) <= WIDTH:
+        return escape(shown)
+    whole = escape(shown[:FULL]) if isinstance(value, str) else escape(clip(shown, FULL))
+    more = f" <small>… {count(len(shown))} characters</small>" if len(shown) > FULL else ""
+    return (
+        f'<details><summary>{escape(clip(shown, WIDTH))}</summary><div class="dlk-full">{whole}{more}</div></details>'
+    )
+
+
+def one_line(value: object, width: int = WIDTH) -> str:
+    """A value as short escaped text with no markup, for places that cannot unfold."""
+    return escape(clip(visible(text(value))[: width + 1], width)) if value is not None else "NULL"

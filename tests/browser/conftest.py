@@ -1,0 +1,57 @@
+"""JupyterLab and Chromium, started once for all browser tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.lab import ARGUMENTS, Lab
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def _lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    lab = Lab(tmp_path_factory.mktemp("lab"), browser)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def lab(_lab: Lab) -> Iterator[Lab]:
+    """JupyterLab; a test in which a page asks another machine for anything fails."""
+    yield _lab
+    strangers, _lab.strangers = _lab.strangers, []
+    assert strangers == []
+
+
+@pytest.fixture(scope="session")
+def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], Path]:
+    """Takes a picture into DUCKLAKE_SCREENSHOTS, or a temporary folder."""
+    given = os.environ.get("DUCKLAKE_SCREENSHOTS")
+    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def take(page: Page, name: str) -> Path:
+        path = folder / f"{name}.png"
+        page.screenshot(path=path)
+        return path
+
+    return take

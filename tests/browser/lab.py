@@ -1,0 +1,185 @@
+"""A real JupyterLab with a real kernel, driven through Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+
+import nbformat
+from playwright.sync_api import Browser, Page, Route
+
+ROOT = Path(__file__).parents[2]
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_LOCAL = ("127.0.0.1", "localhost")
+_NOTIFICATIONS = {"fetchNews": "false", "checkForUpdates": False}
+
+
+class Lab:
+    """A JupyterLab server over a folder, and the pages opened on it.
+
+    Attributes:
+        strangers: URLs of other machines that a page asked for; none was answered.
+    """
+
+    def __init__(self, folder: Path, browser: Browser) -> None:
+        self.folder = folder
+        self.files = folder / "files"
+        self.files.mkdir()
+        self.strangers: list[str] = []
+        self._browser = browser
+        self._settings = folder / "settings"
+        self._port = _free_port()
+        self._log = (folder / "server.log").open("w")
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY", "PYDEVD"))
+        } | {
+            "PYTHONPATH": str(ROOT),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+            "JUPYTER_DATA_DIR": str(folder / "data"),
+            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "JUPYTERLAB_SETTINGS_DIR": str(self._settings),
+            "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        }
+        self.theme("light")
+        self._setting("notification", _NOTIFICATIONS)
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                "--no-browser",
+                "--allow-root",
+                "--ip=127.0.0.1",
+                f"--port={self._port}",
+                "--ServerApp.port_retries=0",
+                f"--ServerApp.root_dir={self.files}",
+                "--IdentityProvider.token=",
+                "--ServerApp.password=",
+                "--LabApp.expose_app_in_browser=True",
+            ],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            try:
+                with urllib.request.urlopen(f"{self.address}/api/status", timeout=2):
+                    return
+            except (URLError, OSError):
+                time.sleep(0.2)
+        raise RuntimeError(f"JupyterLab did not start:\n{(self.folder / 'server.log').read_text()[-3000:]}")
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        self._log.close()
+
+    def theme(self, name: str) -> None:
+        """Sets the theme of pages opened from now on: light or dark."""
+        self._setting("themes", {"theme": f"JupyterLab {name.title()}", "adaptive-theme": False})
+
+    def _setting(self, plugin: str, values: dict[str, object]) -> None:
+        folder = self._settings / "@jupyterlab" / "apputils-extension"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{plugin}.jupyterlab-settings").write_text(json.dumps(values))
+
+    def write(self, name: str, cells: Sequence[str]) -> Path:
+        """Writes a notebook of code cells."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = self.files / name
+        nbformat.write(notebook, path)
+        return path
+
+    def open(self, name: str, *, theme: str = "light") -> Page:
+        """Opens a notebook alone in a window, and waits until it is there."""
+        self.theme(theme)
+        context = self._browser.new_context(viewport={"width": 1320, "height": 1000}, color_scheme=theme)  # type: ignore[arg-type]
+        context.set_default_timeout(30_000)
+        context.route("**/*", self._only_local)
+        page = context.new_page()
+        page.on("websocket", lambda socket: self._note(socket.url))
+        page.goto(f"{self.address}/doc/tree/{name}?reset")
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        page.wait_for_function("window.jupyterapp !== undefined")
+        return page
+
+    def _note(self, url: str) -> bool:
+        parts = urlsplit(url)
+        stranger = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in _LOCAL
+        if stranger:
+            self.strangers.append(url)
+        return stranger
+
+    def _only_local(self, route: Route) -> None:
+        if self._note(route.request.url):
+            route.abort()
+        else:
+            route.continue_()
+
+
+def run_all(page: Page, timeout: float = 120) -> None:
+    """Runs every cell and waits until the last one is done; cells after a failing one are not run."""
+    # The commands do nothing, and say nothing, before the kernel has answered.
+    page.evaluate(
+        """async () => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.context.ready;
+            await panel.sessionContext.ready;
+            await panel.sessionContext.session.kernel.info;
+            window.jupyterapp.commands.execute('notebook:run-all-cells');
+        }"""
+    )
+    page.wait_for_function(
+        """() => {
+            const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(node => node.textContent);
+            return prompts.some(text => /\\d/.test(text)) && !prompts.some(text => text.includes('*'));
+        }""",
+        timeout=timeout * 1000,
+    )
+
+
+def save(page: Page) -> None:
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("!document.title.startsWith('*')")
+
+
+def close(page: Page, *, shut_down: bool = True) -> None:
+    """Closes the window, and with it the kernel unless told otherwise."""
+    if shut_down:
+        page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    page.context.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

