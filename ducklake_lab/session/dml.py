@@ -24,7 +24,7 @@ from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.session.result import RunInfo, collect
-from ducklake_lab.session.sources import Scan, Sources
+from ducklake_lab.session.sources import Scan, Sources, in_memory
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.storage import Storage, is_local
 from ducklake_lab.transaction.transaction import Transaction
@@ -148,13 +148,8 @@ class Dml:
         info = RunInfo()
         loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
         target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
-        if all(not isinstance(rows, Scan) or not rows.plan.files for rows in loaded.values()) and not any(
-            not isinstance(rows, Scan | pa.Table) for rows in loaded.values()
-        ):
-            tables = {
-                view: local_reader.read(rows.plan, virtual=rows.virtual) if isinstance(rows, Scan) else rows
-                for view, rows in loaded.items()
-            }
+        if all(map(in_memory, loaded.values())):
+            tables = {view: self._sources.to_arrow(rows) for view, rows in loaded.items()}
             found = local_engine.evaluate(plan.duckdb_sql, tables)
             return _Matched(target, found.num_rows, found, None)
         spark = self._spark()

@@ -121,12 +121,11 @@ class Sources:
             )
 
     def run(self, plan: QueryPlan, engine: str = "spark") -> Result:
-        """The result of a query: in process where it reads no table, else lazily by the engine."""
+        """The result of a query: in process where it reads no data file, else lazily by the engine."""
         info = RunInfo()
         loaded = {source.view: self.load(source, info) for source in plan.sources}
-        in_process = all(isinstance(rows, pa.Table) for rows in loaded.values())
-        if in_process or engine == "duckdb":
-            tables = {view: self._in_process(rows) for view, rows in loaded.items()}
+        if engine == "duckdb" or all(map(in_memory, loaded.values())):
+            tables = {view: self.to_arrow(rows) for view, rows in loaded.items()}
             return Result(arrow=local_engine.evaluate(plan.duckdb_sql, tables), info=info, spark=self._spark)
         spark = self._spark()
         for view, rows in loaded.items():
@@ -200,7 +199,7 @@ class Sources:
         frame: DataFrame = rows
         return frame
 
-    def _in_process(self, rows: Any) -> pa.Table:
+    def to_arrow(self, rows: Any) -> pa.Table:
         """A loaded source as an Arrow table."""
         if isinstance(rows, Scan):
             return local_reader.read(rows.plan, virtual=rows.virtual)
@@ -213,3 +212,8 @@ class Scan:
 
     plan: ScanPlan
     virtual: bool
+
+
+def in_memory(rows: Any) -> bool:
+    """Whether a loaded source is all here: metadata, or a table whose rows are all inlined."""
+    return isinstance(rows, pa.Table) or (isinstance(rows, Scan) and not rows.plan.files)

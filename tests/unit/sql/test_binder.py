@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from ducklake_lab.errors import BindError
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.operations import At, SqlConstant, TableName
 from tests.unit.sql.lakes import Lakes, plan
 
@@ -140,6 +140,12 @@ def test_without_a_lake_table_duckdb_may_use_what_spark_lacks() -> None:
     result = plan("SELECT histogram(x) FROM range(3) t(x)")
     assert (result.sources, result.spark_sql) == ((), "")
     assert "histogram" in result.duckdb_sql
+
+
+def test_spark_gets_no_variable_to_replace() -> None:
+    assert "${" not in plan("SELECT '${env:HOME}' AS a FROM planes").spark_sql
+    with pytest.raises(UnsupportedFeatureError, match="name with"):
+        plan('SELECT year AS "${env:HOME}" FROM planes')
 
 
 def test_a_name_with_quotes_stays_a_name() -> None:

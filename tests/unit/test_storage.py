@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ducklake_lab.errors import DataFileError
+from ducklake_lab.storage import Storage, hadoop_uri, is_local, join
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("/tmp/a b.parquet", "file:/tmp/a%20b.parquet"),
+        ("/tmp/100%/x", "file:/tmp/100%25/x"),
+        ("/tmp/s=a%20b/x", "file:/tmp/s=a%2520b/x"),
+        ("/tmp/[1]{2}#?/x", "file:/tmp/%5B1%5D%7B2%7D%23%3F/x"),
+        ("/tmp/é/日本", "file:/tmp/é/日本"),
+        ("/tmp//a///b", "file:/tmp/a/b"),
+        ("file:///tmp/a b", "file:/tmp/a%20b"),
+        ("s3://bucket/a b/c", "s3://bucket/a%20b/c"),
+    ],
+)
+def test_hadoop_uri(path: str, uri: str) -> None:
+    assert hadoop_uri(path) == uri
+
+
+def test_join_puts_one_slash() -> None:
+    assert join("/a/", "/b") == join("/a", "b") == "/a/b"
+
+
+def test_only_paths_and_file_urls_are_local() -> None:
+    assert is_local("/a") and is_local("file:///a")
+    assert not is_local("s3://bucket/a")
+
+
+def test_files_come_and_go(tmp_path: Path) -> None:
+    storage = Storage()
+    source, target = f"{tmp_path}/x.bin", f"{tmp_path}/a b/c%/y.bin"
+    with storage.open_output(source) as sink:
+        sink.write(b"12345")
+    storage.move(source, target)
+    assert not storage.exists(source)
+    assert storage.size(target) == 5
+    assert storage.list_files(str(tmp_path)) == [target]
+    with storage.open_input(target) as file:
+        assert file.read() == b"12345"
+    storage.delete([target, source])
+    assert storage.list_files(str(tmp_path)) == []
+
+
+def test_a_missing_folder_has_no_files(tmp_path: Path) -> None:
+    assert Storage().list_files(f"{tmp_path}/none") == []
+    Storage().delete_folder(f"{tmp_path}/none")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    for call in (Storage().open_input, Storage().size):
+        with pytest.raises(DataFileError, match=r"none\.parquet does not exist"):
+            call(f"{tmp_path}/none.parquet")

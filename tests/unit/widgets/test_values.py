@@ -1,0 +1,61 @@
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+
+from ducklake_lab.widgets import values
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, values.NULL),
+        ("", ""),
+        ("NULL", "NULL"),
+        (True, "true"),
+        (Decimal("1E+3"), "1000"),
+        (float("nan"), "NaN"),
+        (1e-9, "1e-09"),
+        (b"\x00\xff", "0x00ff"),
+        (datetime(2013, 1, 1, 5), "2013-01-01 05:00:00"),
+        ({"a": None, "b": ["x's", 1]}, "{a: NULL, b: [&#x27;x&#x27;&#x27;s&#x27;, 1]}"),
+    ],
+)
+def test_html(value: object, shown: str):
+    assert values.html(value).replace("&#x27;a&#x27;:", "a:").replace("&#x27;b&#x27;:", "b:") == shown
+
+
+def test_null_and_empty_and_the_word_null_are_told_apart():
+    assert len({values.html(None), values.html(""), values.html("NULL")}) == 3
+
+
+def test_long_text_is_folded_and_its_length_told():
+    shown = values.html("<b>" * 100_000)
+    assert shown.startswith("<details><summary>&lt;b&gt;")
+    assert "300,000 characters" in shown
+    assert "<b>" not in shown
+    assert len(shown) < 15_000
+
+
+def test_floats_of_a_column_share_their_places_and_keep_the_exact_value():
+    places = values.shared_decimals([1.5, None, 16.434567891])
+    assert places == 4
+    assert values.html(16.434567891, places) == '<span title="16.434567891">16.4346</span>'
+    assert values.shared_decimals([1.5, 2.25]) == 2
+    assert values.shared_decimals(["a", 1]) is None
+
+
+@pytest.mark.parametrize(
+    ("type_name", "number"),
+    [
+        ("BIGINT", True),
+        ("UINTEGER", True),
+        ("DECIMAL(8,2)", True),
+        ("DECIMAL(8,2)[]", False),
+        ("INTERVAL", False),
+        ("VARCHAR", False),
+        ("STRUCT(a INTEGER)", False),
+    ],
+)
+def test_is_number(type_name: str, number: bool):
+    assert values.is_number(type_name) is number
