@@ -115,6 +115,17 @@ class CatalogDatabase:
         }[self.location.backend]
         return connection.execute(sa.text(query), {"name": name}).first() is not None
 
+    def tables_with_prefix(self, connection: sa.Connection, prefix: str) -> list[str]:
+        """Names of the catalog's tables that begin so, in order."""
+        query = {
+            "duckdb": "SELECT table_name FROM duckdb_tables() WHERE starts_with(table_name, :prefix) ORDER BY 1",
+            "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' "
+            "AND substr(name, 1, length(:prefix)) = :prefix ORDER BY 1",
+            "postgresql": "SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, :prefix) "
+            "AND pg_table_is_visible(oid) ORDER BY 1",
+        }[self.location.backend]
+        return [name for (name,) in connection.execute(sa.text(query), {"prefix": prefix})]
+
     def dispose(self) -> None:
         """Closes pooled connections."""
         self._engine.dispose()

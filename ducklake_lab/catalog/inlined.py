@@ -30,6 +30,13 @@ def delete_table_name(table_id: int) -> str:
     return f"ducklake_inlined_delete_{table_id}"
 
 
+def delete_tables(connection: sa.Connection, database: CatalogDatabase) -> dict[int, str]:
+    """The inlined delete tables there are, by table id."""
+    prefix = "ducklake_inlined_delete_"
+    names = database.tables_with_prefix(connection, prefix)
+    return {int(name[len(prefix) :]): name for name in names if name[len(prefix) :].isdigit()}
+
+
 def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, int]]:
     """(name, schema version) of a table's inlined data tables, oldest first."""
     i = t.inlined_data_tables

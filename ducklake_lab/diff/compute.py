@@ -73,7 +73,7 @@ def diff_states(
         end=end,
         schema=schema_changes(old, new),
         summary=summary,
-        columns=changed.columns(summary.updated),
+        columns=changed.columns(summary),
         files=_files(earlier, later, change),
         patterns=changed.patterns(summary),
         changed=changed,

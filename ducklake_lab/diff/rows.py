@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ducklake_lab.diff.model import ColumnDiff, DiffSummary, Histogram, Pattern,
 from ducklake_lab.local import engine
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID
+from ducklake_lab.model.types import INTEGERS
 
 _BINS = 12
 _CATEGORIES = 8
@@ -74,10 +76,14 @@ class ChangedRows:
         inserted, deleted, updated = (counts.get(kind, 0) for kind in ("inserted", "deleted", "updated"))
         return DiffSummary(inserted, deleted, updated, rows_after - inserted - updated)
 
-    def columns(self, updated: int) -> list[ColumnDiff]:
-        """Per column of the later schema: updated cells, and values before and after."""
+    def columns(self, summary: DiffSummary) -> list[ColumnDiff]:
+        """Per column of the later schema: updated cells, and values before and after.
+
+        Where rows were only updated, the values of a column that no update touched are left out.
+        """
         if not self._later:
             return []
+        updated, whole_rows = summary.updated, bool(summary.inserted or summary.deleted)
         sums = ", ".join(f"count(*) FILTER (kind = 'updated' AND d{i})" for i in range(len(self._later)))
         counts = [column[0].as_py() for column in self._run(f"SELECT {sums} FROM pairs").columns]
         return [
@@ -86,7 +92,7 @@ class ChangedRows:
                 type=column.data_type.sql(),
                 updated=count,
                 share=count / updated if updated else 0.0,
-                histogram=self._histogram(index, column),
+                histogram=self._histogram(index, column) if count or whole_rows else None,
             )
             for index, (column, count) in enumerate(zip(self._later, counts, strict=True))
         ]
@@ -110,11 +116,16 @@ class ChangedRows:
                 return None
             if distinct <= _CATEGORIES or low == high:
                 numeric = False
-        return self._bins(index, low, high) if numeric else self._categories(index)
+        if not numeric:
+            return self._categories(index)
+        if kind.name in INTEGERS:
+            # whole numbers to a bin, or bins would look uneven that are not
+            width = float(math.ceil((high - low + 1) / _BINS))
+            return self._bins(index, low, width, math.floor((high - low) / width) + 1)
+        return self._bins(index, low, (high - low) / _BINS, _BINS)
 
-    def _bins(self, index: int, low: float, high: float) -> Histogram:
-        width = (high - low) / _BINS
-        binned = f"least(floor((c{index}::DOUBLE - {low!r}::DOUBLE) / {width!r}::DOUBLE), {_BINS - 1})::INTEGER"
+    def _bins(self, index: int, low: float, width: float, bins: int) -> Histogram:
+        binned = f"least(floor((c{index}::DOUBLE - {low!r}::DOUBLE) / {width!r}::DOUBLE), {bins - 1})::INTEGER"
         counts = {}
         for side in ("removed", "added"):
             found = self._run(
@@ -122,8 +133,8 @@ class ChangedRows:
                 f"WHERE c{index} IS NOT NULL AND isfinite(c{index}::DOUBLE) GROUP BY 1"
             )
             by_bin = dict(zip(*(c.to_pylist() for c in found.columns), strict=True))
-            counts[side] = tuple(by_bin.get(b, 0) for b in range(_BINS))
-        labels = tuple(f"{low + b * width:.6g}" for b in range(_BINS))
+            counts[side] = tuple(by_bin.get(b, 0) for b in range(bins))
+        labels = tuple(f"{low + b * width:.6g}" for b in range(bins))
         return Histogram(labels, counts["removed"], counts["added"], numeric=True)
 
     def _categories(self, index: int) -> Histogram | None:

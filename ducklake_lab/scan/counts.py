@@ -1,8 +1,11 @@
-"""How many rows and bytes each snapshot added and removed, from the catalog alone."""
+"""Counts of rows and bytes from the catalog alone: of tables, and of what each snapshot added and removed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -10,9 +13,62 @@ from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import visible
 
 #: by snapshot id, then by table id
 _Counts = defaultdict[int, defaultdict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """Rows of a table that are not deleted, its data files, and their size."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dict[int, TableCounts]:
+    """Counts at a snapshot, by table id; a table without rows and files is left out.
+
+    Exact, but for older snapshots of tables with delete files that hold the deletions of several snapshots: these
+    count as a whole.
+    """
+    f, d = t.data_file, t.delete_file
+    found: defaultdict[int, TableCounts] = defaultdict(TableCounts)
+    files = (
+        sa.select(f.c.table_id, sa.func.sum(f.c.record_count), sa.func.count(), sa.func.sum(f.c.file_size_bytes))
+        .where(visible(f, snapshot_id))
+        .group_by(f.c.table_id)
+    )
+    for table_id, rows, count, size in connection.execute(files):
+        found[table_id] = TableCounts(int(rows or 0), count, int(size or 0))
+
+    def add(table_id: int, rows: int) -> None:
+        found[table_id] = replace(found[table_id], rows=found[table_id].rows + rows)
+
+    deletes = (
+        sa.select(d.c.table_id, sa.func.sum(d.c.delete_count)).where(visible(d, snapshot_id)).group_by(d.c.table_id)
+    )
+    for table_id, rows in connection.execute(deletes):
+        add(table_id, -int(rows or 0))
+    live = inlined.live_at(snapshot_id)
+    i = t.inlined_data_tables
+    inserted = [
+        f"SELECT {table_id:d} AS table_id, count(*) AS n FROM {quote_identifier(name)} WHERE {live}"
+        for table_id, name in connection.execute(sa.select(i.c.table_id, i.c.table_name))
+    ]
+    deleted = [
+        f"SELECT {table_id:d} AS table_id, -count(*) AS n FROM {quote_identifier(name)} AS x "
+        "JOIN ducklake_data_file AS f ON x.file_id = f.data_file_id "
+        f"WHERE x.begin_snapshot <= {snapshot_id:d} AND f.begin_snapshot <= {snapshot_id:d} "
+        f"AND (f.end_snapshot IS NULL OR f.end_snapshot > {snapshot_id:d})"
+        for table_id, name in inlined.delete_tables(connection, lake.database).items()
+    ]
+    for query in _unions(inserted + deleted):
+        for table_id, rows in _rows(connection, query):
+            add(table_id, rows)
+    return dict(found)
 
 
 class SnapshotCounts:
@@ -66,30 +122,34 @@ class SnapshotCounts:
         i = t.inlined_data_tables
         tables = list(connection.execute(sa.select(i.c.table_id, i.c.table_name)))
         for column, counts in (("begin_snapshot", self._added), ("end_snapshot", self._removed)):
-            if not tables:
-                break
-            parts = " UNION ALL ".join(
-                f"SELECT {table_id:d} AS table_id, {column} AS snapshot_id FROM {quote_identifier(name)}"
+            parts = [
+                f"SELECT {column} AS snapshot_id, {table_id:d} AS table_id, count(*) AS n "
+                f"FROM {quote_identifier(name)} WHERE {column} IS NOT NULL GROUP BY {column}"
                 for table_id, name in tables
-            )
-            query = (
-                f"SELECT snapshot_id, table_id, count(*) FROM ({parts}) AS changed "
-                "WHERE snapshot_id IS NOT NULL GROUP BY snapshot_id, table_id"
-            )
-            for snapshot_id, table_id, rows in inlined.run_text(connection, query):
-                counts[snapshot_id][table_id] += rows
-        for table_id in {table_id for table_id, _ in tables}:
-            if lake.database.has_table(connection, inlined.delete_table_name(table_id)):
-                name = quote_identifier(inlined.delete_table_name(table_id))
-                query = f"SELECT begin_snapshot, count(*) FROM {name} GROUP BY begin_snapshot"
-                for snapshot_id, rows in inlined.run_text(connection, query):
-                    self._removed[snapshot_id][table_id] += rows
+            ]
+            for query in _unions(parts):
+                for snapshot_id, table_id, rows in _rows(connection, query):
+                    counts[snapshot_id][table_id] += rows
+        for table_id, name in inlined.delete_tables(connection, lake.database).items():
+            query = f"SELECT begin_snapshot, count(*) FROM {quote_identifier(name)} GROUP BY begin_snapshot"
+            for snapshot_id, rows in _rows(connection, query):
+                self._removed[snapshot_id][table_id] += rows
 
     def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int]:
         """(rows added, rows removed, bytes added) by a snapshot, in one table or all."""
 
         def total(counts: _Counts) -> int:
-            by_table = counts.get(snapshot_id, {})
+            by_table: dict[int, int] = counts.get(snapshot_id) or {}
             return sum(by_table.values()) if table_id is None else by_table.get(table_id, 0)
 
         return total(self._added), total(self._removed), total(self._bytes)
+
+
+def _rows(connection: sa.Connection, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in inlined.run_text(connection, query)]
+
+
+def _unions(queries: Sequence[str]) -> Iterator[str]:
+    """The queries in one statement, or a few: SQLite takes up to 500 parts."""
+    for start in range(0, len(queries), 400):
+        yield " UNION ALL ".join(queries[start : start + 400])

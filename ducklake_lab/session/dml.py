@@ -6,7 +6,7 @@ Spark reads the rows to change and writes the new files; small changes go into t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 

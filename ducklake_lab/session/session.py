@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.diff.compute import diff_states
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.errors import EntryExistsError, TransactionError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.lakes import At, Lakes
 from ducklake_lab.session.listings import History
@@ -49,15 +49,15 @@ class TableInfo:
     """A table as a listing shows it.
 
     Attributes:
-        record_count: rows ever inserted, deleted ones included; None where nothing was.
-        file_size_bytes: size of the data files; None likewise.
+        record_count: rows that are not deleted.
+        file_size_bytes: size of the data files.
     """
 
     lake: str
     schema: str
     table: Table
-    record_count: int | None
-    file_size_bytes: int | None
+    record_count: int
+    file_size_bytes: int
 
 
 class Session:
@@ -300,23 +300,15 @@ class Session:
         return self._lakes.state(self._lakes.get()).snapshot
 
     def tables(self, at: At = None) -> list[TableInfo]:
-        """The tables of all attached lakes, by lake, schema and name, with the sizes the catalog knows."""
+        """The tables of all attached lakes, by lake, schema and name, with their sizes."""
         found = []
         for lake in self._lakes:
             state = self._lakes.state(lake, at if lake is self._lakes.get() else None)
             with lake.connect() as connection:
-                stats = read_table_stats(connection)
+                counts = table_counts(lake, connection, state.snapshot.snapshot_id)
             for table in state.tables.values():
-                known = stats.get(table.table_id)
-                found.append(
-                    TableInfo(
-                        lake.alias,
-                        state.schema_of(table).name,
-                        table,
-                        known.record_count if known is not None else None,
-                        known.file_size_bytes if known is not None else None,
-                    )
-                )
+                known = counts.get(table.table_id, TableCounts())
+                found.append(TableInfo(lake.alias, state.schema_of(table).name, table, known.rows, known.bytes))
         return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
 
     # End
