@@ -96,10 +96,9 @@ def main() -> None:
             page.mouse.move(700, 450)
             open_notebook(page, address, "quickstart.ipynb")
             for name, text in {
-                "quickstart": "%ducklake connect",
-                "snapshots": "%ducklake snapshots",
+                "quickstart": "%ducklake snapshots",
+                "result": "SELECT name AS airline",
                 "diff": "%ducklake diff flights 12 13",
-                "diff-delete": "%ducklake diff flights 13 14",
                 "schema": "%ducklake schema",
             }.items():
                 scroll_to(page, text)

@@ -34,12 +34,25 @@ class CatalogDatabase:
             raise CatalogError(
                 "PostgreSQL catalogs need the psycopg driver: pip install 'ducklake-lab[postgres]'."
             ) from None
+        self._keeping = False
+        self._keeper: sa.Connection | None = None
         if location.backend == "sqlite":
             _take_over_sqlite_transactions(self._engine)
 
     @property
     def backend(self) -> str:
         return self.location.backend
+
+    def keep_open(self) -> None:
+        """Keeps a DuckDB file open from its next use until `release`: opening it again and again takes 15 ms each."""
+        self._keeping = self.location.backend == "duckdb"
+
+    def release(self) -> None:
+        """Lets go of the file as soon as no connection uses it."""
+        self._keeping = False
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
 
     def exists(self) -> bool:
         """Whether there is a catalog file; True for servers, which only a connection can tell."""
@@ -71,6 +84,8 @@ class CatalogDatabase:
             try:
                 connection = self._engine.connect()
                 connection.begin()
+                if self._keeping and self._keeper is None:
+                    self._keeper = self._engine.connect()
                 return connection
             except (sa.exc.DBAPIError, sqlite3.OperationalError) as error:
                 locked = self._lock_message(str(getattr(error, "orig", error)))
@@ -128,6 +143,7 @@ class CatalogDatabase:
 
     def dispose(self) -> None:
         """Closes pooled connections."""
+        self.release()
         self._engine.dispose()
 
 

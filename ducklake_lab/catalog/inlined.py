@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
@@ -161,12 +162,26 @@ def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column])
         if old is None:
             arrays.append(constant_column(column.initial_default, column.data_type, rows.num_rows))
         else:
-            values = rows.column(names[column.column_id])
-            if old.data_type != column.data_type:
-                values = cast_columns(pa.table({"v": values}), {"v": column.data_type}).column("v")
-            arrays.append(values)
+            arrays.append(_converted(rows.column(names[column.column_id]), old, column))
         target.append(column.name)
     return pa.table(arrays, names=target)
+
+
+def _converted(values: pa.ChunkedArray, old: Column, new: Column) -> pa.ChunkedArray:
+    """Values of one version of a column as another's: the fields of structs matched by id, as columns are."""
+    if old.data_type == new.data_type:
+        return values
+    if old.type == "struct" and new.type == "struct":
+        array = values.combine_chunks()
+        fields = pa.table(
+            [pc.struct_field(array, [index]) for index in range(len(old.children))],
+            names=[child.name for child in old.children],
+        )
+        projected = project(fields, old.children, new.children)
+        parts = [column.combine_chunks() for column in projected.columns]
+        names = [child.name for child in new.children]
+        return pa.chunked_array([pa.StructArray.from_arrays(parts, names, mask=array.is_null())])
+    return cast_columns(pa.table({"v": values}), {"v": new.data_type}).column("v")
 
 
 def read_deletes(

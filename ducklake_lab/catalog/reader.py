@@ -146,6 +146,13 @@ def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> 
     return _columns_by_table(connection, snapshot_id, table_id).get(table_id, ())
 
 
+def read_column_names(connection: sa.Connection, table_id: int) -> list[tuple[int, int | None, str]]:
+    """(column id, id of the parent or None, name) of every column a table ever had, under every name."""
+    c = t.column
+    query = sa.select(c.c.column_id, c.c.parent_column, c.c.column_name).where(c.c.table_id == table_id).distinct()
+    return [(column_id, parent, name) for column_id, parent, name in connection.execute(query)]
+
+
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:
     """The highest column id a table ever used, dropped columns included; 0 for none."""
     query = sa.select(sa.func.max(t.column.c.column_id)).where(t.column.c.table_id == table_id)

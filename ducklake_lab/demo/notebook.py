@@ -26,6 +26,7 @@ def execute(notebook: Path, target: Path, uri: str, report: Callable[[str], None
         import nbformat
         from nbclient import NotebookClient
         from nbclient.exceptions import CellExecutionError
+        from nbformat.sign import NotebookNotary
     except ImportError:
         raise UsageError('Executing notebooks needs nbclient; run: pip install "ducklake-lab[demo]".') from None
     document = nbformat.read(notebook, as_version=4)
@@ -36,7 +37,11 @@ def execute(notebook: Path, target: Path, uri: str, report: Callable[[str], None
     started = time.monotonic()
     report(f"Executing {notebook}, {len(code_cells)} cells")
     client = NotebookClient(
-        document, timeout=600, kernel_name="python3", resources={"metadata": {"path": target.parent}}
+        document,
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": target.parent}},
+        extra_arguments=["--log-level=ERROR"],
     )
 
     def done(cell: nbformat.NotebookNode, cell_index: int, **_: object) -> None:
@@ -52,6 +57,8 @@ def execute(notebook: Path, target: Path, uri: str, report: Callable[[str], None
         nbformat.write(document, failed)
         raise DuckLakeError(f"A cell of {notebook} failed: {error.ename}: {error.evalue}; see {failed}.") from None
     nbformat.write(document, target)
+    # JupyterLab strips styles and drawings from outputs of a notebook that this user has not signed
+    NotebookNotary().sign(nbformat.read(target, as_version=4))
 
 
 def _quoted(uri: str) -> str:

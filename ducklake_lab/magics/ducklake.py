@@ -73,7 +73,8 @@ class DuckLakeMagics(Magics):
         if given.at is not None:
             raise UnsupportedFeatureError("--at is not supported yet; write FROM table AT (VERSION => 7) in the SQL.")
         limit = given.limit or result_view.LIMIT
-        with _in_lake(session, given.lake), ProgressLine(self._shell, whole_cell=whole_cell) as report:
+        line = ProgressLine(self._shell, lambda: bool(getattr(session, "spark_starting", False)), whole_cell=whole_cell)
+        with _in_lake(session, given.lake), line as report:
             session.on_progress = report
             try:
                 result = session.sql(sql, Variables(self._shell.user_ns), dialect=given.dialect or "duckdb")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ducklake_lab.errors import DuckLakeError, SqlError
 
-_RED = "\x1b[31m"
+# Bold red is the darker red of notebooks, which reads on the pale red they put behind errors.
+_RED = "\x1b[1;31m"
 _DIM = "\x1b[2m"
-_BOLD = "\x1b[1m"
 _PLAIN = "\x1b[0m"
 
 _WIDTH = 120
@@ -48,5 +48,5 @@ def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
     gutter = f"{line:>4} │ "
     result = [f"{_DIM}{gutter}{_PLAIN}{shown}"]
     if column is not None and at <= len(text):
-        result.append(f"{' ' * (len(gutter) - 2)}{_DIM}│{_PLAIN} {' ' * (at - start)}{_RED}{_BOLD}^{_PLAIN}")
+        result.append(f"{' ' * (len(gutter) - 2)}{_DIM}│{_PLAIN} {' ' * (at - start)}{_RED}^{_PLAIN}")
     return result

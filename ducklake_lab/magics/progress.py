@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
 
 from ducklake_lab.widgets.html import DOT, escape, seconds, view
+
+if TYPE_CHECKING:
+    from ducklake_lab.spark.progress import Progress
 
 #: Statements faster than this show no line, in seconds.
 _PATIENCE = 0.4
@@ -25,45 +28,29 @@ _STYLE = """
 """
 
 
-class Progress(Protocol):
-    """What a running Spark job reports.
-
-    Attributes:
-        stage: 1-based number of the running stage, 0 while Spark is starting.
-        tasks: tasks of that stage, of which `tasks_done` are done.
-    """
-
-    @property
-    def stage(self) -> int: ...
-    @property
-    def stages(self) -> int: ...
-    @property
-    def tasks_done(self) -> int: ...
-    @property
-    def tasks(self) -> int: ...
-
-
-def describe(progress: Progress | None, elapsed: float) -> str:
+def describe(progress: Progress | None, elapsed: float, *, starting: bool = False) -> str:
     """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 6 s`."""
+    if starting:
+        return f"Spark starting {seconds(elapsed)}"
     if progress is None:
         return f"running {seconds(elapsed)}"
-    if progress.stage == 0:
-        return f"Spark starting {seconds(elapsed)}"
-    parts = [f"stage {progress.stage}/{max(progress.stages, progress.stage)}"]
-    if progress.tasks:
-        parts.append(f"{progress.tasks_done} of {progress.tasks} tasks")
-    return DOT.join((*parts, seconds(elapsed)))
+    stage = min(progress.stages_done + 1, progress.stages)
+    return DOT.join(
+        (f"stage {stage}/{progress.stages}", f"{progress.tasks_done} of {progress.tasks} tasks", seconds(elapsed))
+    )
 
 
 class ProgressLine:
     """Shows a line that changes while the body of `with` runs, in a notebook; nothing in a terminal.
 
     Args:
+        starting: tells whether Spark is being started now.
         whole_cell: the cell holds nothing else, so that its output may be cleared; else the line is blanked.
     """
 
-    def __init__(self, shell: InteractiveShell, *, whole_cell: bool) -> None:
+    def __init__(self, shell: InteractiveShell, starting: Callable[[], bool], *, whole_cell: bool) -> None:
         self._visible = hasattr(shell, "kernel")
+        self._starting = starting
         self._whole_cell = whole_cell
         self._progress: Progress | None = None
         self._done = threading.Event()
@@ -101,7 +88,7 @@ class ProgressLine:
         while not self._done.wait(wait):
             wait = _INTERVAL
             elapsed = time.monotonic() - self._started
-            text = describe(self._progress, elapsed)
+            text = describe(self._progress, elapsed, starting=self._starting())
             if text == shown:
                 continue
             shown = text

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ducklake_lab.magics.progress import Progress
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.history import HistoryEntry
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
     from ducklake_lab.session.result import Result
     from ducklake_lab.session.session import TableInfo
+    from ducklake_lab.spark.progress import Progress
 
 At = int | datetime | None
 

@@ -17,11 +17,13 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_column_names
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 
 
@@ -207,4 +209,6 @@ class _Feed:
     def _scan(self, files: Sequence[ScanFile], rows: pa.Table | None) -> ScanPlan:
         size = sum(file.data_file.file_size_bytes for file in files)
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
-        return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder)
+        names = read_column_names(self._connection, self._table.table_id)
+        reused = reused_names(self._table.columns, names)
+        return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused)

@@ -13,12 +13,13 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import visible
+from ducklake_lab.catalog.reader import read_column_names, visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.pruning import columns_of, may_match
 
@@ -66,6 +67,7 @@ def plan_scan(
         files_total=len(files),
         bytes_total=sum(file.data_file.file_size_bytes for file in files),
         data_path=folder,
+        reused_names=reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ()),
     )
 
 

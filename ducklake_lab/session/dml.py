@@ -6,7 +6,6 @@ Spark reads the rows to change and writes the new files; small changes go into t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +21,16 @@ from ducklake_lab.model.files import WrittenDeletes
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.lakes import Lakes, Place
-from ducklake_lab.session.result import RunInfo, collect
+from ducklake_lab.session.result import RunInfo
 from ducklake_lab.session.sources import Scan, Sources, in_memory
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.storage import Storage, is_local
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class _Matched:
 class Dml:
     """Runs the statements in the transaction that is open for writing."""
 
-    def __init__(self, lakes: Lakes, sources: Sources, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine) -> None:
         self._lakes = lakes
         self._sources = sources
-        self._spark = spark
+        self._engine = engine
 
     @property
     def _transaction(self) -> Transaction:
@@ -77,7 +77,7 @@ class Dml:
             return count
         from ducklake_lab.spark.frames import from_arrow_table
 
-        return self.append_frame(table, from_arrow_table(self._spark(), rows))
+        return self.append_frame(table, from_arrow_table(self._engine(), rows))
 
     def append_frame(self, table: Table, frame: DataFrame) -> int:
         """Adds the rows of a DataFrame with the table's columns, in order."""
@@ -85,7 +85,8 @@ class Dml:
 
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
-        files = writer.write(self._spark(), frame, table, folder)
+        with self._engine.running() as spark:
+            files = writer.write(spark, frame, table, folder)
         count = sum(file.record_count for file in files)
         if 0 < count <= self._inline_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay
@@ -132,7 +133,7 @@ class Dml:
                 return
             from ducklake_lab.spark.frames import from_arrow_table
 
-            frame = from_arrow_table(self._spark(), rows.append_column(ROW_ID_COLUMN, row_ids))
+            frame = from_arrow_table(self._engine(), rows.append_column(ROW_ID_COLUMN, row_ids))
         elif matched.frame is not None:
             quoted = [f"`{name.replace('`', '``')}`" for name in names]
             frame = matched.frame.select(*quoted, matched.frame[ROW_ID].alias(ROW_ID_COLUMN))
@@ -141,7 +142,9 @@ class Dml:
         from ducklake_lab.spark import writer
 
         folder = transaction.lake.folder(transaction.state, table)
-        transaction.append_files(table, writer.write(self._spark(), frame, table, folder))
+        with self._engine.running() as spark:
+            files = writer.write(spark, frame, table, folder, compact=True)
+        transaction.append_files(table, files)
 
     def _match(self, plan: QueryPlan) -> _Matched:
         """Finds the rows, in process if the table's rows are all inlined, else with Spark, which keeps them."""
@@ -152,15 +155,16 @@ class Dml:
             tables = {view: self._sources.to_arrow(rows) for view, rows in loaded.items()}
             found = local_engine.evaluate(plan.duckdb_sql, tables)
             return _Matched(target, found.num_rows, found, None)
-        spark = self._spark()
-        for view, rows in loaded.items():
-            self._sources.frame_of(rows).createOrReplaceTempView(view)
-        frame = self._sources.spark_sql(spark, plan.spark_sql).persist()
-        count = _count(frame)
-        limit = self._inline_limit(target.table)
-        if count <= limit:
-            return _Matched(target, count, collect(frame), frame)
-        return _Matched(target, count, None, frame)
+        self._sources.create_views(loaded)
+        frame = self._sources.spark_sql(plan.spark_sql).persist()
+        try:
+            with self._engine.running():
+                count = frame.count()
+                rows = frame.toArrow() if count <= self._inline_limit(target.table) else None
+        except BaseException:
+            frame.unpersist()
+            raise
+        return _Matched(target, count, rows, frame)
 
     def _delete_matched(self, table: Table, matched: _Matched) -> None:
         if matched.count == 0:
@@ -188,12 +192,14 @@ class Dml:
         assert frame is not None  # rows of files were found by Spark
         inlined_ids: list[int] = []
         if matched.target.inlined is not None:
-            ids = collect(frame.where(frame[FILE_ID].isNull()).select(ROW_ID))
+            with self._engine.running():
+                ids = frame.where(frame[FILE_ID].isNull()).select(ROW_ID).toArrow()
             inlined_ids = ids.column(ROW_ID).to_pylist()
         in_files = frame.where(frame[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
-        return inlined_ids, write_deletes(self._spark(), in_files, files, folder, self._inline_limit(table))
+        with self._engine.running() as spark:
+            return inlined_ids, write_deletes(spark, in_files, files, folder, self._inline_limit(table))
 
     def truncate(self, place: Place, table: Table) -> int:
         """Deletes all rows without reading any; how many there were."""
@@ -225,19 +231,6 @@ def _small_deletes(rows: pa.Table) -> tuple[list[int], list[WrittenDeletes]]:
         else:
             positions[file_id].append(position)
     return inlined_ids, [WrittenDeletes(file_id, positions=tuple(sorted(p))) for file_id, p in positions.items()]
-
-
-def _count(frame: DataFrame) -> int:
-    from ducklake_lab.spark.errors import translate_error
-
-    try:
-        return frame.count()
-    except Exception as error:
-        frame.unpersist()
-        translated = translate_error(error)
-        if translated is None:
-            raise
-        raise translated from error
 
 
 def _release(matched: _Matched) -> None:

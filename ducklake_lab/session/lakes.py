@@ -103,6 +103,21 @@ class Lakes:
                 raise EntryNotFoundError(f'There is no lake or schema "{schema}".{did_you_mean(schema, known)}')
         self._current = (lake.alias, self.state(lake).schema(schema).name)
 
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        """Around one statement: catalog files are opened once for it."""
+        for lake in self:
+            lake.database.keep_open()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Lets go of catalog files, so that others can use them while a job runs."""
+        for lake in self:
+            lake.database.release()
+
     # Names
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ from ducklake_lab.model.types import from_arrow
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from ducklake_lab.session.engine import SparkEngine
 
 
 @dataclass(slots=True)
@@ -53,12 +55,12 @@ class Result:
         frame: DataFrame | None = None,
         types: Sequence[str] | None = None,
         info: RunInfo | None = None,
-        spark: Callable[[], SparkSession] | None = None,
+        engine: SparkEngine | None = None,
         is_query: bool = True,
     ) -> None:
         self._arrow = arrow
         self._frame = frame
-        self._spark = spark
+        self._engine = engine
         self._head: pa.Table | None = None
         self.info = info or RunInfo()
         self.is_query = is_query
@@ -83,7 +85,7 @@ class Result:
         """All rows as an Arrow table; computed once."""
         if self._arrow is None:
             frame = self._frame
-            self._arrow = pa.table({}) if frame is None else self._timed(lambda: collect(frame))
+            self._arrow = pa.table({}) if frame is None else self._timed(frame)
         return self._arrow
 
     def head(self, rows: int) -> pa.Table:
@@ -92,7 +94,7 @@ class Result:
             return self._arrow.slice(0, rows)
         if self._head is None or self._head.num_rows < rows:
             frame = self._frame
-            self._head = pa.table({}) if frame is None else self._timed(lambda: collect(frame.limit(rows)))
+            self._head = pa.table({}) if frame is None else self._timed(frame.limit(rows))
             if self._head.num_rows < rows:
                 self._arrow = self._head
         return self._head.slice(0, rows)
@@ -115,11 +117,11 @@ class Result:
     def spark(self) -> DataFrame:
         """A lazy Spark DataFrame of the rows; computes nothing."""
         if self._frame is None:
-            if self._spark is None:
+            if self._engine is None:
                 raise ValueError("This result holds no rows.")
             from ducklake_lab.spark.frames import from_arrow_table
 
-            self._frame = from_arrow_table(self._spark(), self.arrow())
+            self._frame = from_arrow_table(self._engine(), self.arrow())
         return self._frame
 
     def __len__(self) -> int:
@@ -132,25 +134,14 @@ class Result:
         html: str = hook("result.html")(self)
         return html
 
-    def _timed(self, compute: Callable[[], pa.Table]) -> pa.Table:
+    def _timed(self, frame: DataFrame) -> pa.Table:
+        assert self._engine is not None  # who hands in a frame hands in its engine
         started = time.monotonic()
         try:
-            return compute()
+            with self._engine.running():
+                return frame.toArrow()
         finally:
             self.info.seconds += time.monotonic() - started
-
-
-def collect(frame: DataFrame) -> pa.Table:
-    """All rows of a DataFrame, errors told in one line."""
-    from ducklake_lab.spark.errors import translate_error
-
-    try:
-        return frame.toArrow()
-    except Exception as error:
-        translated = translate_error(error)
-        if translated is None:
-            raise
-        raise translated from error
 
 
 def count_result(count: int, info: RunInfo) -> Result:

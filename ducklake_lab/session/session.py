@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from ducklake_lab.errors import EntryExistsError, TransactionError, UnsupportedF
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.lakes import At, Lakes
 from ducklake_lab.session.listings import History
 from ducklake_lab.session.result import Result, nothing
@@ -30,6 +31,8 @@ from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ducklake_lab.spark.progress import Progress
 
 Engine = Literal["spark", "duckdb"]
 WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
@@ -72,28 +75,34 @@ class Session:
         if engine not in ("spark", "duckdb"):
             raise UsageError(f'"{engine}" is not an engine; use "spark" or "duckdb".')
         self.engine: Engine = engine
-        self._spark = spark
-        self._configured = False
         self._lakes = Lakes()
-        self._sources = Sources(self._lakes, lambda: self.spark)
-        self._statements = Statements(self._lakes, self._sources, lambda: self.spark, self._attach_statement)
+        self._engine = SparkEngine(spark, before_jobs=self._lakes.release)
+        self._sources = Sources(self._lakes, self._engine)
+        self._statements = Statements(self._lakes, self._sources, self._engine, self._attach_statement)
 
     @property
     def spark(self) -> SparkSession:
         """The SparkSession; starts it if need be."""
-        from ducklake_lab.spark import runtime
-
-        if self._spark is None or not runtime.is_alive(self._spark):
-            self._spark = runtime.start()
-        elif not self._configured:
-            runtime.configure(self._spark)
-        self._configured = True
-        return self._spark
+        return self._engine()
 
     @property
     def spark_started(self) -> bool:
         """Whether Spark is running for this session."""
-        return self._spark is not None
+        return self._engine.session is not None
+
+    @property
+    def spark_starting(self) -> bool:
+        """Whether Spark is being started at this moment."""
+        return self._engine.starting
+
+    @property
+    def on_progress(self) -> Callable[[Progress], None] | None:
+        """Called while Spark works, from another thread."""
+        return self._engine.on_progress
+
+    @on_progress.setter
+    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
+        self._engine.on_progress = listener
 
     # Lakes
 
@@ -164,6 +173,11 @@ class Session:
     def current_lake(self) -> Lake:
         return self._lakes.get()
 
+    @property
+    def current_schema(self) -> str:
+        """The schema of unqualified names."""
+        return self._lakes.current_schema
+
     def _attach_statement(self, statement: op.Attach) -> None:
         options = {key.casefold(): self._sources.value(value) for key, value in statement.options.items()}
         options.pop("type", None)
@@ -207,13 +221,14 @@ class Session:
         started = time.monotonic()
         result = nothing()
         for statement in parse(text, params):
-            result = self._statements.run(statement.operation, engine or self.engine)
+            with self._lakes.statement():
+                result = self._statements.run(statement.operation, engine or self.engine)
         result.info.seconds += time.monotonic() - started
         return result
 
     def table(self, name: str, at: At = None) -> TableHandle:
         """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
-        return TableHandle(self._lakes, self._sources, lambda: self.spark, name, at)
+        return TableHandle(self._lakes, self._sources, self._engine, name, at)
 
     def write(self, rows: Any, table: str, mode: WriteMode = "append") -> Result:
         """Writes rows to a table, columns matched by name.

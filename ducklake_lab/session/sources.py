@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.types import DataType, from_arrow
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import feed_frame
 from ducklake_lab.session.functions import FeedCall, Functions
 from ducklake_lab.session.lakes import At, Lakes, Place
@@ -26,7 +27,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.plan import QueryPlan, Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ class Sources:
         frames: rows handed in, by the name under which SQL sees them.
     """
 
-    def __init__(self, lakes: Lakes, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, lakes: Lakes, engine: SparkEngine) -> None:
         self._lakes = lakes
-        self._spark = spark
+        self._engine = engine
         self.functions = Functions(lakes)
         self._counter = itertools.count(1)
         self.frames: dict[str, Frame] = {}
@@ -126,25 +127,22 @@ class Sources:
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         if engine == "duckdb" or all(map(in_memory, loaded.values())):
             tables = {view: self.to_arrow(rows) for view, rows in loaded.items()}
-            return Result(arrow=local_engine.evaluate(plan.duckdb_sql, tables), info=info, spark=self._spark)
-        spark = self._spark()
-        for view, rows in loaded.items():
-            self.frame_of(rows).createOrReplaceTempView(view)
-        return Result(frame=self.spark_sql(spark, plan.spark_sql), info=info, spark=self._spark)
+            return Result(arrow=local_engine.evaluate(plan.duckdb_sql, tables), info=info, engine=self._engine)
+        self.create_views(loaded)
+        return Result(frame=self.spark_sql(plan.spark_sql), info=info, engine=self._engine)
 
-    def spark_sql(self, spark: SparkSession, text: str) -> DataFrame:
-        """Runs Spark SQL, its errors told in one line."""
-        from ducklake_lab.spark.errors import translate_error
-
-        try:
+    def spark_sql(self, text: str) -> DataFrame:
+        """A lazy DataFrame of Spark SQL, checked."""
+        with self._engine.running() as spark:
             frame = spark.sql(text)
             frame.schema  # noqa: B018 - on Connect nothing is checked before this
             return frame
-        except Exception as error:
-            translated = translate_error(error)
-            if translated is None:
-                raise
-            raise translated from error
+
+    def create_views(self, loaded: Mapping[str, Any]) -> None:
+        """Puts loaded sources behind their names in Spark."""
+        with self._engine.running():
+            for view, rows in loaded.items():
+                self.frame_of(rows).createOrReplaceTempView(view)
 
     def new_view_name(self) -> str:
         return f"ducklake_rows_{next(self._counter)}"
@@ -174,7 +172,7 @@ class Sources:
             if not isinstance(found, FeedCall):
                 return found
             info.snapshot_id = self._lakes.state(found.lake, found.end).snapshot.snapshot_id
-            return feed_frame(self._lakes, found, self._spark())
+            return feed_frame(self._lakes, found, self._engine())
         frame = self._frame(source.name)
         if frame is not None:
             return frame.rows
@@ -193,9 +191,9 @@ class Sources:
         from ducklake_lab.spark.frames import from_arrow_table
 
         if isinstance(rows, Scan):
-            return reader.read(self._spark(), rows.plan, virtual=rows.virtual)
+            return reader.read(self._engine(), rows.plan, virtual=rows.virtual)
         if isinstance(rows, pa.Table):
-            return from_arrow_table(self._spark(), rows)
+            return from_arrow_table(self._engine(), rows)
         frame: DataFrame = rows
         return frame
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,15 +11,14 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.types import DataType, from_arrow
 from ducklake_lab.session.ddl import Ddl, build_columns
 from ducklake_lab.session.dml import Dml
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_delete, plan_insert, plan_query, plan_update
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from ducklake_lab.transaction.transaction import Transaction
 
 Attach = Callable[[op.Attach], None]
 
@@ -32,14 +30,15 @@ class Statements:
         self,
         lakes: Lakes,
         sources: Sources,
-        spark: Callable[[], SparkSession],
+        engine: SparkEngine,
         attach: Attach,
     ) -> None:
         self._lakes = lakes
         self._sources = sources
         self._ddl = Ddl(lakes)
-        self._dml = Dml(lakes, sources, spark)
+        self._dml = Dml(lakes, sources, engine)
         self._attach = attach
+        self._engine = engine
 
     def run(self, operation: op.Operation, engine: str = "spark") -> Result:
         """Runs one operation; gives its result."""
@@ -98,28 +97,28 @@ class Statements:
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
             count = self._dml.insert(table, plan_insert(statement, table.columns, self._sources))
-        return count_result(count, RunInfo(transaction.base.snapshot.snapshot_id))
+        return count_result(count, _made_by(transaction))
 
     def _update(self, statement: op.Update) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
             count = self._dml.update(table, plan_update(statement, table.columns, self._sources))
-        return count_result(count, RunInfo(transaction.base.snapshot.snapshot_id))
+        return count_result(count, _made_by(transaction))
 
     def _delete(self, statement: op.Delete) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
             count = self._dml.delete(table, plan_delete(statement, self._sources))
-        return count_result(count, RunInfo(transaction.base.snapshot.snapshot_id))
+        return count_result(count, _made_by(transaction))
 
     def _truncate(self, statement: op.Truncate) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             target = self._sources.place(statement.table)
             count = self._dml.truncate(target, target.table())
-        return count_result(count, RunInfo(transaction.base.snapshot.snapshot_id))
+        return count_result(count, _made_by(transaction))
 
     # CREATE TABLE
 
@@ -132,12 +131,14 @@ class Statements:
                 raise EntryExistsError(
                     f"There is a table {place.schema}.{place.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
                 )
+        count = None
         with self._lakes.writing(place.lake) as transaction:
             if statement.query is None:
                 self._create(place, build_columns(statement.columns), statement)
-                return nothing(RunInfo(transaction.base.snapshot.snapshot_id))
-            count = self._create_from_query(place, statement, statement.query)
-        return count_result(count, RunInfo(transaction.base.snapshot.snapshot_id))
+            else:
+                count = self._create_from_query(place, statement, statement.query)
+        info = _made_by(transaction)
+        return nothing(info) if count is None else count_result(count, info)
 
     def _create(self, place: Place, columns: Sequence[Column], statement: op.CreateTable) -> Table:
         return self._ddl.create_table(
@@ -180,7 +181,7 @@ class Statements:
         found = functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
         if isinstance(found, FeedCall):
             raise UnsupportedFeatureError(f"CALL {name} is not supported; use FROM {name}(…).")
-        return Result(arrow=found, spark=None)
+        return Result(arrow=found, engine=self._engine)
 
     def _set_commit_message(self, statement: op.Call) -> Result:
         transaction = self._lakes.transaction
@@ -258,3 +259,8 @@ class Statements:
                 }
             )
         )
+
+
+def _made_by(transaction: Transaction) -> RunInfo:
+    """What is told of a statement that wrote: the snapshot it made, or the one an open transaction builds on."""
+    return RunInfo((transaction.snapshot or transaction.base.snapshot).snapshot_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import feed_frame
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import At, Lakes, Place
@@ -23,18 +24,16 @@ from ducklake_lab.session.sources import Scan, Sources
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 
-    def __init__(
-        self, lakes: Lakes, sources: Sources, spark: Callable[[], SparkSession], name: str, at: At = None
-    ) -> None:
+    def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None) -> None:
         self._lakes = lakes
         self._sources = sources
-        self._spark = spark
+        self._engine = engine
         self._name = name
         self.at = at
         self._entry()  # a wrong name is told at once
@@ -64,7 +63,9 @@ class TableHandle:
             columns: names of the columns wanted, in order; all for None.
         """
         place = self._place()
-        frame = self._sources.frame_of(Scan(self._sources.scan(place, place.table()), virtual=False))
+        plan = self._sources.scan(place, place.table())
+        with self._engine.running():
+            frame = self._sources.frame_of(Scan(plan, virtual=False))
         if where is not None:
             frame = frame.where(where)
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
@@ -97,7 +98,7 @@ class TableHandle:
         """The change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type, columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return Result(frame=feed_frame(self._lakes, call, self._spark()), spark=self._spark)
+        return Result(frame=feed_frame(self._lakes, call, self._engine()), engine=self._engine)
 
     def diff(self, start: int | datetime, end: int | datetime | None = None) -> Diff:
         """What differs between two snapshots; the newest for `end` left out."""

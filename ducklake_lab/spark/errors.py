@@ -7,6 +7,7 @@ not tell (a file that vanished) is in the text of the Java exceptions that cause
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
@@ -40,7 +41,7 @@ _VALUES = {
     "USER_RAISED_EXCEPTION": "The query raised an error",
 }
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
-_FILE = re.compile(r"((?:[a-z][a-z0-9+.-]*:/+|/)[^\s,;'\"]+?\.parquet)", re.IGNORECASE)
+_FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
 #: Raised by the executor's side of the writers; the rest of the line is the message.
 MARKED = re.compile(r"ducklake-lab (constraint|unsupported): ([^\n]*)")
@@ -110,10 +111,18 @@ def _failed_file(error: BaseException, text: str) -> DataFileError | None:
     file = _FILE.search(text) if reading else None
     if file is None:
         return None
-    path = re.sub(r"^file:/+", "/", file[1])
+    path = _plain_path(file[1])
     if _GONE.search(text):
         return DataFileError(f"The data file {path} does not exist, although the catalog lists it.")
     return DataFileError(f"The data file {path} cannot be read: {_message(text)}")
+
+
+def _plain_path(shown: str) -> str:
+    """A path as the catalog has it: Spark escapes patterns in some messages, and quotes as in URLs in others."""
+    path = re.sub(r"\\([\\{}\[\]*?])", r"\1", shown)
+    # blanks tell: a message that quotes has none
+    path = path if " " in path else unquote(path)
+    return path if "://" in path else "/" + path.lstrip("/")
 
 
 def _message(text: str) -> str:

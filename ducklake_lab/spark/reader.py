@@ -13,6 +13,7 @@ Columns are found by field id, whatever their name in the file (spec: tables/duc
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -138,10 +139,9 @@ def _scan(
         fields.append(T.StructField(_STORED_ROW_ID, T.LongType(), True, {FIELD_ID: ROW_ID_FIELD}))
     frame = (
         spark.read.schema(T.StructType(fields))
-        # the paths are files: neither patterns, nor folders in which `key=value` would mean a column
-        .option("__globPaths__", "false")
+        # the paths are files: no folder in them names a column by `key=value`
         .option("recursiveFileLookup", "true")
-        .parquet(*(file.path for file in files))
+        .parquet(*(_literal(file.path) for file in files))
     )
     outputs = [_output(column, names, frame) for column in plan.columns]
     if not positions and not virtual:
@@ -161,6 +161,15 @@ def _scan(
         row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
         columns += [F.col(FILE_ID), F.col(_INDEX).alias(POSITION), row_id.alias(ROW_ID), F.col(SNAPSHOT_ID)]
     return frame.select(*columns)
+
+
+def _literal(path: str) -> str:
+    """The path with what Spark takes for a pattern escaped.
+
+    Patterns must not be switched off instead: Spark then does not look whether such a file is there, and a missing
+    one would read as no rows.
+    """
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def _read_name(column: Column, reused: frozenset[int] | None) -> str:

@@ -107,6 +107,8 @@ def _launch(config: Mapping[str, str]) -> SparkSession:
     settings = {**_defaults(), **REQUIRED, **config}
     # pyspark would print every failed query as JSON, beside the exception that it raises
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # and py4j the stack of a call that was interrupted
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -140,6 +140,10 @@ class SparkSql(Spark):
     INDEX_OFFSET = 0
 
     class Generator(SparkGenerator):
+        def literal_sql(self, expression: exp.Literal) -> str:
+            # Spark replaces ${name} in the text of a statement, inside of quotes too.
+            return super().literal_sql(expression).replace("${", "\\u0024{")
+
         TRANSFORMS: ClassVar[Any] = {
             **SparkGenerator.TRANSFORMS,
             SparkCast: lambda self, node: (

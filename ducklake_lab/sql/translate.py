@@ -46,7 +46,7 @@ def spark_sql(tree: exp.Expr) -> str:
     """
     translated = translate(tree)
     try:
-        return translated.sql(
+        statement = translated.sql(
             dialect=SparkSql,
             identify=True,
             normalize_functions=False,
@@ -55,6 +55,9 @@ def spark_sql(tree: exp.Expr) -> str:
         )
     except UnsupportedError as error:
         raise UnsupportedFeatureError(f"This query cannot run on Spark: {' '.join(str(error).split())}") from error
+    if "${" in statement:
+        raise UnsupportedFeatureError('A name with "${" in it cannot be used on Spark, which would replace it.')
+    return statement
 
 
 def translate(node: exp.Expr) -> exp.Expr:

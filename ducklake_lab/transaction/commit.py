@@ -56,6 +56,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
             time.sleep(wait)
             wait *= policy.backoff
             continue
+        transaction.snapshot = snapshot
         transaction.committed()
         return snapshot
     raise TransactionError(

@@ -14,7 +14,7 @@ from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import highest_column_id
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, TransactionError
-from ducklake_lab.model.entries import LOCAL_ID_START, Column, PartitionField, PartitionSpec, Schema, Table
+from ducklake_lab.model.entries import LOCAL_ID_START, Column, PartitionField, PartitionSpec, Schema, Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, StagedData, StagedFile, StagedRows
 from ducklake_lab.model.state import CatalogState
@@ -29,6 +29,7 @@ class Transaction:
         state: the entries with its own changes.
         data: what it does to rows, by table id.
         author, message, extra_info: for the snapshot it becomes.
+        snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -44,6 +45,7 @@ class Transaction:
         self.author: str | None = None
         self.message: str | None = None
         self.extra_info: str | None = None
+        self.snapshot: Snapshot | None = None
         self._next_local_id = LOCAL_ID_START
         self._row_id_starts: dict[int, int] = {}
         self._discarded: list[str] = []

@@ -373,7 +373,7 @@ class CommitWriter:
             s.c.table_id == table_id,
             s.c.column_id.in_(columns),
             s.c.value_count > 0,
-            sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None))
+            sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
         )
         return {column_id for (column_id,) in self._connection.execute(query.distinct())}
 

@@ -97,7 +97,7 @@ def _patterns(patterns: Sequence[Pattern]) -> str:
     if not patterns:
         return ""
     items = "".join(
-        f"<li><b>{percent(pattern.share)}</b> of {pattern.kind} rows have "
+        f"<li><b>{escape(percent(pattern.share))}</b> of {pattern.kind} rows have "
         f'<code class="dlk-mono">{escape(clip(pattern.condition, 160))}</code></li>'
         for pattern in patterns[:_PATTERNS]
     )
@@ -138,7 +138,7 @@ def _columns(columns: Sequence[ColumnDiff], summary: DiffSummary) -> str:
         cells = (
             cell(escape(clip(column.name, 60))),
             cell(charts.share_bar(column.share, KIND_COLORS["update"])),
-            cell(percent(column.share), right=True),
+            cell(escape(percent(column.share)), right=True),
             cell(f'<span class="dlk-soft">{counted(column.updated, "row")}</span>', right=True),
         )
         rows.append(f"<tr>{''.join(cells)}</tr>")

@@ -48,7 +48,7 @@ def render(files: FileListing) -> str:
     deleted = sum(entry.deleted for entry in entries)
     facts = [f"snapshot {files.snapshot_id}", counted(len(entries), "data file"), size(total), counted(rows, "row")]
     if deleted:
-        facts.append(f"{count(deleted)} deleted ({percent(deleted / max(rows, 1))})")
+        facts.append(f"{count(deleted)} deleted ({escape(percent(deleted / max(rows, 1)))})")
     delete_files = sum(entry.delete_path is not None for entry in entries)
     if delete_files:
         facts.append(f"{counted(delete_files, 'delete file')}, {size(sum(entry.delete_bytes for entry in entries))}")
@@ -83,7 +83,7 @@ def _row(entry: FileEntry, largest: int, partitioned: bool, with_stats: bool) ->
     data = entry.data_file
     name = f'<span class="dlk-mono">{escape(_short(entry.path))}</span>'
     share = entry.deleted / data.record_count if data.record_count else 0.0
-    deleted = f'{count(entry.deleted)} <span class="dlk-soft">{percent(share)}</span>' if entry.deleted else "–"
+    deleted = f'{count(entry.deleted)} <span class="dlk-soft">{escape(percent(share))}</span>' if entry.deleted else "–"
     cells = [
         cell(name, title=entry.path),
         cell(str(data.begin_snapshot), right=True),

@@ -196,7 +196,7 @@ def time(moment: datetime, *, precise: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage that never rounds to all or nothing when it is not."""
+    """A share as a whole percentage, as text; it never rounds to all or nothing when it is not."""
     if 0 < share < 0.01:
         return "<1%"
     if 0.99 < share < 1:

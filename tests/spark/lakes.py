@@ -45,8 +45,8 @@ class ReferenceLake:
             history = connection.execute(
                 sa.text("SELECT column_id, parent_column, column_name FROM ducklake_column WHERE table_id = :id"),
                 {"id": found.table_id},
-            ).tuples()
-            names = reused_names(found.columns, list(history))
+            ).all()
+            names = reused_names(found.columns, [(row[0], row[1], row[2]) for row in history])
             return replace(plan_scan(lake, connection, state, found), reused_names=names)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.planner import with_deletes
 from ducklake_lab.spark import reader
 from ducklake_lab.spark.deletes import write_deletes
 from tests.spark.lakes import ReferenceLake
@@ -36,17 +38,22 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
         write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, 10), key=lambda d: d.delete_count
     )
     assert (small.data_file_id, small.path, small.positions) == (second, None, (3, 5))
-    # earlier deletions, from the delete file and from the catalog, come along
-    assert (large.data_file_id, large.delete_count, large.positions) == (first, 30 + 2 + 19, ())
+    # the delete file that is replaced comes along; what the catalog has deleted stays there, and only there
+    assert (large.data_file_id, large.delete_count, large.positions) == (first, 30 + 19, ())
     assert large.path is not None and large.path.endswith("-delete.parquet")
     table = pq.read_table(plan.data_path + large.path)
-    assert table.column("pos").to_pylist() == [*range(30), *range(40, 61)]
+    assert table.column("pos").to_pylist() == [*range(30), *range(42, 61)]
     assert set(table.column("file_path").to_pylist()) == {_by_id(plan)[first].path}
     ids = [field.metadata[b"PARQUET:field_id"] for field in pq.read_schema(plan.data_path + large.path)]
     assert ids == [b"2147483646", b"2147483645"]
     assert large.file_size_bytes == Path(plan.data_path + large.path).stat().st_size
     assert large.footer_size == pq.read_metadata(plan.data_path + large.path).serialized_size
     assert all(path.is_file() for path in Path(plan.data_path).iterdir())
+
+    written = {deletes.data_file_id: deletes for deletes in (small, large)}
+    files = [with_deletes(file, written[file.data_file.data_file_id], plan.data_path) for file in plan.files]
+    left = reader.read(spark, replace(plan, files=tuple(files), inlined=None)).collect()
+    assert sorted(row["i"] for row in left) == [*range(30, 40), *range(61, 103), 104, *range(106, 200)]
 
 
 def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def test_filters_reach_the_file_where_names_are_safe(spark: SparkSession, tmp_pa
 def test_without_deletes_nothing_is_added_to_the_scan(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run("CREATE TABLE t(a INTEGER, s VARCHAR)", "INSERT INTO t SELECT i, 'x' FROM range(100) r(i)")
-    plan = reader.read(spark, lake.plan("t"))._jdf.queryExecution().executedPlan().toString()
-    assert "Scan parquet" in plan
-    assert not any(operator in plan for operator in ("Project", "Filter", "Join", "row_index"))
+    lines = reader.read(spark, lake.plan("t"))._jdf.queryExecution().executedPlan().toString().splitlines()
+    operators = [line.partition("[")[0].strip(" *()0123456789:+-") for line in lines if line.strip()]
+    assert operators == ["ColumnarToRow", "FileScan parquet"]
 
 
 def test_an_empty_table_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_types_that_are_not_supported_are_named(spark: SparkSession, tmp_path: P
     lake = ReferenceLake(tmp_path)
     lake.run("CALL l.set_option('data_inlining_row_limit', 0)", f"CREATE TABLE t({column})")
     lake.run("INSERT INTO t VALUES (NULL)")
-    with pytest.raises(UnsupportedFeatureError, match="Column x: .*not supported"):
+    with pytest.raises(UnsupportedFeatureError, match=r"Column x: .*not supported"):
         reader.read(spark, lake.plan("t"))
 
 
@@ -193,7 +193,7 @@ def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     file = plan.files[0]
     Path(file.path).rename(f"{file.path}.away")
     for late in (frame.collect, lambda: reader.read(spark, plan).collect()):
-        with pytest.raises(Exception, match="") as caught:
+        with pytest.raises(Exception, match=r".") as caught:
             late()
         error = translate_error(caught.value)
         assert isinstance(error, DataFileError)
@@ -213,7 +213,7 @@ def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     ],
 )
 def test_errors_of_values_are_one_line(spark: SparkSession, query: str, text: str) -> None:
-    with pytest.raises(Exception, match="") as caught:
+    with pytest.raises(Exception, match=r".") as caught:
         spark.sql(query).collect()
     message = str(translate_error(caught.value))
     assert message.startswith(text) and "\n" not in message and "SQLSTATE" not in message

@@ -42,7 +42,7 @@ def test_every_step_is_a_snapshot_with_author_and_message(demo_lake: Path) -> No
     assert [(entry.info.author, entry.info.commit_message) for entry in entries[1:]] == [
         (step.author, step.message) for step in steps()
     ]
-    assert [entry.kind for entry in entries[13:]] == ["update", "delete", "schema", "schema", "schema"]
+    assert [entry.kind for entry in entries[13:]] == ["update", "delete", "update", "schema", "schema"]
 
 
 def test_history_holds_what_the_steps_did(spark: object, demo_lake: Path) -> None:

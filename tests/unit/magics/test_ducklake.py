@@ -162,7 +162,7 @@ def test_traceback_shows_all(notebook: Notebook, capsys: pytest.CaptureFixture[s
 def test_interrupt_is_one_line_and_the_cell_fails(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     outcome = notebook.shell.run_cell("%%ducklake\ninterrupt")
     assert not outcome.success
-    shown = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    shown = re.sub(r"\x1b\[[\d;]+m", "", capsys.readouterr().out)
     assert "Interrupted: the running statement was cancelled." in shown
     assert "Traceback" not in shown
 

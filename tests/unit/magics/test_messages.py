@@ -5,7 +5,7 @@ from ducklake_lab.magics.messages import quiet, render
 
 
 def lines(error: BaseException, sql: str = "") -> list[str]:
-    return [re.sub(r"\x1b\[\d+m", "", line) for line in render(error, sql)]
+    return [re.sub(r"\x1b\[[\d;]+m", "", line) for line in render(error, sql)]
 
 
 def test_one_line():

@@ -1,0 +1,94 @@
+"""A diff as a figure: the counts, and the values of changed rows before and after."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from ducklake_lab.diff.model import ColumnDiff, Histogram
+from ducklake_lab.plots.sources import DiffSource
+from ducklake_lab.plots.style import AFTER, BEFORE, KINDS, finish, plain
+
+#: Columns drawn, those that updates touched first.
+LIMIT = 8
+_ACROSS = 3
+
+
+def plot(diff: DiffSource, columns: int = LIMIT) -> go.Figure:
+    """Counts of changed rows, then one histogram of before and after per column.
+
+    Args:
+        columns: how many columns at most.
+    """
+    drawn = sorted((column for column in diff.columns if column.histogram), key=lambda column: -column.share)[:columns]
+    total = len(drawn) + 1
+    across = min(_ACROSS, total)
+    down = -(-total // across)
+    titles = ["rows", *(plain(column.name, 40) for column in drawn)]
+    figure = make_subplots(
+        rows=down, cols=across, subplot_titles=titles, vertical_spacing=0.3 / down, horizontal_spacing=0.09
+    )
+    _counts(figure, diff)
+    for index, column in enumerate(drawn, start=1):
+        _histogram(figure, column, index // across + 1, index % across + 1, legend=index == 1)
+    figure.update_annotations(font={"size": 13})
+    figure.update_yaxes(row=1, col=1, autorange="reversed")
+    end = "uncommitted" if diff.end is None else str(diff.end.snapshot_id)
+    finish(figure, f"{plain(diff.table)}: {diff.start.snapshot_id} → {end}", 110 + 230 * down)
+    figure.update_layout(barmode="overlay", bargap=0.08)
+    return figure.update_yaxes(row=1, col=1, showgrid=False)
+
+
+def _counts(figure: go.Figure, diff: DiffSource) -> None:
+    summary = diff.summary
+    numbers = (summary.deleted, summary.inserted, summary.updated)
+    figure.add_bar(
+        row=1,
+        col=1,
+        y=["− deleted", "+ inserted", "→ updated"],
+        x=numbers,
+        orientation="h",
+        text=[f"{number:,}" for number in numbers],
+        textposition="auto",
+        marker={"color": [KINDS["delete"], KINDS["insert"], KINDS["update"]]},
+        showlegend=False,
+        hovertemplate="%{y}: %{x:,}<extra></extra>",
+    )
+
+
+def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, legend: bool) -> None:
+    data = column.histogram
+    if data is None:
+        return
+    labels: list[object] = list(_edges(data)) if data.numeric else [plain(label, 24) for label in data.labels]
+    # Where rows are only deleted, or only inserted, the colour says which.
+    before = BEFORE if any(data.after) else KINDS["delete"]
+    after = AFTER if any(data.before) else KINDS["insert"]
+    for name, counts, marker in (
+        ("before", data.before, {"color": before}),
+        ("after", data.after, {"color": "rgba(79,127,214,.25)", "line": {"color": after, "width": 1.6}}),
+    ):
+        if not any(counts):
+            continue
+        figure.add_bar(
+            row=row,
+            col=col,
+            x=labels,
+            y=counts,
+            name=name,
+            legendgroup=name,
+            showlegend=legend,
+            marker=marker,
+            hovertemplate=f"%{{x}}: %{{y:,}} {name}<extra></extra>",
+        )
+    figure.update_yaxes(row=row, col=col, tickformat="~s")
+    if not data.numeric:
+        figure.update_xaxes(row=row, col=col, type="category")
+
+
+def _edges(data: Histogram) -> tuple[object, ...]:
+    """Bin edges as numbers; as they are where they are times."""
+    try:
+        return tuple(float(label) for label in data.labels)
+    except ValueError:
+        return data.labels

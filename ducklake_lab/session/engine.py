@@ -1,0 +1,75 @@
+"""The Spark of a session: started when it is needed, watched and cancellable while it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ducklake_lab.spark.progress import Progress
+
+
+class SparkEngine:
+    """Calling it gives the SparkSession.
+
+    Attributes:
+        session: the SparkSession; None until it is needed, or handed in.
+        starting: Spark is being started now.
+        on_progress: told how far Spark is, from another thread; None where nobody listens.
+    """
+
+    def __init__(self, session: SparkSession | None, before_jobs: Callable[[], None]) -> None:
+        self.session = session
+        self.starting = False
+        self.on_progress: Callable[[Progress], None] | None = None
+        self._configured = False
+        self._before_jobs = before_jobs
+
+    def __call__(self) -> SparkSession:
+        from ducklake_lab.spark import runtime
+
+        if self.session is None or not runtime.is_alive(self.session):
+            self.starting = True
+            try:
+                self.session = runtime.start()
+            finally:
+                self.starting = False
+        elif not self._configured:
+            runtime.configure(self.session)
+        self._configured = True
+        return self.session
+
+    @contextmanager
+    def running(self) -> Iterator[SparkSession]:
+        """Around whatever starts jobs: reports their progress, and cancels them when the block is interrupted.
+
+        Errors of Spark that we know come out as ours, in one line.
+        """
+        from ducklake_lab.spark.errors import translate_error
+        from ducklake_lab.spark.progress import running
+
+        self._before_jobs()
+        spark = self()
+        try:
+            with running(spark, self.on_progress):
+                yield spark
+        except Exception as error:
+            if _was_interrupted(error):
+                raise KeyboardInterrupt from error
+            translated = translate_error(error)
+            if translated is None:
+                raise
+            raise translated from error
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether a KeyboardInterrupt led to the error: fetching rows, PySpark replaces it by the end of the job."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
