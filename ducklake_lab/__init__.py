@@ -28,6 +28,7 @@ for _name, _target in {
     "display": "IPython.display:display",
     "result.html": "ducklake_lab.widgets.result:render",
     "diff.html": "ducklake_lab.widgets.diff:render",
+    "diff.picture": "ducklake_lab.widgets.diff:picture",
     "diff.plot": "ducklake_lab.plots.diff:plot",
     "history.html": "ducklake_lab.widgets.snapshots:render",
     "history.plot": "ducklake_lab.plots.history:plot",

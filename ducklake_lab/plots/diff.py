@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
+from ducklake_lab.hooks import hook
 from ducklake_lab.plots.sources import DiffSource
-from ducklake_lab.plots.style import AFTER, BEFORE, KINDS, finish, plain
+from ducklake_lab.plots.style import AFTER, BEFORE, KINDS, Picture, finish, plain
 
 #: Columns drawn, those that updates touched first.
 LIMIT = 8
@@ -36,7 +37,8 @@ def plot(diff: DiffSource, columns: int = LIMIT) -> go.Figure:
     end = "uncommitted" if diff.end is None else str(diff.end.snapshot_id)
     finish(figure, f"{plain(diff.table)}: {diff.start.snapshot_id} → {end}", 110 + 230 * down)
     figure.update_layout(barmode="overlay", bargap=0.08)
-    return figure.update_yaxes(row=1, col=1, showgrid=False)
+    figure.update_yaxes(row=1, col=1, showgrid=False)
+    return Picture(figure, lambda: str(hook("diff.picture")(diff)))
 
 
 def _counts(figure: go.Figure, diff: DiffSource) -> None:

@@ -7,8 +7,9 @@ from posixpath import basename
 
 import plotly.graph_objects as go
 
+from ducklake_lab.hooks import hook
 from ducklake_lab.model.history import FileEntry
-from ducklake_lab.plots.style import finish, plain
+from ducklake_lab.plots.style import Picture, finish, plain
 
 _GROUP = "rgba(128,136,144,.12)"
 _WHOLE = (79, 127, 214)
@@ -58,7 +59,7 @@ def plot(files: Sequence[FileEntry]) -> go.Figure:
             tiling={"pad": 2},
         )
     )
-    return finish(figure, title, 420)
+    return Picture(finish(figure, title, 420), lambda: str(hook("files.html")(files)))
 
 
 def _color(share: float) -> str:

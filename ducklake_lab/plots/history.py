@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from ducklake_lab.hooks import hook
 from ducklake_lab.model.history import HistoryEntry
-from ducklake_lab.plots.style import KINDS, finish, plain
+from ducklake_lab.plots.style import KINDS, Picture, finish, plain
 
 
 def plot(history: Sequence[HistoryEntry]) -> go.Figure:
@@ -44,7 +45,7 @@ def plot(history: Sequence[HistoryEntry]) -> go.Figure:
     figure.update_layout(barmode="relative")
     figure.update_xaxes(title="snapshot", tickformat="d")
     figure.update_yaxes(title="rows", tickformat="~s")
-    return finish(figure, title, 340)
+    return Picture(finish(figure, title, 340), lambda: str(hook("history.html")(history)))
 
 
 def _hover(entry: HistoryEntry) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
@@ -24,6 +24,24 @@ AFTER = "#4f7fd6"
 # Mid-grey text and lines read on white and on near-black; the background is the page's own.
 _TEXT = "#808890"
 _LINE = "rgba(128,136,144,.25)"
+
+
+class Picture(go.Figure):
+    """A figure that leaves a still picture behind: notebooks that are exported or reopened have no plotly."""
+
+    def __init__(self, figure: go.Figure, still: Callable[[], str]) -> None:
+        super().__init__(figure)
+        self._still = still
+
+    def _repr_mimebundle_(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Plotly's own forms, and HTML that needs nothing."""
+        bundle = dict(super()._repr_mimebundle_(*arguments, **options) or {})
+        bundle["text/html"] = self._still()
+        return bundle
+
+    def _ipython_display_(self) -> None:
+        """Leaves displaying to the bundle; plotly's own way would publish its forms alone."""
+        raise NotImplementedError
 
 
 def finish(figure: go.Figure, title: str, height: int) -> go.Figure:

@@ -57,6 +57,12 @@ def render(diff: DiffSource) -> str:
     return view("".join(parts), style=_STYLE + diff_rows.STYLE, label=f"Diff of {diff.table}")
 
 
+def picture(diff: DiffSource) -> str:
+    """Counts and distributions only: what a figure of the diff shows."""
+    parts = (_header(diff.table, diff.start, diff.end), _counts(diff.summary), _histograms(diff.columns))
+    return view("".join(parts), style=_STYLE, label=f"Picture of the diff of {diff.table}")
+
+
 def _header(name: str, start: SnapshotInfo, end: SnapshotInfo | None) -> str:
     if end is None:
         states = f"snapshot {start.snapshot_id} → not committed yet"

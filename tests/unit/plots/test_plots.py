@@ -66,3 +66,14 @@ def test_texts_of_the_catalog_are_no_markup():
     text = history.plot(History("<b>t</b>", [hostile])).to_json()
     assert "<a" not in text
     assert "<i>" not in text
+
+
+def test_a_figure_leaves_a_still_picture_behind():
+    import plotly.io
+    from IPython.core.interactiveshell import InteractiveShell
+
+    plotly.io.renderers.default = "plotly_mimetype"
+    bundle, _ = InteractiveShell.instance().display_formatter.format(diff.plot(samples.updated()))
+    assert "application/vnd.plotly.v1+json" in bundle
+    assert "<svg" in bundle["text/html"]
+    assert "<script" not in bundle["text/html"]
