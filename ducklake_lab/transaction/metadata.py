@@ -1,0 +1,90 @@
+"""Statements on the metadata tables inside one committing database transaction, and the ids it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from ducklake_lab.catalog.backends import Flag
+from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.database import raw_duckdb
+from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
+
+#: Rows above which a DuckDB catalog takes them as one Arrow table rather than one by one.
+_BULK = 8
+
+
+class Ids:
+    """Ids allocated by a commit, counting on from the newest snapshot.
+
+    Attributes:
+        next_catalog_id, next_file_id: what the new snapshot will say.
+    """
+
+    def __init__(self, latest: Snapshot) -> None:
+        self.next_catalog_id = latest.next_catalog_id
+        self.next_file_id = latest.next_file_id
+        self._committed: dict[int, int] = {}
+
+    def catalog(self, local_id: int) -> int:
+        """The committed id of an entry, allocated when it is local and first seen."""
+        if local_id < LOCAL_ID_START:
+            return local_id
+        if local_id not in self._committed:
+            self._committed[local_id] = self.next_catalog_id
+            self.next_catalog_id += 1
+        return self._committed[local_id]
+
+    def known(self, local_id: int) -> int:
+        """The committed id of what was allocated before, or of what was committed all along."""
+        return self._committed.get(local_id, local_id)
+
+    def file(self, local_id: int | None = None) -> int:
+        """The id of a new file, remembered for the local one."""
+        self.next_file_id += 1
+        if local_id is not None:
+            self._committed[local_id] = self.next_file_id - 1
+        return self.next_file_id - 1
+
+
+class Metadata:
+    """Writes rows that begin or end with one snapshot."""
+
+    def __init__(self, connection: sa.Connection, snapshot_id: int) -> None:
+        self.connection = connection
+        self.snapshot_id = snapshot_id
+
+    def end(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> None:
+        """Ends the live rows for which the condition holds."""
+        self.connection.execute(
+            table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
+        )
+
+    def insert(self, table: sa.Table, **values: object) -> None:
+        self.connection.execute(table.insert(), values)
+
+    def insert_many(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+        if not rows:
+            return
+        if self.connection.dialect.name != "duckdb" or len(rows) <= _BULK:
+            self.connection.execute(table.insert(), rows)
+            return
+        # row by row, DuckDB takes a millisecond each
+        names = list(rows[0])
+        fields = [pa.field(name, _arrow_type(table.c[name])) for name in names]
+        batch = pa.Table.from_pylist(list(rows), pa.schema(fields))
+        raw = raw_duckdb(self.connection)
+        raw.register("ducklake_lab_rows", batch)
+        try:
+            raw.execute(f"INSERT INTO {quote_identifier(table.name)} BY NAME SELECT * FROM ducklake_lab_rows")
+        finally:
+            raw.unregister("ducklake_lab_rows")
+
+
+def _arrow_type(column: sa.Column[Any]) -> pa.DataType:
+    if isinstance(column.type, sa.BigInteger):
+        return pa.int64()
+    return pa.bool_() if isinstance(column.type, Flag) else pa.string()

@@ -1,0 +1,245 @@
+"""Writes what a transaction did to rows: files, inlined rows, deletions, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.files import read_table_stats
+from ducklake_lab.errors import TransactionError
+from ducklake_lab.model.changes import Change
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.staged import ROW_ID, StagedData, StagedFile
+from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.transaction.statistics import TableColumnStats, inlined_stats, leaves, merge
+from ducklake_lab.transaction.transaction import Transaction
+
+
+class RowWriter:
+    """Writes staged data, table by table: first `append` for all tables, then `delete` for all.
+
+    Attributes:
+        changes: what `changes_made` will say of it.
+    """
+
+    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, changes: list[Change]) -> None:
+        self._tx = transaction
+        self._metadata = metadata
+        self._ids = ids
+        self.changes = changes
+
+    def append(self, table: Table, staged: StagedData) -> None:
+        if not staged.files and not staged.rows:
+            return
+        table_id = self._ids.known(table.table_id)
+        stats = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
+        next_row_id = stats.next_row_id if stats is not None else 0
+        shift = next_row_id - self._tx.row_id_base(table)
+        if shift and staged.keeps_row_ids:
+            raise TransactionError(f"Row ids of {table.name} were taken by another transaction; run this one again.")
+        by_column: dict[int, list[ColumnStats]] = {}
+        for local_id, file in staged.files.items():
+            file_id = self._ids.file(local_id)
+            self._insert_data_file(table_id, file_id, file.row_id_start + shift, file)
+            for column in file.file.column_stats:
+                by_column.setdefault(column.column_id, []).append(column)
+        rows = self._merged_rows(table, staged, shift)
+        if rows is not None:
+            self._insert_inlined(table, table_id, rows)
+            for column_id, column in inlined_stats(table.columns, rows).items():
+                by_column.setdefault(column_id, []).append(column)
+            if not staged.files:
+                self._ids.file()  # the reference marks a change of data so
+            self.changes.append(Change("inlined_insert", table_id))
+        if staged.files:
+            self.changes.append(Change("inserted_into_table", table_id))
+        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column)
+
+    def _insert_data_file(self, table_id: int, file_id: int, row_id_start: int, staged: StagedFile) -> None:
+        file = staged.file
+        partition_id = staged.partition_id
+        self._metadata.insert(
+            t.data_file,
+            data_file_id=file_id,
+            table_id=table_id,
+            begin_snapshot=self._metadata.snapshot_id,
+            path=file.path,
+            path_is_relative=True,
+            file_format="parquet",
+            record_count=file.record_count,
+            file_size_bytes=file.file_size_bytes,
+            footer_size=file.footer_size,
+            row_id_start=row_id_start,
+            partition_id=self._ids.known(partition_id) if partition_id is not None else None,
+        )
+        self._metadata.insert_many(
+            t.file_partition_value,
+            [
+                {"data_file_id": file_id, "table_id": table_id, "partition_key_index": i, "partition_value": value}
+                for i, value in enumerate(file.partition_values)
+            ],
+        )
+        self._metadata.insert_many(
+            t.file_column_stats,
+            [
+                {
+                    "data_file_id": file_id,
+                    "table_id": table_id,
+                    "column_id": stats.column_id,
+                    "column_size_bytes": stats.column_size_bytes,
+                    "value_count": stats.value_count,
+                    "null_count": stats.null_count,
+                    "min_value": stats.min_value,
+                    "max_value": stats.max_value,
+                    "contains_nan": stats.contains_nan,
+                    "extra_stats": stats.extra_stats,
+                }
+                for stats in file.column_stats
+            ],
+        )
+
+    def _merged_rows(self, table: Table, staged: StagedData, shift: int) -> pa.Table | None:
+        parts = []
+        for batch in staged.rows:
+            rows = inlined.project(batch.rows, batch.columns, table.columns)
+            if shift:
+                moved = pc.add(rows.column(ROW_ID), shift)
+                rows = rows.set_column(0, ROW_ID, moved)
+            parts.append(rows)
+        return pa.concat_tables(parts) if parts else None
+
+    def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table) -> None:
+        existing = inlined.inlined_tables(self._metadata.connection, table_id)
+        if existing:
+            name = existing[-1][0]
+        else:
+            database = self._tx.lake.database
+            v = t.schema_versions
+            version = self._metadata.connection.scalar(
+                sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id)
+            )
+            inlined.create_data_table(self._metadata.connection, database, table_id, version or 0, table.columns)
+            name = inlined.data_table_name(table_id, version or 0)
+        inlined.insert_rows(
+            self._metadata.connection, self._tx.lake.database, name, table.columns, rows, self._metadata.snapshot_id
+        )
+
+    def _update_stats(
+        self,
+        table: Table,
+        table_id: int,
+        staged: StagedData,
+        inlined_rows: int,
+        by_column: Mapping[int, Sequence[ColumnStats]],
+    ) -> None:
+        records = inlined_rows + sum(file.file.record_count for file in staged.files.values())
+        size = sum(file.file.file_size_bytes for file in staged.files.values())
+        s = t.table_stats
+        before = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
+        if before is None:
+            self._metadata.insert(
+                s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size
+            )
+        else:
+            self._metadata.connection.execute(
+                s.update()
+                .where(s.c.table_id == table_id)
+                .values(
+                    record_count=before.record_count + records,
+                    next_row_id=before.next_row_id + staged.rows_used,
+                    file_size_bytes=before.file_size_bytes + size,
+                )
+            )
+        self._update_column_stats(table, table_id, by_column, first=before is None)
+
+    def _update_column_stats(
+        self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], *, first: bool
+    ) -> None:
+        """Merges column statistics; `first` says that nothing was inserted into the table before.
+
+        A column added later gets none: they would have to speak of the older rows, which hold its default, too.
+        """
+        c = t.table_column_stats
+        query = sa.select(c.c.column_id, c.c.contains_null, c.c.contains_nan, c.c.min_value, c.c.max_value)
+        existing = {
+            column_id: TableColumnStats(*values)
+            for column_id, *values in self._metadata.connection.execute(query.where(c.c.table_id == table_id))
+        }
+        blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
+        unbounded = self._unbounded(table_id, blank) if blank else set()
+        added = []
+        for column in leaves(table.columns):
+            new = by_column.get(column.column_id)
+            old = existing.get(column.column_id)
+            if new is None or (old is None and not first):
+                continue
+            merged = merge(old, new, column.data_type, unbounded=column.column_id in unbounded)
+            values = {
+                "contains_null": merged.contains_null,
+                "contains_nan": merged.contains_nan,
+                "min_value": merged.min_value,
+                "max_value": merged.max_value,
+            }
+            if old is None:
+                added.append({"table_id": table_id, "column_id": column.column_id, **values, "extra_stats": None})
+            elif merged != old:
+                where = sa.and_(c.c.table_id == table_id, c.c.column_id == column.column_id)
+                self._metadata.connection.execute(c.update().where(where).values(values))
+        self._metadata.insert_many(c, added)
+
+    def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
+        """Those of the columns of which some file holds values whose bounds its writer did not tell."""
+        s = t.file_column_stats
+        query = sa.select(s.c.column_id).where(
+            s.c.table_id == table_id,
+            s.c.column_id.in_(columns),
+            s.c.value_count > 0,
+            sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
+        )
+        return {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
+
+    def delete(self, table: Table, staged: StagedData) -> None:
+        table_id = self._ids.known(table.table_id)
+        positions: list[tuple[int, Sequence[int]]] = []
+        if staged.dropped_files:
+            for source in (t.data_file, t.delete_file):
+                self._metadata.end(source, source.c.data_file_id.in_(sorted(staged.dropped_files)))
+        for local_id, deletes in staged.deletes.items():
+            file_id = self._ids.known(local_id)
+            if deletes.positions:
+                positions.append((file_id, deletes.positions))
+            if deletes.path is None:
+                continue
+            self._metadata.end(t.delete_file, t.delete_file.c.data_file_id == file_id)
+            self._metadata.insert(
+                t.delete_file,
+                delete_file_id=self._ids.file(),
+                table_id=table_id,
+                begin_snapshot=self._metadata.snapshot_id,
+                data_file_id=file_id,
+                path=deletes.path,
+                path_is_relative=True,
+                format="parquet",
+                delete_count=deletes.delete_count,
+                file_size_bytes=deletes.file_size_bytes,
+                footer_size=deletes.footer_size,
+            )
+        if staged.dropped_files or any(deletes.path is not None for deletes in staged.deletes.values()):
+            self.changes.append(Change("deleted_from_table", table_id))
+        if positions:
+            inlined.insert_deletes(
+                self._metadata.connection, self._tx.lake.database, table_id, positions, self._metadata.snapshot_id
+            )
+        if staged.deleted_row_ids:
+            for name, _ in inlined.inlined_tables(self._metadata.connection, table_id):
+                inlined.end_rows(
+                    self._metadata.connection, name, sorted(staged.deleted_row_ids), self._metadata.snapshot_id
+                )
+        if positions or staged.deleted_row_ids:
+            self.changes.append(Change("inlined_delete", table_id))
