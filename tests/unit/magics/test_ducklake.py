@@ -40,7 +40,7 @@ class Session:
             raise KeyboardInterrupt
         if "DELETE" in text:
             return count_result(3, RunInfo(snapshot_id=4))
-        return Result(arrow=pa.table({"n": list(range(100))}), spark=lambda: None)  # type: ignore[arg-type,return-value]
+        return Result(arrow=pa.table({"n": list(range(100))}))
 
     def use(self, name: str) -> None:
         self.used.append(name)
