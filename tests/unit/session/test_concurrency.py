@@ -1,0 +1,51 @@
+"""Two sessions on one lake: what goes together is committed, what does not is refused and leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+Pair = tuple[dl.Session, dl.Session]
+
+
+@pytest.fixture
+def pair(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[Pair]:
+    uri = lake_uri()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d") as one, dl.connect(uri, alias="lake") as two:
+        one.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2)")
+        yield one, two
+
+
+def test_inserts_go_together_with_unique_row_ids(pair: Pair) -> None:
+    one, two = pair
+    one.sql("BEGIN; INSERT INTO t VALUES (10), (11)")
+    two.sql("BEGIN; INSERT INTO t VALUES (20)")
+    two.sql("COMMIT")
+    one.sql("COMMIT")
+    assert one.sql("SELECT rowid, i FROM t ORDER BY rowid").fetchall() == [(0, 1), (1, 2), (2, 20), (3, 10), (4, 11)]
+    assert two.current_snapshot().snapshot_id == 4
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("UPDATE t SET i = 5 WHERE i = 1", "DELETE FROM t WHERE i = 1"),
+        ("DELETE FROM t WHERE i = 1", "INSERT INTO t VALUES (3)"),
+        ("INSERT INTO t VALUES (3)", "DROP TABLE t"),
+        ("INSERT INTO t VALUES (3)", "ALTER TABLE t ADD COLUMN j INTEGER"),
+        ("CREATE TABLE u (i INTEGER)", "CREATE TABLE u (i INTEGER)"),
+        ("ALTER TABLE t RENAME COLUMN i TO j", "ALTER TABLE t ADD COLUMN k INTEGER"),
+    ],
+)
+def test_what_excludes_each_other_is_refused(pair: Pair, ours: str, theirs: str) -> None:
+    one, two = pair
+    one.sql(f"BEGIN; {ours}")
+    two.sql(theirs)
+    with pytest.raises(dl.TransactionConflictError, match="snapshot 3"):
+        one.sql("COMMIT")
+    assert one.current_snapshot().snapshot_id == 3
+    one.sql("SELECT 1")
