@@ -75,7 +75,7 @@ def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Ar
     if text is None:
         return pa.nulls(length, data_type.arrow())
     cast = cast_columns(pa.table({"v": [text]}), {"v": data_type})
-    return pa.concat_arrays([cast.column("v").combine_chunks()] * 1).take(pa.array([0] * length, pa.int64()))
+    return cast.column("v").combine_chunks().take(pa.array([0] * length, pa.int64()))
 
 
 def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None, int, bool]:

@@ -185,9 +185,9 @@ def _converted(values: pa.ChunkedArray, old: Column, new: Column) -> pa.ChunkedA
 
 
 def read_deletes(
-    connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int, after: int = -1
+    connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int
 ) -> dict[int, list[tuple[int, int]]]:
-    """Inlined deletions from data files by snapshots in (after, up_to]: file id -> [(position, snapshot id)], sorted."""
+    """Inlined deletions from data files by snapshots up to and including one: file id -> [(position, snapshot id)], sorted."""
     name = delete_table_name(table_id)
     if not database.has_table(connection, name):
         return {}
@@ -195,9 +195,9 @@ def read_deletes(
     rows = connection.execute(
         sa.text(
             f"SELECT file_id, row_id, begin_snapshot FROM {quote_identifier(name)} "
-            "WHERE begin_snapshot <= :up_to AND begin_snapshot > :after ORDER BY file_id, row_id"
+            "WHERE begin_snapshot <= :up_to ORDER BY file_id, row_id"
         ),
-        {"up_to": up_to, "after": after},
+        {"up_to": up_to},
     )
     for file_id, position, begin in rows:
         found[file_id].append((position, begin))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -209,10 +209,3 @@ def _flag(value: bool | None) -> bool:
 
 def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
     return connection.execute(query).mappings().all()
-
-
-def chunks(ids: Iterable[int], size: int = 5000) -> Iterable[list[int]]:
-    """Lists of at most `size` ids, for IN conditions."""
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), size):
-        yield ordered[start : start + size]

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import CommitUnknownError, EntryNotFoundError, TransactionError, UsageError, did_you_mean
-from ducklake_lab.model.entries import Schema, Snapshot, Table
+from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
@@ -31,9 +31,6 @@ class Place:
 
     def find(self) -> Table | None:
         return self.state.find_table(self.schema, self.name)
-
-    def schema_entry(self) -> Schema:
-        return self.state.schema(self.schema)
 
 
 class Lakes:
