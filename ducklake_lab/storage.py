@@ -6,9 +6,11 @@ stores them. Credentials come from where pyarrow looks for them (environment var
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -26,6 +28,13 @@ def is_local(path: str) -> bool:
     """Whether a path is on this machine's filesystem, where files can be moved by renaming."""
     match = _URL.fullmatch(path)
     return match is None or match[1] == "file"
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path names something inside of a folder, to the letter: nothing that goes up on its way does."""
+    base = folder.rstrip("/") + "/"
+    rest = path[len(base) :]
+    return path.startswith(base) and bool(rest) and ".." not in rest.split("/")
 
 
 def join(folder: str, relative: str) -> str:
@@ -88,6 +97,17 @@ class Storage:
         infos = filesystem.get_file_info(selector)
         return sorted(prefix + info.path for info in infos if info.type == fs.FileType.File)
 
+    def list_changed(self, folder: str) -> list[tuple[str, datetime]]:
+        """All files below a folder, sorted, as paths relative to it, and when they were last changed (UTC)."""
+        filesystem, _, inner = self._resolve(folder)
+        base = filesystem.normalize_path(inner.rstrip("/") or "/")
+        infos = filesystem.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
+        return sorted(
+            (info.path[len(base) :].lstrip("/"), info.mtime or datetime.now(UTC))
+            for info in infos
+            if info.type == fs.FileType.File
+        )
+
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files; those that are not there are no error."""
 
@@ -120,6 +140,19 @@ class Storage:
             filesystem.create_dir(parent, recursive=True)
         filesystem.move(inner, inner_target)
 
+    def duplicate(self, source: str, target: str) -> None:
+        """Gives a file a second name that lives on without the first: a link, or a copy where there are none."""
+        filesystem, _, inner = self._resolve(source)
+        _, _, inner_target = self._resolve(target)
+        if is_local(target):
+            filesystem.create_dir(inner_target.rpartition("/")[0], recursive=True)
+            try:
+                os.link(inner, inner_target)
+                return
+            except OSError:
+                pass  # another filesystem, or one without links
+        filesystem.copy_file(inner, inner_target)
+
     def make_folder(self, path: str) -> None:
         """Makes a folder and those above it; it may be there already."""
         filesystem, _, inner = self._resolve(path)
@@ -143,6 +176,11 @@ class Storage:
         """Opens a new file for writing; its folder must exist."""
         filesystem, _, inner = self._resolve(path)
         return filesystem.open_output_stream(inner)
+
+    def upload(self, source: str, path: str) -> None:
+        """Copies a file of this machine to a path or URL."""
+        filesystem, _, inner = self._resolve(path)
+        fs.copy_files(source, inner, fs.LocalFileSystem(), filesystem)
 
     def _info(self, path: str) -> fs.FileInfo:
         filesystem, _, inner = self._resolve(path)

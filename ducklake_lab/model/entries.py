@@ -5,9 +5,11 @@ All of it is immutable; a changed entry is a new object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from ducklake_lab.model.types import DataType
 
@@ -20,6 +22,12 @@ SNAPSHOT_ID_FIELD = 2147483539
 DELETE_PATH_FIELD = 2147483646
 DELETE_POSITION_FIELD = 2147483645
 ROW_ID_COLUMN = "_ducklake_internal_row_id"
+SNAPSHOT_ID_COLUMN = "_ducklake_internal_snapshot_id"
+
+#: Names of columns that data files have of their own.
+FILE_COLUMNS = frozenset((ROW_ID_COLUMN, SNAPSHOT_ID_COLUMN))
+#: Likewise of tables of inlined rows.
+INLINED_COLUMNS = frozenset(("row_id", "begin_snapshot", "end_snapshot"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,7 @@ class Column:
         initial_default: value of rows in files older than the column, as text; None is NULL.
         default_value: value of rows inserted without one, as text; None or "NULL" is NULL.
         default_value_type: `literal` or `expression`.
+        comment: the column's comment, or None; a tag, not part of the column's own row.
     """
 
     column_id: int
@@ -45,6 +54,7 @@ class Column:
     default_value_type: str = "literal"
     default_value_dialect: str = "duckdb"
     children: tuple[Column, ...] = ()
+    comment: str | None = None
 
     @property
     def data_type(self) -> DataType:
@@ -93,6 +103,30 @@ class PartitionSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of a sort spec.
+
+    Attributes:
+        expression: SQL over the table's columns, as the dialect's own printer writes it.
+        direction: `ASC` or `DESC`.
+        null_order: `NULLS FIRST` or `NULLS LAST`.
+    """
+
+    expression: str
+    direction: str = "ASC"
+    null_order: str = "NULLS LAST"
+    dialect: str = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class SortSpec:
+    """The sort keys of a table, in key order."""
+
+    sort_id: int
+    keys: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     schema_id: int
     uuid: str
@@ -108,6 +142,7 @@ class Table:
     Attributes:
         columns: top-level columns in their order.
         partition: the keys new files are written by, or None.
+        sort: the keys rows are sorted by in new files, or None.
         comment: the table's comment, or None.
     """
 
@@ -119,6 +154,7 @@ class Table:
     columns: tuple[Column, ...]
     path_is_relative: bool = True
     partition: PartitionSpec | None = None
+    sort: SortSpec | None = None
     comment: str | None = None
 
     def column(self, name: str) -> Column | None:
@@ -138,6 +174,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
+    """A view as of one snapshot.
+
+    Attributes:
+        sql: the query; `{DUCKLAKE_CATALOG}.` stands for the name the lake is attached under.
+        column_aliases: names for the first of its columns, quoted and separated by commas; "" for none.
+        comment: the view's comment, or None.
+    """
+
     view_id: int
     uuid: str
     schema_id: int
@@ -145,6 +189,60 @@ class View:
     dialect: str
     sql: str
     column_aliases: str = ""
+    comment: str | None = None
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names given to its first columns."""
+        return tuple(split_names(self.column_aliases))
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Names in double quotes, separated by commas: the form of `column_aliases`."""
+    return ",".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def split_names(text: str) -> list[str]:
+    """The inverse of `join_names`."""
+    return [quoted.replace('""', '"') for quoted in re.findall(r'"((?:[^"]|"")*)"', text)]
+
+
+@dataclass(frozen=True, slots=True)
+class MacroParameter:
+    """A parameter; `default_value` is the text of a constant of type `default_value_type`, None for none.
+
+    Attributes:
+        type: the spec's name of a type, or `unknown` for any.
+    """
+
+    name: str
+    type: str = "unknown"
+    default_value: str | None = None
+    default_value_type: str = "unknown"
+
+    @property
+    def is_optional(self) -> bool:
+        return self.default_value_type != "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class MacroImplementation:
+    """One of a macro's overloads; `sql` is an expression, or a query for a table macro."""
+
+    sql: str
+    parameters: tuple[MacroParameter, ...] = ()
+    dialect: str = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A scalar or table macro as of one snapshot; the two kinds have names of their own."""
+
+    macro_id: int
+    schema_id: int
+    name: str
+    kind: Literal["scalar", "table"]
+    implementations: tuple[MacroImplementation, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ducklake_lab.model.mapping import ColumnMapping
+
+
+@dataclass(frozen=True, slots=True)
+class VariantStats:
+    """Statistics of one field of a variant column that a file stores in a column of its own, for all its values.
+
+    Attributes:
+        path: the field's path as the specification writes it: quoted names, `element` of lists; `root` for the whole.
+        shredded_type: the type of that column, the spec's name.
+    """
+
+    path: str
+    shredded_type: str
+    stats: ColumnStats
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
@@ -16,6 +32,8 @@ class ColumnStats:
         min_value: smallest value as text (spec: type encoding for statistics); None where unknown.
         max_value: largest value, likewise.
         contains_nan: for floats; None for other types and where unknown.
+        extra_stats: JSON, of geometries and variants.
+        variant_stats: of variants, one per field that is stored in a column of its own.
     """
 
     column_id: int
@@ -26,6 +44,7 @@ class ColumnStats:
     max_value: str | None
     contains_nan: bool | None = None
     extra_stats: str | None = None
+    variant_stats: tuple[VariantStats, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +59,9 @@ class WrittenFile:
         column_stats: one per leaf column.
         partition_values: one text (or None) per partition key, in key order; () when not partitioned.
         has_row_ids: the file carries its rows' ids in `_ducklake_internal_row_id`.
+        path_is_relative: False where `path` is absolute: of files that were there before.
+        is_own: the file was written for the table, and goes if it is not committed.
+        mapping: which columns of the table the file's are, by name; None where the file has field ids.
     """
 
     path: str
@@ -49,6 +71,13 @@ class WrittenFile:
     column_stats: tuple[ColumnStats, ...]
     partition_values: tuple[str | None, ...] = ()
     has_row_ids: bool = False
+    path_is_relative: bool = True
+    is_own: bool = True
+    mapping: ColumnMapping | None = None
+
+    def own_paths(self, folder: str) -> list[str]:
+        """The absolute path of the file, if it is to be removed when it is not wanted any more."""
+        return [folder + self.path] if self.is_own else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +90,13 @@ class WrittenDeletes:
             It holds the positions of the delete file that it replaces too, but no inlined ones.
         delete_count: rows in the delete file.
         positions: 0-based positions to inline, ascending.
+        begin_snapshot: of a file that has the snapshot ids of its deletions, the first of them; None where all are of
+            the snapshot that commits it.
+        partial_max: likewise the last of them.
+        new_snapshot: the snapshot id under which its newest deletions are written: that of the commit, if no other
+            comes in between.
+        end_snapshot: where the data file it belongs to has ended.
+        replaces: the committed delete files that it makes superfluous.
     """
 
     data_file_id: int
@@ -69,6 +105,11 @@ class WrittenDeletes:
     file_size_bytes: int = 0
     footer_size: int = 0
     positions: tuple[int, ...] = ()
+    begin_snapshot: int | None = None
+    partial_max: int | None = None
+    new_snapshot: int | None = None
+    end_snapshot: int | None = None
+    replaces: tuple[DeleteFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +121,7 @@ class DataFile:
         row_id_start: row id of the first row, for files that do not carry row ids; may be None.
         partial_max: highest snapshot id in a file merged of several snapshots, else None.
         partition_values: by key index.
+        mapping: that of `mapping_id`.
     """
 
     data_file_id: int
@@ -97,6 +139,7 @@ class DataFile:
     mapping_id: int | None = None
     partial_max: int | None = None
     partition_values: tuple[str | None, ...] = ()
+    mapping: ColumnMapping | None = None
 
 
 @dataclass(frozen=True, slots=True)

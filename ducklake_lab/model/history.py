@@ -23,6 +23,7 @@ class HistoryEntry:
         rows_added: rows written by it, inlined ones included; updated rows count here and in `rows_removed`.
         rows_removed: rows deleted by it.
         bytes_added: size of the data and delete files it added.
+        bytes_removed: size of those that are no longer part of the lake since.
     """
 
     info: SnapshotInfo
@@ -32,6 +33,7 @@ class HistoryEntry:
     rows_added: int
     rows_removed: int
     bytes_added: int
+    bytes_removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.files import DataFile, WrittenDeletes, WrittenFile
 
 ROW_ID = "_ducklake_row_id"
 SNAPSHOT_ID = "_ducklake_snapshot_id"
@@ -19,11 +20,11 @@ VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A written data file; `row_id_start` is provisional until commit."""
+    """A written data file; `row_id_start` is provisional until commit, None for a file that has row ids."""
 
     file: WrittenFile
     partition_id: int | None
-    row_id_start: int
+    row_id_start: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,46 @@ class StagedRows:
     updated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FlushedFile:
+    """A data file of rows that were inlined by earlier snapshots; it has their row ids and snapshot ids.
+
+    Attributes:
+        begin_snapshot, partial_max: the first and the last of these snapshots.
+        row_id_start: the smallest row id in it.
+        deletes: those of its rows that were deleted since, with the snapshots that did; None for none.
+    """
+
+    file: WrittenFile
+    partition_id: int | None
+    begin_snapshot: int
+    partial_max: int
+    row_id_start: int
+    deletes: WrittenDeletes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Data files that one file takes the place of.
+
+    Attributes:
+        kind: `merge_adjacent`: the sources leave the catalog, as the new file holds the snapshot ids of its rows;
+            `rewrite_delete`: they end, as it holds only the rows that are left.
+        file: None where no row is left.
+        begin_snapshot: None for the snapshot that commits it.
+        partial_max: the last snapshot of its rows, if it has their snapshot ids.
+        row_id_start: None where it has row ids.
+    """
+
+    kind: Literal["merge_adjacent", "rewrite_delete"]
+    sources: tuple[DataFile, ...]
+    file: WrittenFile | None
+    partition_id: int | None = None
+    begin_snapshot: int | None = None
+    partial_max: int | None = None
+    row_id_start: int | None = None
+
+
 @dataclass(slots=True)
 class StagedData:
     """What a transaction does to the rows of one table.
@@ -52,6 +93,10 @@ class StagedData:
         dropped_files: committed files none of whose rows are left.
         deleted_row_ids: committed inlined rows that are deleted.
         rows_used: row ids handed out so far, provisionally counted from the table's next row id.
+        flushed: by local file id.
+        flushed_tables: inlined data tables whose rows up to a snapshot are in `flushed`.
+        flushed_deletes: the snapshot up to which inlined deletions are in `deletes` now; None where they stay.
+        compactions: by local file id.
     """
 
     files: dict[int, StagedFile] = field(default_factory=dict)
@@ -60,11 +105,20 @@ class StagedData:
     dropped_files: set[int] = field(default_factory=set)
     deleted_row_ids: set[int] = field(default_factory=set)
     rows_used: int = 0
+    flushed: dict[int, FlushedFile] = field(default_factory=dict)
+    flushed_tables: dict[str, int] = field(default_factory=dict)
+    flushed_deletes: int | None = None
+    compactions: dict[int, Compaction] = field(default_factory=dict)
 
     @property
     def keeps_row_ids(self) -> bool:
         """Whether anything staged carries row ids that cannot be moved at commit."""
         return any(file.file.has_row_ids for file in self.files.values()) or any(rows.updated for rows in self.rows)
 
-    def __bool__(self) -> bool:
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows are added or deleted, rather than only kept elsewhere."""
         return bool(self.files or self.rows or self.deletes or self.dropped_files or self.deleted_row_ids)
+
+    def __bool__(self) -> bool:
+        return self.changes_rows or bool(self.flushed or self.compactions)

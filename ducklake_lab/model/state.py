@@ -1,4 +1,4 @@
-"""The entries of a lake as of one snapshot: schemas, tables, views."""
+"""The entries of a lake as of one snapshot: schemas, tables, views, macros."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
-from ducklake_lab.model.entries import Schema, Snapshot, Table, View
+from ducklake_lab.model.entries import Macro, Schema, Snapshot, Table, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class CatalogState:
     schemas: Mapping[int, Schema] = field(default_factory=dict)
     tables: Mapping[int, Table] = field(default_factory=dict)
     views: Mapping[int, View] = field(default_factory=dict)
+    macros: Mapping[int, Macro] = field(default_factory=dict)
 
     def find_schema(self, name: str) -> Schema | None:
         """The schema of that name, without regard to case."""
@@ -55,6 +56,8 @@ class CatalogState:
         parent = self.schema(schema)
         found = _named(self.tables.values(), parent.schema_id, name)
         if found is None:
+            if _named(self.views.values(), parent.schema_id, name) is not None:
+                raise EntryNotFoundError(f"{parent.name}.{name} is a view, not a table.")
             hint = did_you_mean(name, (table.name for table in self.tables_of(parent.schema_id)))
             if not hint:
                 others = [
@@ -68,14 +71,39 @@ class CatalogState:
             )
         return found
 
+    def find_macro(self, schema: str, name: str, kind: str) -> Macro | None:
+        """The `scalar` or `table` macro of that name in the schema, without regard to case."""
+        if not self.macros:
+            return None
+        parent = self.find_schema(schema)
+        macros = [macro for macro in self.macros.values() if macro.kind == kind]
+        return _named(macros, parent.schema_id, name) if parent is not None else None
+
+    def view(self, schema: str, name: str) -> View:
+        """The view of that name.
+
+        Raises:
+            EntryNotFoundError: there is no such schema or view.
+        """
+        parent = self.schema(schema)
+        found = _named(self.views.values(), parent.schema_id, name)
+        if found is None:
+            if _named(self.tables.values(), parent.schema_id, name) is not None:
+                raise EntryNotFoundError(f"{parent.name}.{name} is a table, not a view.")
+            hint = did_you_mean(name, (view.name for view in self.views.values()))
+            raise EntryNotFoundError(
+                f'There is no view "{name}" in schema {parent.name} at snapshot {self.snapshot.snapshot_id}.{hint}'
+            )
+        return found
+
     def tables_of(self, schema_id: int) -> list[Table]:
         """The tables of a schema, by name."""
         return sorted((t for t in self.tables.values() if t.schema_id == schema_id), key=lambda t: t.name)
 
-    def schema_of(self, entry: Table | View) -> Schema:
+    def schema_of(self, entry: Table | View | Macro) -> Schema:
         return self.schemas[entry.schema_id]
 
-    def qualified_name(self, entry: Table | View) -> str:
+    def qualified_name(self, entry: Table | View | Macro) -> str:
         return f"{self.schema_of(entry).name}.{entry.name}"
 
     def with_schema(self, schema: Schema) -> CatalogState:
@@ -90,8 +118,20 @@ class CatalogState:
     def without_table(self, table_id: int) -> CatalogState:
         return replace(self, tables={key: value for key, value in self.tables.items() if key != table_id})
 
+    def with_view(self, view: View) -> CatalogState:
+        return replace(self, views={**self.views, view.view_id: view})
 
-Entry = TypeVar("Entry", Table, View)
+    def without_view(self, view_id: int) -> CatalogState:
+        return replace(self, views={key: value for key, value in self.views.items() if key != view_id})
+
+    def with_macro(self, macro: Macro) -> CatalogState:
+        return replace(self, macros={**self.macros, macro.macro_id: macro})
+
+    def without_macro(self, macro_id: int) -> CatalogState:
+        return replace(self, macros={key: value for key, value in self.macros.items() if key != macro_id})
+
+
+Entry = TypeVar("Entry", Table, View, Macro)
 
 
 def _named(entries: Iterable[Entry], schema_id: int, name: str) -> Entry | None:

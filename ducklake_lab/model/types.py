@@ -2,13 +2,19 @@
 
 A type is its spec name plus, for the three nested ones, named children: a struct's fields, a list's
 single `element`, a map's `key` and `value`. That is how `ducklake_column` stores them.
+
+Arrow carries values of every type without loss, of some in the form of another type: UUIDs, JSON, 128-bit unsigned
+integers and times with a zone as text, geometries as WKB, variants as the bytes of Parquet's variant (its metadata,
+then its value). A field that `DataType.field` makes says in its metadata which type it carries.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -40,18 +46,17 @@ _PRIMITIVES: dict[str, tuple[str, pa.DataType]] = {
     "json": ("JSON", pa.string()),
     "blob": ("BLOB", pa.binary()),
     "uuid": ("UUID", pa.string()),
+    # a decimal's buffer holds all 128 bits, though its precision speaks of 38 digits
+    "int128": ("HUGEINT", pa.decimal128(38, 0)),
+    "uint128": ("UHUGEINT", pa.string()),
+    "timetz": ("TIME WITH TIME ZONE", pa.string()),
+    "interval": ("INTERVAL", pa.month_day_nano_interval()),
+    "variant": ("VARIANT", pa.binary()),
+    "geometry": ("GEOMETRY", pa.binary()),
 }
-
-#: Types of the spec that Arrow or Spark cannot carry without a decision of its own; reading or
-#: writing a column of one raises UnsupportedFeatureError, listing it does not.
-_NAMED_ONLY: dict[str, str] = {
-    "int128": "HUGEINT",
-    "uint128": "UHUGEINT",
-    "timetz": "TIME WITH TIME ZONE",
-    "interval": "INTERVAL",
-    "variant": "VARIANT",
-    "geometry": "GEOMETRY",
-}
+#: Types whose Arrow form is that of another type.
+_DISGUISED = ("json", "uuid", "int128", "uint128", "timetz", "variant", "geometry")
+_TYPE_KEY = b"ducklake:type"
 
 NESTED = ("struct", "list", "map")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "int128", "uint128")
@@ -99,7 +104,7 @@ class DataType:
             return "DECIMAL({}, {})".format(*self.decimal).replace(", ", ",")
         if self.name in _PRIMITIVES:
             return _PRIMITIVES[self.name][0]
-        return _NAMED_ONLY.get(self.name, self.name.upper())
+        return self.name.upper()
 
     def arrow(self) -> pa.DataType:
         """The Arrow type that carries values of this type.
@@ -119,6 +124,18 @@ class DataType:
             return _PRIMITIVES[self.name][1]
         raise UnsupportedFeatureError(f"Values of type {self.sql()} are not supported yet.")
 
+    def field(self, name: str) -> pa.Field:
+        """An Arrow field that carries values of this type and says so; see `from_field`.
+
+        Raises:
+            UnsupportedFeatureError: the type has no Arrow form here.
+        """
+        disguised = any(part.name in _DISGUISED for part in self.walk())
+        return pa.field(name, self.arrow(), metadata={_TYPE_KEY: self._to_json().encode()} if disguised else None)
+
+    def _to_json(self) -> str:
+        return json.dumps(_tree(self))
+
     def walk(self) -> Iterator[DataType]:
         """This type and all below it, parents first."""
         yield self
@@ -129,8 +146,40 @@ class DataType:
         return self.sql()
 
 
+def is_primitive(name: str) -> bool:
+    """Whether a name is that of a type without parts; decimals are not counted."""
+    return name in _PRIMITIVES
+
+
 def _identifier(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def _tree(data_type: DataType) -> list[object]:
+    return [data_type.name, *([name, _tree(child)] for name, child in data_type.children)]
+
+
+def _of_tree(tree: list[Any]) -> DataType:
+    return DataType(tree[0], tuple((name, _of_tree(child)) for name, child in tree[1:]))
+
+
+def is_marked(field: pa.Field) -> bool:
+    """Whether a field says that it carries values of another type than Arrow's."""
+    return _TYPE_KEY in (field.metadata or {})
+
+
+def from_field(field: pa.Field) -> DataType:
+    """The DuckLake type for a column of an Arrow table: the one that `DataType.field` made it for, if it did.
+
+    Raises:
+        UnsupportedFeatureError: no DuckLake type holds every value of it.
+    """
+    marked = (field.metadata or {}).get(_TYPE_KEY)
+    if marked is not None:
+        found = _of_tree(json.loads(marked))
+        if found.arrow() == field.type:
+            return found
+    return from_arrow(field.type)
 
 
 def from_arrow(arrow: pa.DataType) -> DataType:
@@ -159,7 +208,15 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         return DataType("date")
     if pa.types.is_time(arrow):
         return DataType("time")
+    if pa.types.is_duration(arrow):
+        return DataType("interval")
+    if pa.types.is_float16(arrow):
+        return DataType("float32")
+    if isinstance(arrow, pa.UuidType):
+        return DataType("uuid")
+    if isinstance(arrow, pa.JsonType):
+        return DataType("json")
     for name, (_, candidate) in _PRIMITIVES.items():
-        if arrow == candidate:
+        if arrow == candidate and name not in _DISGUISED:
             return DataType(name)
     raise UnsupportedFeatureError(f"Arrow type {arrow} has no DuckLake type.")

@@ -28,15 +28,18 @@ def decode(text: str | None, data_type: DataType) -> Scalar | None:
         if name in FLOATS:
             return _exact(float(text), name)
         if data_type.is_numeric:
-            return Decimal(text)
+            number = Decimal(text)
+            return number if number.is_finite() else None
         if name == "date":
             return date.fromisoformat(text)
         if name == "time":
             return time.fromisoformat(text)
         if name == "timestamptz":
-            return datetime.fromisoformat(_full_offset(text)).astimezone(UTC)
+            aware = datetime.fromisoformat(_full_offset(text))
+            return aware.astimezone(UTC) if aware.tzinfo is not None else None
         if name in ("timestamp", "timestamp_s", "timestamp_ms"):
-            return datetime.fromisoformat(text)
+            naive = datetime.fromisoformat(text)
+            return naive if naive.tzinfo is None else None
         if name in ("varchar", "uuid"):
             return text
     except (ValueError, InvalidOperation, OverflowError):
