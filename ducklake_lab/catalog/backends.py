@@ -7,43 +7,63 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.model.types import DataType
 
+#: What MySQL compares by code points; its TEXT would end after 64 kB.
+_MYSQL_TEXT = mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin")
+
+
+class Text(TypeDecorator[str]):
+    """VARCHAR of any length."""
+
+    impl = sa.String()
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(_MYSQL_TEXT if dialect.name == "mysql" else sa.String())
+
 
 class UtcTimestamp(TypeDecorator[datetime]):
-    """TIMESTAMP WITH TIME ZONE; text in SQLite, as DuckDB casts it. Python side: aware, in UTC."""
+    """TIMESTAMP WITH TIME ZONE; text in SQLite, as DuckDB casts it; DATETIME in UTC in MySQL. Python side: aware, in UTC."""
 
     impl = sa.TIMESTAMP(timezone=True)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.TIMESTAMP(timezone=True))
+        types: dict[str, TypeEngine[Any]] = {"sqlite": sa.VARCHAR(), "mysql": mysql.DATETIME(fsp=6)}
+        return dialect.type_descriptor(types.get(dialect.name, sa.TIMESTAMP(timezone=True)))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> object:
         if value is None:
             return None
         utc = value.astimezone(UTC)
+        if dialect.name == "mysql":
+            return utc.replace(tzinfo=None)
         return timestamptz_text(utc) if dialect.name == "sqlite" else utc
 
     def process_result_value(self, value: object, dialect: Dialect) -> datetime | None:
-        if value is None or isinstance(value, datetime):
-            return value.astimezone(UTC) if value is not None else None
+        if value is None:
+            return None
+        if isinstance(value, datetime):
+            return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)
         text = str(value)
         return datetime.fromisoformat(text + ":00" if text[-3] in "+-" else text).astimezone(UTC)
 
 
 class Uuid(TypeDecorator[str]):
-    """UUID as text on the Python side; VARCHAR in SQLite."""
+    """UUID as text on the Python side; VARCHAR in SQLite and MySQL."""
 
     impl = sa.Uuid()
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(sa.VARCHAR() if dialect.name == "sqlite" else sa.Uuid(as_uuid=False))
+        native = dialect.name not in ("sqlite", "mysql")
+        return dialect.type_descriptor(sa.Uuid(as_uuid=False) if native else sa.VARCHAR(36))
 
     def process_result_value(self, value: object, dialect: Dialect) -> str | None:
         return None if value is None else str(value)
@@ -99,12 +119,27 @@ _POSTGRES_NATIVE = {
 }
 
 
+_MYSQL_NATIVE = {
+    "boolean": "BOOLEAN",
+    "int8": "SMALLINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "SMALLINT",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "blob": "LONGBLOB",
+}
+_NATIVE = {"sqlite": _SQLITE_NATIVE, "postgresql": _POSTGRES_NATIVE, "mysql": _MYSQL_NATIVE}
+#: The column types of inlined data tables that hold the text of a value.
+TEXT_TYPES = ("VARCHAR", "TEXT", "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+
+
 def inlined_type(backend: Backend, data_type: DataType) -> str:
     """The column type that holds values of `data_type` in an inlined data table of the backend."""
     if backend == "duckdb":
         return data_type.sql()
-    native = _SQLITE_NATIVE if backend == "sqlite" else _POSTGRES_NATIVE
-    return native.get(data_type.name, "VARCHAR")
+    return _NATIVE[backend].get(data_type.name, TEXT_TYPES[-1] if backend == "mysql" else "VARCHAR")
 
 
 def new_uuid() -> str:

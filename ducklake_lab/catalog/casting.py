@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from ducklake_lab.errors import ConstraintError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import DataType, from_field, is_primitive
 
 _local = threading.local()
 
@@ -33,12 +34,20 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     Raises:
         ConstraintError: a value does not fit its type.
     """
-    schema = pa.schema([pa.field(name, data_type.arrow()) for name, data_type in types.items()])
+    schema = pa.schema([data_type.field(name) for name, data_type in types.items()])
     if table.num_rows == 0:
         return schema.empty_table()
     # positional names: DuckDB folds case, the table's columns need not
-    renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
-    casts = ", ".join(cast_sql(f"c{i}", data_type) for i, data_type in enumerate(types.values()))
+    chosen = table.select(list(types))
+    sources = [
+        # WKB from others
+        f"ST_GeomFromWKB(c{i})"
+        if (kind := from_field(field)).name == "blob" and types[field.name].name == "geometry"
+        else typed_sql(f"c{i}", kind)
+        for i, field in enumerate(chosen.schema)
+    ]
+    renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
+    casts = ", ".join(cast_sql(source, data_type) for source, data_type in zip(sources, types.values(), strict=True))
     try:
         result = _connection().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").to_arrow_table()
     except duckdb.ConversionException as error:
@@ -48,15 +57,68 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
 
 def cast_sql(expression: str, data_type: DataType) -> str:
     """SQL that casts to the type, in a form whose Arrow type is the type's own."""
-    cast = f"CAST({expression} AS {data_type.sql()})"
-    if any(part.name in ("uuid", "json") for part in data_type.walk()):
-        return f"CAST({cast} AS {_plain(data_type).sql()})"
-    return cast
+    return carried_sql(f"CAST({expression} AS {data_type.sql()})", data_type)
+
+
+def carried_sql(expression: str, data_type: DataType) -> str:
+    """SQL of a value of the type as Arrow carries it; see model/types.py."""
+    name = data_type.name
+    if name == "geometry":
+        return f"ST_AsWKB({expression})"
+    if name == "variant":
+        parts = f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB))"
+        joined = f"list_transform([{parts}], lambda part: part.metadata || part.value)[1]"
+        return f"CASE WHEN {expression} IS NOT NULL THEN {joined} END"
+    if _has(data_type, _BY_FUNCTION):
+        return through(expression, data_type, carried_sql)
+    if _has(data_type, _AS_TEXT):
+        return f"CAST({expression} AS {_plain(data_type).sql()})"
+    return expression
+
+
+def typed_sql(expression: str, data_type: DataType) -> str:
+    """SQL of a value that Arrow carries, in the type: the inverse of `carried_sql`."""
+    if data_type.name == "geometry":
+        return f"ST_GeomFromWKB({expression})"
+    if data_type.name == "variant":
+        return f"CASE WHEN {expression} IS NOT NULL THEN variant_bytes_to_variant({expression}) END"
+    if _has(data_type, _BY_FUNCTION):
+        return through(expression, data_type, typed_sql)
+    return f"CAST({expression} AS {data_type.sql()})"
+
+
+#: Types whose Arrow form is text, and those whose form a function makes.
+_AS_TEXT = ("uuid", "json", "uint128", "timetz")
+_BY_FUNCTION = ("geometry", "variant")
+
+
+def _has(data_type: DataType, names: Sequence[str]) -> bool:
+    return any(part.name in names for part in data_type.walk())
+
+
+def through(expression: str, data_type: DataType, convert: Callable[[str, DataType], str]) -> str:
+    """SQL that converts the parts of a nested value."""
+    if data_type.name == "struct":
+        parts = ", ".join(
+            f"{quote_identifier(name)} := {convert(f'{expression}.{quote_identifier(name)}', child)}"
+            for name, child in data_type.children
+        )
+        made = f"struct_pack({parts})"
+    elif data_type.name == "list":
+        each = f"x{len(expression)}"
+        made = f"list_transform({expression}, lambda {each}: {convert(each, data_type.children[0][1])})"
+    else:
+        (_, key), (_, value) = data_type.children
+        each = f"x{len(expression)}"
+        keys = f"list_transform(map_keys({expression}), lambda {each}: {convert(each, key)})"
+        values = f"list_transform(map_values({expression}), lambda {each}: {convert(each, value)})"
+        made = f"map({keys}, {values})"
+    return f"CASE WHEN {expression} IS NOT NULL THEN {made} END"
 
 
 def _plain(data_type: DataType) -> DataType:
-    """The type with UUID and JSON as text, which is how Arrow carries them here."""
-    if data_type.name in ("uuid", "json"):
+    """The type with text in the place of what Arrow carries as text."""
+    if data_type.name in _AS_TEXT:
         return DataType("varchar")
     return DataType(data_type.name, tuple((name, _plain(child)) for name, child in data_type.children))
 
@@ -66,8 +128,50 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
     if table.num_rows == 0:
         return []
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
-    casts = ", ".join(f"CAST(CAST(c{i} AS {data_type.sql()}) AS VARCHAR)" for i, data_type in enumerate(types.values()))
+    casts = ", ".join(f"CAST({typed_sql(f'c{i}', data_type)} AS VARCHAR)" for i, data_type in enumerate(types.values()))
     return _connection().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").fetchall()
+
+
+def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.ChunkedArray:
+    """The values of an expression over `v`, a column that Arrow carries.
+
+    Raises:
+        ConstraintError: a value does not fit.
+    """
+    column = pa.table({"v": values}, schema=pa.schema([data_type.field("v")]))
+    try:
+        return _connection().from_arrow(column).query("rows", f"SELECT {sql} AS v FROM rows").to_arrow_table().column(0)
+    except duckdb.ConversionException as error:
+        raise ConstraintError(str(error).splitlines()[0]) from None
+
+
+def shown(table: pa.Table) -> pa.Table:
+    """The rows for people: variants, which Arrow carries as bytes, as DuckDB's text of them."""
+    for index, field in enumerate(table.schema):
+        kind = from_field(field)
+        if _has(kind, ("variant",)):
+            text = _with_text(kind)
+            sql = carried_sql(f"CAST({typed_sql('v', kind)} AS {text.sql()})", text)
+            table = table.set_column(index, text.field(field.name), carried_as(table.column(index), kind, sql))
+    return table
+
+
+def python_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows as Python values; dates and times beyond Python's as DuckDB gives them: the last one, or text."""
+    columns = []
+    for column in table.columns:
+        try:
+            columns.append(column.to_pylist())
+        except (OverflowError, ValueError):
+            rows = _connection().from_arrow(pa.table({"v": column})).query("rows", "SELECT v FROM rows").fetchall()
+            columns.append([row[0] for row in rows])
+    return list(zip(*columns, strict=True))
+
+
+def _with_text(data_type: DataType) -> DataType:
+    if data_type.name == "variant":
+        return DataType("varchar")
+    return DataType(data_type.name, tuple((name, _with_text(child)) for name, child in data_type.children))
 
 
 def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Array:
@@ -82,7 +186,7 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
     """(min text, max text, nulls, has NaN) of a column of leaf values, ordered as DuckDB orders them."""
     column = pa.table({"v": values})
     nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
-    typed = f"CAST(v AS {data_type.sql()})"
+    typed = typed_sql("v", data_type)
     row = (
         _connection()
         .from_arrow(column)
@@ -98,8 +202,56 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
 
 
 def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[str, str]:
-    """The least and the greatest of some texts, ordered as values of the type."""
-    column = pa.chunked_array([pa.array(list(values), pa.string())])
-    low, high, _, _ = extremes(column, data_type)
-    assert low is not None and high is not None  # the texts are not NULL
-    return low, high
+    """The least and the greatest of some texts, ordered as values of the type; spelled as they were."""
+    column = pa.table({"v": pa.array(list(values), pa.string())})
+    row = (
+        _connection()
+        .from_arrow(column)
+        .query(
+            "texts",
+            f"SELECT arg_min(v, typed), arg_max(v, typed) FROM (SELECT v, CAST(v AS {data_type.sql()}) AS typed FROM texts)",
+        )
+        .fetchone()
+    )
+    assert row is not None and row[0] is not None  # an aggregate always has one row; the texts are not NULL
+    return row[0], row[1]
+
+
+#: DuckDB's names of types that the model names otherwise, by its own.
+_FROM_DUCKDB = {
+    "tinyint": "int8",
+    "smallint": "int16",
+    "integer": "int32",
+    "bigint": "int64",
+    "hugeint": "int128",
+    "utinyint": "uint8",
+    "usmallint": "uint16",
+    "uinteger": "uint32",
+    "ubigint": "uint64",
+    "uhugeint": "uint128",
+    "float": "float32",
+    "double": "float64",
+    "time with time zone": "timetz",
+    "timestamp with time zone": "timestamptz",
+    "enum": "varchar",
+    '"null"': "int32",
+    "null": "int32",
+}
+
+
+def from_duckdb(kind: Any) -> DataType | None:
+    """The model's type for one of DuckDB's Python types; None where it has none."""
+    name = kind.id
+    if name == "decimal":
+        return DataType(str(kind).casefold())
+    if name in ("struct", "map", "list", "array"):
+        parts = [(part, from_duckdb(child)) for part, child in kind.children if part != "size"]
+        known = [(part, child) for part, child in parts if child is not None]
+        if len(known) < len(parts):
+            return None
+        if name in ("list", "array"):
+            return DataType("list", (("element", known[0][1]),))
+        return DataType(name, tuple(known))
+    text = str(kind).casefold() if name != "enum" else name
+    text = _FROM_DUCKDB.get(text, text)
+    return DataType(text) if is_primitive(text) else None

@@ -12,11 +12,41 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.duckdb_files import FILES
+from ducklake_lab.catalog.migrations import SPEC_VERSION, WITH_ROW_LIMITS, read_version, show_as_current
 from ducklake_lab.catalog.uri import CatalogLocation
-from ducklake_lab.errors import CatalogError, CatalogLockedError, CatalogNotFoundError
+from ducklake_lab.errors import (
+    CatalogError,
+    CatalogLockedError,
+    CatalogNotFoundError,
+    CatalogVersionError,
+    UnsupportedFeatureError,
+)
 
 #: How long a locked catalog file is waited for.
 LOCK_WAIT_SECONDS = 3.0
+#: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
+_MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
+#: What servers are called, the package that connects to them, and the extra that installs it.
+_DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
+_FIND_TABLE = {
+    "duckdb": "SELECT 1 FROM duckdb_tables() WHERE table_name = :name AND NOT internal "
+    "AND database_name = current_database() AND schema_name = current_schema()",
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
+    "postgresql": "SELECT 1 WHERE to_regclass(quote_ident(:name)) IS NOT NULL",
+    "mysql": "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
+}
+_LIST_TABLES = {
+    "duckdb": "SELECT table_name FROM duckdb_tables() WHERE starts_with(table_name, :prefix) "
+    "AND database_name = current_database() AND schema_name = current_schema() ORDER BY 1",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' "
+    "AND substr(name, 1, length(:prefix)) = :prefix ORDER BY 1",
+    "postgresql": "SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, :prefix) "
+    "AND pg_table_is_visible(oid) ORDER BY 1",
+    "mysql": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() "
+    "AND LEFT(table_name, CHAR_LENGTH(:prefix)) = :prefix ORDER BY 1",
+}
 
 
 class CatalogDatabase:
@@ -28,14 +58,22 @@ class CatalogDatabase:
     def __init__(self, location: CatalogLocation) -> None:
         self.location = location
         options: dict[str, Any] = {"poolclass": NullPool} if location.path is not None else {"pool_pre_ping": True}
+        if location.backend == "mysql":
+            options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
+        if location.backend == "duckdb" and location.path is not None:
+            path = location.path
+            options["creator"] = lambda: FILES.open(path)
         try:
             self._engine = sa.create_engine(location.url, **options)
         except ImportError:
+            name, driver, extra = _DRIVERS[location.backend]
             raise CatalogError(
-                "PostgreSQL catalogs need the psycopg driver: pip install 'ducklake-lab[postgres]'."
+                f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'."
             ) from None
         self._keeping = False
         self._keeper: sa.Connection | None = None
+        #: The spec version the catalog is known to have; another one than 1.0 is shown as if it were.
+        self.version: str | None = None
         if location.backend == "sqlite":
             _take_over_sqlite_transactions(self._engine)
 
@@ -43,8 +81,13 @@ class CatalogDatabase:
     def backend(self) -> str:
         return self.location.backend
 
+    @property
+    def limits_rows(self) -> bool:
+        """Whether the catalog says of merged files how many rows count at a snapshot, as those before 0.4 do."""
+        return self.version in WITH_ROW_LIMITS
+
     def keep_open(self) -> None:
-        """Keeps a DuckDB file open from its next use until `release`: opening it again and again takes 15 ms each."""
+        """Keeps a DuckDB file open from its next use until `release`, so that its log is not written back in between."""
         self._keeping = self.location.backend == "duckdb"
 
     def release(self) -> None:
@@ -73,9 +116,39 @@ class CatalogDatabase:
             )
         connection = self._open()
         try:
+            if self.location.schema is not None:
+                self._enter(connection, self.location.schema, create=create)
+            if self.version is not None and self.version != SPEC_VERSION:
+                self._show(connection, self.version)
             yield connection
         finally:
             connection.close()
+
+    def _enter(self, connection: sa.Connection, schema: str, *, create: bool) -> None:
+        """Makes a schema the place of the metadata tables for this connection."""
+        if self.backend not in ("duckdb", "postgresql"):
+            raise UnsupportedFeatureError(f"Catalogs in {self.backend} have no schemas; leave METADATA_SCHEMA out.")
+        name = quote_identifier(schema)
+        if create:
+            run_text(connection, f"CREATE SCHEMA IF NOT EXISTS {name}")
+        try:
+            if self.backend == "duckdb":
+                catalog = connection.exec_driver_sql("SELECT current_database()").scalar_one()
+                run_text(connection, f"USE {quote_identifier(catalog)}.{name}")
+            else:
+                run_text(connection, f"SET search_path TO {name}")
+        except sa.exc.DBAPIError:
+            raise CatalogNotFoundError(f"{self.location.display} has no schema {schema}.") from None
+        connection.commit()
+        connection.begin()
+
+    def _show(self, connection: sa.Connection, version: str) -> None:
+        if read_version(connection) != version:
+            raise CatalogVersionError(
+                f"{self.location.display} was of version {version} when it was attached and has been migrated since; "
+                "attach it again."
+            )
+        show_as_current(connection, version)
 
     def _open(self) -> sa.Connection:
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
@@ -123,28 +196,38 @@ class CatalogDatabase:
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
         """Whether the catalog has a table of that name."""
-        query = {
-            "duckdb": "SELECT 1 FROM duckdb_tables() WHERE table_name = :name AND NOT internal",
-            "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
-            "postgresql": "SELECT 1 WHERE to_regclass(quote_ident(:name)) IS NOT NULL",
-        }[self.location.backend]
-        return connection.execute(sa.text(query), {"name": name}).first() is not None
+        return connection.execute(sa.text(_FIND_TABLE[self.location.backend]), {"name": name}).first() is not None
 
     def tables_with_prefix(self, connection: sa.Connection, prefix: str) -> list[str]:
         """Names of the catalog's tables that begin so, in order."""
-        query = {
-            "duckdb": "SELECT table_name FROM duckdb_tables() WHERE starts_with(table_name, :prefix) ORDER BY 1",
-            "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' "
-            "AND substr(name, 1, length(:prefix)) = :prefix ORDER BY 1",
-            "postgresql": "SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, :prefix) "
-            "AND pg_table_is_visible(oid) ORDER BY 1",
-        }[self.location.backend]
-        return [name for (name,) in connection.execute(sa.text(query), {"prefix": prefix})]
+        return [
+            name for (name,) in connection.execute(sa.text(_LIST_TABLES[self.location.backend]), {"prefix": prefix})
+        ]
+
+    def create_table(self, connection: sa.Connection, name: str, definitions: str) -> None:
+        """Creates a table in the connection's transaction, which must hold the lock of `lock_for_commit`.
+
+        MySQL would commit the transaction with it, so there it is created at once, on a connection of its own; what
+        a commit that failed has left under the name is replaced.
+        """
+        create = f"CREATE TABLE {quote_identifier(name)} ({definitions})"
+        if self.backend != "mysql":
+            run_text(connection, create)
+            return
+        with self._engine.connect() as other:
+            run_text(other, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
+            run_text(other, create)
 
     def dispose(self) -> None:
         """Closes pooled connections."""
         self.release()
         self._engine.dispose()
+
+
+def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
+    """Runs a statement as it stands; some drivers would take a `%` in a quoted name for a parameter."""
+    formats = connection.dialect.name in ("postgresql", "mysql")
+    return connection.exec_driver_sql(statement.replace("%", "%%") if formats else statement)
 
 
 def raw_duckdb(connection: sa.Connection) -> Any:
@@ -169,7 +252,12 @@ def _take_over_sqlite_transactions(engine: sa.Engine) -> None:
 
 
 def lock_for_commit(connection: sa.Connection) -> None:
-    """Makes this transaction the only writer where the database would otherwise let two read the same ids."""
+    """Makes this transaction the only writer where the database would otherwise let two read the same ids.
+
+    It must be the transaction's first statement.
+    """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("ROLLBACK")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+    elif connection.dialect.name == "mysql":
+        connection.exec_driver_sql("SELECT 1 FROM ducklake_metadata FOR UPDATE").all()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.reader import visible
+from ducklake_lab.catalog.mappings import read_mappings
+from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
+from ducklake_lab.model.mapping import ColumnMapping
 
+#: A mapping with no rows: nothing of the file is in the table.
+_NO_COLUMNS = ColumnMapping(())
+#: Ids that are listed in a query, instead of asking for all.
+_FEW = 500
+#: In the order of DataFile's fields.
 _DATA_FILE = [
     t.data_file.c[name]
     for name in (
@@ -62,18 +70,95 @@ class TableStats:
 
 def read_data_files(connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool]) -> list[DataFile]:
     """A table's data files for which a condition on `ducklake_data_file` holds, in file order."""
+    return [file for file, _ in read_candidates(connection, table_id, condition, {})]
+
+
+def join_stats(column_ids: Collection[int]) -> dict[int, sa.FromClause]:
+    """`ducklake_file_column_stats` once per column, for `read_candidates` and conditions on it."""
+    return {column_id: t.file_column_stats.alias(f"stats_{column_id}") for column_id in column_ids}
+
+
+def read_candidates(
+    connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool], joined: Mapping[int, sa.FromClause]
+) -> list[tuple[DataFile, dict[int, ColumnStats]]]:
+    """A table's data files for which a condition holds, in file order, with their counts and bounds of some columns.
+
+    Args:
+        condition: on `ducklake_data_file` and what is joined to it.
+        joined: by column id, as `join_stats` gives it; its rows may be missing.
+    """
     f = t.data_file
-    query = sa.select(*_DATA_FILE).where(f.c.table_id == table_id, condition).order_by(f.c.data_file_id)
-    rows = connection.execute(query).mappings().all()
-    values = _partition_values(connection, table_id) if any(r["partition_id"] is not None for r in rows) else {}
-    return [DataFile(**row, partition_values=values.get(row["data_file_id"], ())) for row in rows]
+    source: sa.FromClause = f
+    values: list[sa.ColumnElement[Any]] = []
+    for column_id, s in joined.items():
+        of_file = sa.and_(
+            s.c.data_file_id == f.c.data_file_id, s.c.table_id == table_id, s.c.column_id == sa.literal(column_id)
+        )
+        source = source.outerjoin(s, of_file)
+        values += [s.c.column_id, s.c.null_count, s.c.min_value, s.c.max_value, s.c.contains_nan]
+    query = (
+        sa.select(*_DATA_FILE, *values)
+        .select_from(source)
+        .where(f.c.table_id == table_id, condition)
+        .order_by(f.c.data_file_id)
+    )
+    # tens of thousands of rows for a table of many files: fetched at once, and taken by place
+    rows = connection.execute(query).all()
+    names, width = [column.name for column in _DATA_FILE], len(_DATA_FILE)
+    partition, mapping = names.index("partition_id"), names.index("mapping_id")
+    partitioned = [row[0] for row in rows if row[partition] is not None]
+    keys = _partition_values(connection, table_id, partitioned) if partitioned else {}
+    mapped = any(row[mapping] is not None for row in rows)
+    mappings = read_mappings(connection, table_id) if mapped else {}
+    return [
+        (
+            DataFile(
+                *(
+                    *row[:width],
+                    keys.get(row[0], ()),
+                    mappings.get(row[mapping], _NO_COLUMNS) if row[mapping] is not None else None,
+                )
+            ),
+            {
+                row[i]: ColumnStats(row[i], None, None, *row[i + 1 : i + 5])
+                for i in range(width, len(row), 5)
+                if row[i] is not None
+            },
+        )
+        for row in rows
+    ]
 
 
-def _partition_values(connection: sa.Connection, table_id: int) -> dict[int, tuple[str | None, ...]]:
+def count_data_files(
+    connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool], without: Collection[int] = ()
+) -> tuple[int, int]:
+    """How many data files of a table a condition on `ducklake_data_file` holds for, and their bytes.
+
+    Args:
+        without: files that do not count.
+    """
+    f = t.data_file
+    if without:
+        every = sa.select(f.c.data_file_id, f.c.file_size_bytes).where(f.c.table_id == table_id, condition)
+        sizes = [size for file_id, size in connection.execute(every).all() if file_id not in without]
+        return len(sizes), sum(sizes)
+    query = sa.select(sa.func.count(), sa.func.sum(f.c.file_size_bytes)).where(f.c.table_id == table_id, condition)
+    count, total = connection.execute(query).one()
+    return count, int(total or 0)
+
+
+def _among(column: sa.ColumnElement[Any], ids: Collection[int]) -> sa.ColumnElement[bool]:
+    """A condition that rows of these ids meet: and no others, where they are few."""
+    return column.in_(sorted(ids)) if len(ids) <= _FEW else sa.true()
+
+
+def _partition_values(
+    connection: sa.Connection, table_id: int, file_ids: Collection[int]
+) -> dict[int, tuple[str | None, ...]]:
     p = t.file_partition_value
     query = (
         sa.select(p.c.data_file_id, p.c.partition_value)
-        .where(p.c.table_id == table_id)
+        .where(p.c.table_id == table_id, _among(p.c.data_file_id, file_ids))
         .order_by(p.c.data_file_id, p.c.partition_key_index)
     )
     values: dict[int, list[str | None]] = defaultdict(list)
@@ -88,10 +173,43 @@ def read_delete_files(connection: sa.Connection, table_id: int, condition: sa.Co
     return [DeleteFile(**row) for row in connection.execute(query).mappings()]
 
 
-def visible_delete_files(connection: sa.Connection, table_id: int, snapshot_id: int) -> dict[int, DeleteFile]:
-    """The delete file that applies to each data file at a snapshot; there is at most one."""
-    files = read_delete_files(connection, table_id, visible(t.delete_file, snapshot_id))
-    return {file.data_file_id: file for file in files}
+def visible_delete_files(
+    connection: sa.Connection, table_id: int, snapshot_id: int, file_ids: Collection[int] | None = None
+) -> dict[int, list[DeleteFile]]:
+    """The delete files that apply to each data file at a snapshot, newest last: one, or by rare accidents several.
+
+    Args:
+        file_ids: data files whose delete files are needed, others may be missing; None for all.
+    """
+    found: dict[int, list[DeleteFile]] = defaultdict(list)
+    condition = visible(t.delete_file, snapshot_id)
+    if file_ids is not None:
+        condition = sa.and_(condition, _among(t.delete_file.c.data_file_id, file_ids))
+    for file in read_delete_files(connection, table_id, condition):
+        found[file.data_file_id].append(file)
+    for files in found.values():
+        files.sort(key=lambda file: file.delete_file_id)
+    return dict(found)
+
+
+def read_row_limits(connection: sa.Connection, table_id: int, snapshot_id: int) -> dict[int, int]:
+    """How many rows of each merged file count at a snapshot, by file id. Only for catalogs before 0.4.
+
+    These say `2:5|4:9` of a file whose first 5 rows are of snapshot 2, and the next 4 of snapshot 4.
+    """
+    rows = connection.execute(
+        sa.text(
+            "SELECT data_file_id, partial_file_info FROM ducklake_data_file "
+            "WHERE table_id = :table_id AND partial_file_info IS NOT NULL"
+        ),
+        {"table_id": table_id},
+    )
+    limits: dict[int, int] = {}
+    for file_id, info in rows:
+        if re.fullmatch(r"\d+:\d+(\|\d+:\d+)*", info):
+            parts = [(int(a), int(b)) for a, b in (part.split(":") for part in info.split("|"))]
+            limits[file_id] = max((count for snapshot, count in parts if snapshot <= snapshot_id), default=0)
+    return limits
 
 
 def read_column_stats(
@@ -100,25 +218,26 @@ def read_column_stats(
     """Statistics of some columns (None: all) in the files visible at a snapshot: file id -> column id -> statistics."""
     s, f = t.file_column_stats, t.data_file
     query = (
-        sa.select(s)
+        sa.select(
+            s.c.data_file_id,
+            s.c.column_id,
+            s.c.column_size_bytes,
+            s.c.value_count,
+            s.c.null_count,
+            s.c.min_value,
+            s.c.max_value,
+            s.c.contains_nan,
+            s.c.extra_stats,
+        )
         .join(f, sa.and_(s.c.data_file_id == f.c.data_file_id, f.c.table_id == table_id))
         .where(s.c.table_id == table_id, visible(f, snapshot_id))
     )
     if column_ids is not None:
         query = query.where(s.c.column_id.in_(sorted(column_ids)))
     found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
-    row: Any
-    for row in connection.execute(query).mappings():
-        found[row["data_file_id"]][row["column_id"]] = ColumnStats(
-            column_id=row["column_id"],
-            column_size_bytes=row["column_size_bytes"],
-            value_count=row["value_count"],
-            null_count=row["null_count"],
-            min_value=row["min_value"],
-            max_value=row["max_value"],
-            contains_nan=row["contains_nan"],
-            extra_stats=row["extra_stats"],
-        )
+    # tens of thousands of rows for a table of many files: fetched at once, and taken by place
+    for file_id, *stats in connection.execute(query).all():
+        found[file_id][stats[0]] = ColumnStats(*stats)
     return dict(found)
 
 
@@ -132,3 +251,17 @@ def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | Non
         table_id: TableStats(records or 0, next_row_id or 0, size or 0)
         for table_id, records, next_row_id, size in connection.execute(query)
     }
+
+
+def file_sizes(connection: sa.Connection, snapshot_id: int) -> dict[int, tuple[int, int, int, int]]:
+    """Per table: data files and their bytes, delete files and their bytes, as of a snapshot."""
+    found: dict[int, list[int]] = {}
+    for place, table in ((0, t.data_file), (2, t.delete_file)):
+        query = (
+            sa.select(table.c.table_id, sa.func.count(), sa.func.sum(table.c.file_size_bytes))
+            .where(visible(table, snapshot_id))
+            .group_by(table.c.table_id)
+        )
+        for table_id, count, size in connection.execute(query):
+            found.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size or 0)]
+    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in found.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -11,16 +12,30 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.backends import inlined_type
-from ducklake_lab.catalog.casting import cast_columns, cast_sql, constant_column, quote_identifier, texts
-from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb
+from ducklake_lab.catalog.backends import TEXT_TYPES, inlined_type
+from ducklake_lab.catalog.casting import (
+    cast_columns,
+    cast_sql,
+    constant_column,
+    quote_identifier,
+    texts,
+    typed_sql,
+)
+from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.reader import read_columns
+from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 
 SystemColumn = Literal["begin_snapshot", "end_snapshot"]
+
+
+def can_inline(columns: Sequence[Column], backend: Backend) -> bool:
+    """Whether rows with these columns can be kept in a catalog; the reference decides so too."""
+    kinds = {part.type for column in columns for part in column.walk()}
+    return "geometry" not in kinds and ("variant" not in kinds or backend == "duckdb")
 
 
 def data_table_name(table_id: int, schema_version: int) -> str:
@@ -43,15 +58,6 @@ def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, 
     i = t.inlined_data_tables
     query = sa.select(i.c.table_name, i.c.schema_version).where(i.c.table_id == table_id).order_by(i.c.schema_version)
     return [(name, version) for name, version in connection.execute(query)]
-
-
-def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
-    """Runs a statement as it stands; psycopg would take a `%` in a quoted name for a parameter."""
-    return connection.exec_driver_sql(statement.replace("%", "%%") if _formats(connection) else statement)
-
-
-def _formats(connection: sa.Connection) -> bool:
-    return connection.dialect.name == "postgresql"
 
 
 def live_at(snapshot_id: int) -> str:
@@ -86,14 +92,69 @@ def read_rows(
     return pa.concat_tables(parts).sort_by(ROW_ID)
 
 
-def _columns_of_version(connection: sa.Connection, table_id: int, version: int) -> tuple[Column, ...]:
+@dataclass(frozen=True, slots=True)
+class InlinedVersion:
+    """The rows of one inlined data table, deleted ones included.
+
+    Attributes:
+        begin_snapshot: a snapshot at which the table had the columns these rows have.
+        rows: `_ducklake_row_id`, `_ducklake_snapshot_id` (the one that inserted the row), `end_snapshot`, then the
+            columns.
+    """
+
+    name: str
+    begin_snapshot: int
+    columns: tuple[Column, ...]
+    rows: pa.Table
+
+
+def read_versions(
+    connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int
+) -> list[InlinedVersion]:
+    """All rows that snapshots up to and including one inserted, by inlined data table, oldest first."""
+    found = []
+    condition = f"begin_snapshot <= {up_to:d}"
+    for name, version in inlined_tables(connection, table_id):
+        begin = _begin_of_version(connection, table_id, version)
+        columns = read_columns(connection, table_id, begin)
+        rows = _read_table(connection, database, name, columns, condition, "begin_snapshot")
+        ends: Sequence[Any] = run_text(
+            connection,
+            f"SELECT row_id, begin_snapshot, end_snapshot FROM {quote_identifier(name)} WHERE {condition}",
+        ).all()
+        end_of = {(row[0], row[1]): row[2] for row in ends}
+        keys = zip(rows.column(ROW_ID).to_pylist(), rows.column(SNAPSHOT_ID).to_pylist(), strict=True)
+        rows = rows.add_column(2, "end_snapshot", pa.array([end_of[key] for key in keys], pa.int64()))
+        found.append(InlinedVersion(name, begin, columns, rows))
+    return found
+
+
+def table_for_rows(connection: sa.Connection, table_id: int, columns: Sequence[Column]) -> str | None:
+    """The inlined data table that takes rows with these columns; None where one has to be made."""
+    existing = inlined_tables(connection, table_id)
+    if not existing:
+        return None
+    name, version = existing[-1]
     v = t.schema_versions
+    newest = connection.scalar(sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id))
+    if newest is not None and newest > version and _columns_of_version(connection, table_id, version) != tuple(columns):
+        return None
+    return name
+
+
+def _columns_of_version(connection: sa.Connection, table_id: int, version: int) -> tuple[Column, ...]:
+    return read_columns(connection, table_id, _begin_of_version(connection, table_id, version))
+
+
+def _begin_of_version(connection: sa.Connection, table_id: int, version: int) -> int:
+    v = t.schema_versions
+    # an inlined data table made after the table was has a schema version that the table has no row for
     begin = connection.scalar(
-        sa.select(sa.func.max(v.c.begin_snapshot)).where(v.c.table_id == table_id, v.c.schema_version == version)
+        sa.select(sa.func.max(v.c.begin_snapshot)).where(v.c.table_id == table_id, v.c.schema_version <= version)
     )
     if begin is None:
-        raise CatalogError(f"ducklake_schema_versions has no row for table {table_id}, schema version {version}.")
-    return read_columns(connection, table_id, begin)
+        raise CatalogError(f"ducklake_schema_versions has no row for table {table_id} up to schema version {version}.")
+    return int(begin)
 
 
 def _read_table(
@@ -114,9 +175,9 @@ def _read_table(
         )
         raw = raw_duckdb(connection)
         table: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
-        schema = pa.schema([*system, *(pa.field(column, data_type.arrow()) for column, data_type in types.items())])
+        schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])
         return table.rename_columns(schema.names).cast(schema)
-    selected = "".join(f", {quote_identifier(column)}" for column in types)
+    selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())
     rows = run_text(connection, f"SELECT row_id, {snapshot}{selected} {source}").all()
     data = pa.table(
         {
@@ -127,6 +188,20 @@ def _read_table(
     values = cast_columns(_untyped_nulls_as_text(data), types)
     ids = [pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)]
     return pa.table([*ids, *values.columns], names=[*system.names, *types])
+
+
+def _readable(database: CatalogDatabase, column: str, data_type: DataType) -> str:
+    """The column as it is to be read: the driver of PostgreSQL makes days of an interval's months."""
+    name = quote_identifier(column)
+    if database.location.backend != "postgresql" or data_type.name != "interval":
+        return name
+    value = f"CAST({name} AS interval)"
+    months = f"extract(year FROM {value}) * 12 + extract(month FROM {value})"
+    clock = f"extract(hour FROM {value}) * 3600000000 + extract(minute FROM {value}) * 60000000"
+    return (
+        f"({months}) || ' months ' || extract(day FROM {value}) || ' days ' || "
+        f"trunc({clock} + extract(microseconds FROM {value})) || ' microseconds'"
+    )
 
 
 def _from_driver(value: object, type_name: str) -> object:
@@ -168,20 +243,53 @@ def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column])
 
 
 def _converted(values: pa.ChunkedArray, old: Column, new: Column) -> pa.ChunkedArray:
-    """Values of one version of a column as another's: the fields of structs matched by id, as columns are."""
-    if old.data_type == new.data_type:
+    """Values of one version of a column as another's: parts of nested values matched by id, as columns are."""
+    if _same_parts(old, new):
         return values
-    if old.type == "struct" and new.type == "struct":
-        array = values.combine_chunks()
+    if not old.children:
+        return cast_columns(pa.table({"v": values}), {"v": new.data_type}).column("v")
+    chunks = [_converted_nested(chunk, old, new) for chunk in values.chunks]
+    return pa.chunked_array(chunks, new.data_type.arrow())
+
+
+def _same_parts(old: Column, new: Column) -> bool:
+    """Whether two versions of a column have the same parts under the same names and with the same types."""
+    return [(part.column_id, part.name, part.type) for part in old.walk() if part is not old] == [
+        (part.column_id, part.name, part.type) for part in new.walk() if part is not new
+    ] and old.type == new.type
+
+
+def _converted_nested(array: pa.Array, old: Column, new: Column) -> pa.Array:
+    if old.type == "struct":
         fields = pa.table(
             [pc.struct_field(array, [index]) for index in range(len(old.children))],
             names=[child.name for child in old.children],
         )
         projected = project(fields, old.children, new.children)
         parts = [column.combine_chunks() for column in projected.columns]
-        names = [child.name for child in new.children]
-        return pa.chunked_array([pa.StructArray.from_arrays(parts, names, mask=array.is_null())])
-    return cast_columns(pa.table({"v": values}), {"v": new.data_type}).column("v")
+        return pa.StructArray.from_arrays(parts, fields=list(new.data_type.arrow()), mask=array.is_null())
+    lengths = pc.fill_null(pc.list_value_length(_as_list(array)), 0)
+    ends = pc.cumulative_sum(lengths).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    starts = pa.array(
+        [None if null else start for null, start in zip(array.is_null().to_pylist(), offsets.to_pylist(), strict=False)]
+    )
+    bounds = pa.concat_arrays([starts.cast(pa.int32()), offsets.slice(len(offsets) - 1)])
+    parts = []
+    for index, (before, after) in enumerate(zip(old.children, new.children, strict=True)):
+        flat = pa.chunked_array([pc.list_flatten(_as_list(array, index))])
+        parts.append(_converted(flat, before, after).combine_chunks())
+    kind = new.data_type.arrow()
+    if old.type == "list":
+        return pa.ListArray.from_arrays(bounds, parts[0], type=kind)
+    return pa.MapArray.from_arrays(bounds, parts[0], parts[1], type=kind)
+
+
+def _as_list(array: pa.Array, part: int = 0) -> pa.Array:
+    """A list as it is; a map as the list of its keys or values."""
+    if not pa.types.is_map(array.type):
+        return array
+    return pa.ListArray.from_arrays(array.offsets, array.items if part else array.keys, mask=array.is_null())
 
 
 def read_deletes(
@@ -213,11 +321,7 @@ def create_data_table(
     definitions = "".join(
         f", {quote_identifier(column.name)} {inlined_type(backend, column.data_type)}" for column in columns
     )
-    run_text(
-        connection,
-        f"CREATE TABLE {quote_identifier(name)} "
-        f"(row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT{definitions})",
-    )
+    database.create_table(connection, name, f"row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT{definitions}")
     connection.execute(
         t.inlined_data_tables.insert(), {"table_id": table_id, "table_name": name, "schema_version": schema_version}
     )
@@ -236,7 +340,7 @@ def insert_rows(
     if database.backend == "duckdb":
         raw = raw_duckdb(connection)
         staged = rows.select([ROW_ID, *types]).rename_columns(["row_id", *(f"c{i}" for i in range(len(types)))])
-        casts = "".join(f", CAST(c{i} AS {data_type.sql()})" for i, data_type in enumerate(types.values()))
+        casts = "".join(f", {typed_sql(f'c{i}', data_type)}" for i, data_type in enumerate(types.values()))
         raw.register("ducklake_lab_rows", staged)
         try:
             raw.execute(
@@ -262,23 +366,21 @@ def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType
     """Values as the driver of a catalog that lacks DuckDB's types takes them."""
     backend = database.location.backend
     as_text = texts(rows, types)
-    natives = {name: rows.column(name).to_pylist() for name in types}
+    stored = {name: inlined_type(backend, data_type) for name, data_type in types.items()}
+    natives = {name: rows.column(name).to_pylist() for name, kind in stored.items() if kind not in TEXT_TYPES}
     encoded = []
     for index, row in enumerate(as_text):
         values: list[object] = []
-        for (name, data_type), text in zip(types.items(), row, strict=True):
-            stored_as = inlined_type(backend, data_type)
-            native = natives[name][index]
-            if native is None or text is None:
+        for (name, kind), text in zip(stored.items(), row, strict=True):
+            native = natives[name][index] if name in natives else None
+            if text is None:
                 values.append(None)
-            elif stored_as == "BYTEA" and not isinstance(native, bytes):
+            elif native is None:
+                values.append(text)
+            elif kind == "BYTEA" and not isinstance(native, bytes):
                 values.append(text.encode())
-            elif stored_as in ("VARCHAR", "TEXT"):
-                values.append(text)
-            elif stored_as in ("BOOLEAN", "BIGINT", "INTEGER", "SMALLINT", "DOUBLE PRECISION", "REAL", "BLOB", "BYTEA"):
-                values.append(int(native) if backend == "sqlite" and isinstance(native, bool) else native)
             else:
-                values.append(text)
+                values.append(int(native) if backend == "sqlite" and isinstance(native, bool) else native)
         encoded.append(tuple(values))
     return encoded
 
@@ -304,7 +406,8 @@ def insert_deletes(
     """Records deletions (file id, positions) in the table's inlined delete table, creating it when needed."""
     name = quote_identifier(delete_table_name(table_id))
     if not database.has_table(connection, delete_table_name(table_id)):
-        connection.exec_driver_sql(f"CREATE TABLE {name} (file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)")
+        definitions = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
+        database.create_table(connection, delete_table_name(table_id), definitions)
     connection.execute(
         sa.text(f"INSERT INTO {name} VALUES (:file, :position, :snapshot)"),
         [
@@ -313,3 +416,29 @@ def insert_deletes(
             for position in positions
         ],
     )
+
+
+def remove_rows(connection: sa.Connection, name: str, up_to: int) -> None:
+    """Removes the rows of an inlined data table that snapshots up to and including one inserted."""
+    run_text(connection, f"DELETE FROM {quote_identifier(name)} WHERE begin_snapshot <= {up_to:d}")
+
+
+def remove_deletes(connection: sa.Connection, table_id: int, up_to: int) -> None:
+    """Removes the inlined deletions of a table by snapshots up to and including one."""
+    name = quote_identifier(delete_table_name(table_id))
+    run_text(connection, f"DELETE FROM {name} WHERE begin_snapshot <= {up_to:d}")
+
+
+def drop_superseded_tables(connection: sa.Connection) -> None:
+    """Drops the empty inlined data tables of earlier columns, of all tables."""
+    i = t.inlined_data_tables
+    newest: dict[int, int] = {}
+    rows = connection.execute(sa.select(i.c.table_id, i.c.schema_version, i.c.table_name)).all()
+    for table_id, version, _ in rows:
+        newest[table_id] = max(version, newest.get(table_id, version))
+    for table_id, version, name in rows:
+        if version == newest[table_id]:
+            continue
+        if run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} LIMIT 1").first() is None:
+            connection.execute(i.delete().where(i.c.table_id == table_id, i.c.schema_version == version))
+            run_text(connection, f"DROP TABLE {quote_identifier(name)}")

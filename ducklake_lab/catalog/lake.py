@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,13 +16,22 @@ from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.database import CatalogDatabase
-from ducklake_lab.catalog.options import Options, read_options
+from ducklake_lab.catalog.migrations import (
+    SPEC_VERSION,
+    check_readable,
+    migrate,
+    read_version,
+    show_as_current,
+    steps_from,
+)
+from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import (
     CatalogError,
     CatalogNotFoundError,
     CatalogVersionError,
+    TransactionError,
     UnsupportedFeatureError,
     UsageError,
 )
@@ -31,8 +40,6 @@ from ducklake_lab.model.entries import Schema, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.version import __version__
 
-SPEC_VERSION = "1.0"
-_READABLE = (SPEC_VERSION,)
 _CACHED_STATES = 32
 
 
@@ -43,6 +50,9 @@ class Lake:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
         at: the snapshot the lake was attached at, or None for the newest.
+        last_committed: the newest snapshot committed since it was attached, or None.
+        metadata_name: the name its catalog database goes by in SQL.
+        session: options of the session it is attached to.
     """
 
     def __init__(
@@ -53,14 +63,39 @@ class Lake:
         *,
         read_only: bool = False,
         at: int | datetime | None = None,
+        metadata_name: str | None = None,
+        attached: Mapping[str, str] | None = None,
+        session: SessionOptions | None = None,
     ) -> None:
         self.alias = alias
+        self.session = session or SessionOptions()
+        self._attached = attached or {}
+        self.metadata_name = metadata_name or f"__ducklake_metadata_{alias}"
         self.database = database
         self.data_path = data_path
         self.read_only = read_only or at is not None
         self.at = at
         self._shared = threading.local()
+        self.last_committed: int | None = None
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
+
+    def check_writable(self) -> None:
+        """Raises where nothing can be committed to the lake.
+
+        Raises:
+            TransactionError: it is attached read-only, or as of a snapshot.
+            CatalogVersionError: its catalog is not of the version that is written.
+        """
+        if self.read_only:
+            how = f"at snapshot {self.at}" if self.at is not None else "read-only"
+            raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
+        version = self.database.version
+        if version is not None and version != SPEC_VERSION:
+            how = "attach it with automatic_migration=True" if steps_from(version) else "use a newer release"
+            raise CatalogVersionError(
+                f"The catalog of {self.alias} is of version {version} and can only be read; writing needs "
+                f"{SPEC_VERSION}: {how}."
+            )
 
     @property
     def location(self) -> CatalogLocation:
@@ -101,9 +136,13 @@ class Lake:
         self._states.move_to_end(snapshot.schema_version)
         return replace(cached, snapshot=snapshot)
 
+    def forget(self) -> None:
+        """Forgets entries that were read: the catalog was changed by hand."""
+        self._states.clear()
+
     def options(self, connection: sa.Connection) -> Options:
         """The options set in the lake, of all scopes."""
-        return read_options(connection)
+        return read_options(connection, self.session, self._attached)
 
     def folder(self, state: CatalogState, table: Table) -> str:
         """Absolute path or URL of a table's folder, ending in `/`."""
@@ -119,14 +158,26 @@ def open_lake(
     at: int | datetime | None = None,
     encrypted: bool = False,
     create_if_not_exists: bool = True,
+    automatic_migration: bool = False,
+    override_data_path: bool = False,
+    metadata_name: str | None = None,
+    options: Mapping[str, str] | None = None,
+    session: SessionOptions | None = None,
 ) -> Lake:
     """Opens a lake, creating it where there is none and that is wanted.
+
+    Args:
+        override_data_path: use the given data path, although the lake says another.
+        metadata_name: the name its catalog database goes by in SQL.
+        options: options for as long as it is attached; those that are set in the lake come before them.
+        session: options of the session it is attached to.
 
     Raises:
         CatalogNotFoundError: there is no lake, and `create_if_not_exists` is false or `read_only` is true.
         CatalogVersionError: the lake's spec version is not supported.
         UsageError: the given data path is not the lake's.
         UnsupportedFeatureError: `encrypted`.
+        CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
     if encrypted:
         raise UnsupportedFeatureError("Encrypted lakes are not supported yet; attach without ENCRYPTED.")
@@ -135,31 +186,57 @@ def open_lake(
     if location.path is not None and create:
         location.path.parent.mkdir(parents=True, exist_ok=True)
     with database.connect(create=create) as connection:
-        if database.has_table(connection, "ducklake_metadata"):
+        if _is_initialised(connection, database):
+            _settle_version(connection, database, automatic_migration=automatic_migration)
             stored = _check(connection, location)
         elif create:
-            stored = _create(connection, location, data_path)
+            stored = _create(connection, database, data_path)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
             )
-        chosen = _chosen_data_path(location, stored, data_path)
-        lake = Lake(alias, database, chosen, read_only=read_only, at=at)
+        chosen = _chosen_data_path(location, stored, data_path, override=override_data_path)
+        lake = Lake(
+            alias,
+            database,
+            chosen,
+            read_only=read_only,
+            at=at,
+            metadata_name=metadata_name,
+            attached=options,
+            session=session,
+        )
         if at is not None:
             lake.snapshot(connection)
         return lake
 
 
+def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> bool:
+    if not database.has_table(connection, "ducklake_metadata"):
+        return False
+    return database.backend != "mysql" or read_version(connection) is not None
+
+
+def _settle_version(connection: sa.Connection, database: CatalogDatabase, *, automatic_migration: bool) -> None:
+    """Migrates an older catalog where that is wanted, and lets others be seen as if they were of the present version."""
+    display = database.location.display
+    version = read_version(connection)
+    check_readable(version, display)
+    assert version is not None  # what is None cannot be read
+    if automatic_migration and steps_from(version):
+        migrate(connection, version, display)
+        connection.commit()
+        connection.begin()
+        version = SPEC_VERSION
+    database.version = version
+    if version != SPEC_VERSION:
+        show_as_current(connection, version)
+
+
 def _check(connection: sa.Connection, location: CatalogLocation) -> str:
-    """Checks the version and gives the stored data path."""
+    """Checks that the lake can be read and gives the stored data path."""
     m = t.lake_metadata
     rows = dict(connection.execute(sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None))).all())
-    version = rows.get("version")
-    if version not in _READABLE:
-        raise CatalogVersionError(
-            f"{location.display} is a DuckLake catalog of version {version}; this release reads version "
-            f"{' and '.join(_READABLE)}. Migrate it with DuckDB (AUTOMATIC_MIGRATION) or use a newer release."
-        )
     if rows.get("encrypted", "false").casefold() == "true":
         raise UnsupportedFeatureError(f"{location.display} is an encrypted lake; these are not supported yet.")
     stored: str | None = rows.get("data_path")
@@ -168,12 +245,15 @@ def _check(connection: sa.Connection, location: CatalogLocation) -> str:
     return stored
 
 
-def _chosen_data_path(location: CatalogLocation, stored: str, given: str | None) -> str:
+def _chosen_data_path(location: CatalogLocation, stored: str, given: str | None, *, override: bool = False) -> str:
     base = str(location.path.parent) + "/" if location.path is not None else str(Path.cwd()) + "/"
     resolved = stored if paths.is_absolute(stored) else base + stored
     if given is not None and _absolute(given) != resolved:
+        if override:
+            return _absolute(given)
         raise UsageError(
-            f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is."
+            f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is, "
+            "or attach with override_data_path."
         )
     return resolved
 
@@ -183,13 +263,15 @@ def _absolute(path: str) -> str:
     return absolute if absolute.endswith("/") else absolute + "/"
 
 
-def _create(connection: sa.Connection, location: CatalogLocation, data_path: str | None) -> str:
+def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str | None) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
+    location = database.location
     chosen = data_path or location.default_data_path
     if chosen is None:
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
     stored = _absolute(chosen)
-    t.metadata.create_all(connection, checkfirst=False)
+    # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
+    t.metadata.create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(
         t.lake_metadata.insert(),
         [

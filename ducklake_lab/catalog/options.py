@@ -14,14 +14,27 @@ from ducklake_lab.errors import CatalogError
 DEFAULT_INLINING_ROW_LIMIT = 10
 
 
+#: What an option is set for: ("table" or "schema", its id), or (None, None) for the lake.
+Scope = tuple[str | None, int | None]
+#: Scopes as options() names them.
+SCOPES = {None: "GLOBAL", "schema": "SCHEMA", "table": "TABLE"}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options set in a lake: (scope, scope id, key) -> value; the global scope is (None, None)."""
+    """The options set in a lake: (scope, scope id, key) -> value; the global scope is (None, None).
+
+    Attributes:
+        forced: values of the session that come before those of the lake.
+    """
 
     values: Mapping[tuple[str | None, int | None, str], str] = field(default_factory=dict)
+    forced: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, key: str, *, schema_id: int | None = None, table_id: int | None = None) -> str | None:
         """The value that applies to a table: its own, else its schema's, else the lake's."""
+        if key in self.forced:
+            return self.forced[key]
         for scope in (("table", table_id), ("schema", schema_id), (None, None)):
             value = self.values.get((*scope, key))
             if value is not None:
@@ -38,8 +51,48 @@ class Options:
         return int(text)
 
 
-def read_options(connection: sa.Connection) -> Options:
-    """All options of a lake, in one query."""
+@dataclass(slots=True)
+class SessionOptions:
+    """Options that a session gives to its lakes, and that are not stored in them.
+
+    Attributes:
+        defaults: for lakes that have no value of their own.
+        forced: for all lakes, whatever value they have.
+        retry: `max_retry_count`, `retry_wait_ms` and `retry_backoff` of commits, as far as they were set.
+    """
+
+    defaults: dict[str, str] = field(default_factory=dict)
+    forced: dict[str, str] = field(default_factory=dict)
+    retry: dict[str, float] = field(default_factory=dict)
+
+
+def read_options(
+    connection: sa.Connection, session: SessionOptions | None = None, attached: Mapping[str, str] | None = None
+) -> Options:
+    """All options of a lake, in one query.
+
+    Args:
+        session: the session's own.
+        attached: options of ATTACH, which the lake's own come before.
+    """
     m = t.lake_metadata
     rows = connection.execute(sa.select(m.c.scope, m.c.scope_id, m.c.key, m.c.value)).all()
-    return Options({(scope, scope_id, key): value for scope, scope_id, key, value in rows})
+    session = session or SessionOptions()
+    values: dict[tuple[str | None, int | None, str], str] = {
+        (None, None, key): value for key, value in {**session.defaults, **(attached or {})}.items()
+    }
+    values.update({(scope, scope_id, key): value for scope, scope_id, key, value in rows})
+    return Options(values, dict(session.forced))
+
+
+def write_option(connection: sa.Connection, scope: Scope, key: str, value: str) -> None:
+    """Stores an option; the caller commits."""
+    m = t.lake_metadata
+    kind, scope_id = scope
+    where = sa.and_(m.c.key == key, m.c.scope.is_(None))
+    if kind is not None:
+        where = sa.and_(m.c.key == key, m.c.scope == kind, m.c.scope_id == scope_id)
+    if connection.scalar(sa.select(sa.func.count()).select_from(m).where(where)):
+        connection.execute(m.update().where(where).values(value=value))
+    else:
+        connection.execute(m.insert(), {"key": key, "value": value, "scope": kind, "scope_id": scope_id})

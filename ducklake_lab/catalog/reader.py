@@ -9,12 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import attachments
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.tables import visible
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.model.entries import (
     Column,
-    PartitionField,
-    PartitionSpec,
     Schema,
     Snapshot,
     SnapshotInfo,
@@ -22,12 +22,6 @@ from ducklake_lab.model.entries import (
     View,
 )
 from ducklake_lab.model.state import CatalogState
-
-
-def visible(table: sa.Table, snapshot_id: int) -> sa.ColumnElement[bool]:
-    """Rows of a versioned table that hold at the snapshot: begin inclusive, end exclusive."""
-    end = table.c.end_snapshot
-    return sa.and_(table.c.begin_snapshot <= snapshot_id, sa.or_(end.is_(None), end > snapshot_id))
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
@@ -48,6 +42,20 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     return Snapshot(**row)
 
 
+def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:
+    """The id of the first snapshot that is as young as a time (naive times are UTC).
+
+    Raises:
+        SnapshotNotFoundError: all are older.
+    """
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    s = t.snapshot
+    found = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.snapshot_time >= aware))
+    if found is None:
+        raise SnapshotNotFoundError(f"There is no snapshot as young as {moment:%Y-%m-%d %H:%M:%S}.")
+    return int(found)
+
+
 def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     first, last, since = connection.execute(
         sa.select(
@@ -63,9 +71,14 @@ def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     return f"There is no snapshot {at}; the lake has snapshots {first} to {last}."
 
 
-def read_history(connection: sa.Connection, last: int | None = None) -> list[SnapshotInfo]:
-    """All snapshots with what they changed, oldest first; only the `last` newest if given."""
-    rows = _history(connection, _HISTORY.order_by(t.snapshot.c.snapshot_id.desc()).limit(last))
+def read_history(
+    connection: sa.Connection, last: int | None = None, between: tuple[int, int] | None = None
+) -> list[SnapshotInfo]:
+    """All snapshots with what they changed, oldest first; only the `last` newest, or a range of ids, if given."""
+    query = _HISTORY.order_by(t.snapshot.c.snapshot_id.desc()).limit(last)
+    if between is not None:
+        query = query.where(t.snapshot.c.snapshot_id.between(*between))
+    rows = _history(connection, query)
     rows.reverse()
     return rows
 
@@ -101,11 +114,9 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     """All entries at the snapshot."""
     at = snapshot.snapshot_id
     columns = _columns_by_table(connection, at)
-    partitions = _partitions(connection, at)
-    comments = {
-        row["object_id"]: row["value"]
-        for row in _rows(connection, sa.select(t.tag).where(visible(t.tag, at), t.tag.c.key == "comment"))
-    }
+    partitions = attachments.partitions(connection, at)
+    sorts = attachments.sorts(connection, at)
+    comments = attachments.comments(connection, at)
     schemas = {
         row["schema_id"]: Schema(
             row["schema_id"], row["schema_uuid"], row["schema_name"], row["path"] or "", _flag(row["path_is_relative"])
@@ -122,6 +133,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
             columns=columns.get(row["table_id"], ()),
             path_is_relative=_flag(row["path_is_relative"]),
             partition=partitions.get(row["table_id"]),
+            sort=sorts.get(row["table_id"]),
             comment=comments.get(row["table_id"]),
         )
         for row in _rows(connection, sa.select(t.table).where(visible(t.table, at)))
@@ -135,10 +147,11 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
             row["dialect"],
             row["sql"],
             row["column_aliases"] or "",
+            comments.get(row["view_id"]),
         )
         for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))
     }
-    return CatalogState(snapshot, schemas, tables, views)
+    return CatalogState(snapshot, schemas, tables, views, attachments.macros(connection, at))
 
 
 def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> tuple[Column, ...]:
@@ -165,6 +178,7 @@ def _columns_by_table(
     query = sa.select(t.column).where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
     if table_id is not None:
         query = query.where(t.column.c.table_id == table_id)
+    comments = attachments.column_comments(connection, snapshot_id)
     by_parent: dict[tuple[int, int | None], list[Any]] = defaultdict(list)
     for row in _rows(connection, query):
         by_parent[row["table_id"], row["parent_column"]].append(row)
@@ -182,25 +196,12 @@ def _columns_by_table(
                 default_value_type=row["default_value_type"] or "",
                 default_value_dialect=row["default_value_dialect"] or "",
                 children=build(table, row["column_id"]) if (table, row["column_id"]) in by_parent else (),
+                comment=comments.get((table, row["column_id"])),
             )
             for row in by_parent[table, parent]
         )
 
     return {table: build(table, None) for table, parent in list(by_parent) if parent is None}
-
-
-def _partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:
-    info, key = t.partition_info, t.partition_column
-    query = (
-        sa.select(info.c.table_id, info.c.partition_id, key.c.column_id, key.c.transform)
-        .join(key, sa.and_(info.c.partition_id == key.c.partition_id, info.c.table_id == key.c.table_id))
-        .where(visible(info, snapshot_id))
-        .order_by(info.c.table_id, key.c.partition_key_index)
-    )
-    fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
-    for row in _rows(connection, query):
-        fields[row["table_id"], row["partition_id"]].append(PartitionField(row["column_id"], row["transform"]))
-    return {table: PartitionSpec(partition, tuple(keys)) for (table, partition), keys in fields.items()}
 
 
 def _flag(value: bool | None) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, MetaData, String, Table
+from sqlalchemy import BigInteger, Column, ColumnElement, MetaData, Table, and_, or_
 
-from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
+from ducklake_lab.catalog.backends import Flag, Text, UtcTimestamp, Uuid
 
 metadata = MetaData()
 
-_TYPES = {"": BigInteger, "text": String, "flag": Flag, "uuid": Uuid, "time": UtcTimestamp}
+_TYPES = {"": BigInteger, "text": Text, "flag": Flag, "uuid": Uuid, "time": UtcTimestamp}
 
 
 def _table(name: str, columns: str) -> Table:
@@ -23,9 +23,9 @@ def _table(name: str, columns: str) -> Table:
 lake_metadata = Table(
     "ducklake_metadata",
     metadata,
-    Column("key", String(), nullable=False),
-    Column("value", String(), nullable=False),
-    Column("scope", String()),
+    Column("key", Text(), nullable=False),
+    Column("value", Text(), nullable=False),
+    Column("scope", Text()),
     Column("scope_id", BigInteger),
 )
 snapshot = _table("snapshot", "snapshot_id! snapshot_time:time schema_version next_catalog_id next_file_id")
@@ -101,3 +101,9 @@ sort_expression = _table(
     "sort_expression",
     "sort_id table_id sort_key_index expression:text dialect:text sort_direction:text null_order:text",
 )
+
+
+def visible(table: Table, snapshot_id: int) -> ColumnElement[bool]:
+    """Rows of a versioned table that hold at the snapshot: begin inclusive, end exclusive."""
+    end = table.c.end_snapshot
+    return and_(table.c.begin_snapshot <= snapshot_id, or_(end.is_(None), end > snapshot_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
-Backend = Literal["duckdb", "sqlite", "postgresql"]
+Backend = Literal["duckdb", "sqlite", "postgresql", "mysql"]
 
 _LIBPQ_TO_URL = {
     "host": "host",
@@ -22,6 +23,18 @@ _LIBPQ_TO_URL = {
     "dbname": "database",
     "user": "username",
     "password": "password",
+}
+#: as DuckDB's mysql extension names them
+_MYSQL_TO_URL = {
+    "host": "host",
+    "port": "port",
+    "db": "database",
+    "database": "database",
+    "user": "username",
+    "password": "password",
+    "passwd": "password",
+    "socket": "socket",
+    "unix_socket": "socket",
 }
 
 
@@ -34,6 +47,7 @@ class CatalogLocation:
         path: absolute path of the catalog file, for DuckDB and SQLite.
         default_alias: the name the lake gets when none is given.
         display: short form without secrets, for people.
+        schema: the schema the metadata tables are in; None for the database's usual one.
     """
 
     backend: Backend
@@ -41,6 +55,7 @@ class CatalogLocation:
     path: Path | None
     default_alias: str
     display: str
+    schema: str | None = None
 
     @property
     def default_data_path(self) -> str | None:
@@ -49,7 +64,10 @@ class CatalogLocation:
 
 
 def parse_uri(uri: str) -> CatalogLocation:
-    """Parses `ducklake:x.ducklake`, `ducklake:sqlite:x`, `ducklake:postgres:dbname=… host=…` or a SQLAlchemy URL.
+    """Parses a DuckLake URI or a SQLAlchemy URL.
+
+    DuckLake's are `ducklake:x.ducklake`, `ducklake:sqlite:x`, `ducklake:postgres:dbname=… host=…` and
+    `ducklake:mysql:db=… host=…`.
 
     Raises:
         UsageError: it is none of these.
@@ -70,9 +88,11 @@ def parse_uri(uri: str) -> CatalogLocation:
             return _file("sqlite", rest)
         case "postgres" | "postgresql":
             return _postgres(rest)
-        case "mysql" | "md" | "quack":
+        case "mysql" | "mariadb":
+            return _mysql(rest)
+        case "md" | "quack":
             raise UnsupportedFeatureError(
-                f"Catalogs in {kind} are not supported yet; use DuckDB, SQLite or PostgreSQL."
+                f"Catalogs in {kind} are not supported; use DuckDB, SQLite, PostgreSQL or MySQL."
             )
     return _file("duckdb", text)
 
@@ -91,28 +111,46 @@ def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
 
 
 def _postgres(text: str) -> CatalogLocation:
+    parts, query = _words(text, "PostgreSQL", _LIBPQ_TO_URL)
+    host = parts.get("host")
+    if host is not None and host.startswith("/"):
+        query["host"] = parts.pop("host")
+    return _server(_url("postgresql+psycopg", parts, query))
+
+
+def _mysql(text: str) -> CatalogLocation:
+    parts, query = _words(text, "MySQL", _MYSQL_TO_URL)
+    if "socket" in parts:
+        query["unix_socket"] = parts.pop("socket")
+    return _server(_url("mysql+pymysql", parts, query))
+
+
+def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The words `key=value` of a connection string: those of a URL's own parts, and the others."""
     parts: dict[str, str] = {}
     query: dict[str, str] = {}
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"The PostgreSQL connection string cannot be read: {error}.") from None
-    for word in words:
+        raise UsageError(f"The {database} connection string cannot be read: {error}.") from None
+    for number, word in enumerate(words, 1):
         key, separator, value = word.partition("=")
         if not separator:
-            raise UsageError(f'"{key}" in the PostgreSQL connection string is not of the form key=value.')
-        if key in _LIBPQ_TO_URL:
-            parts[_LIBPQ_TO_URL[key]] = value
+            # the word itself may be part of a password with a space in it
+            raise UsageError(f"Word {number} of the {database} connection string is not of the form key=value.")
+        if key in names:
+            parts[names[key]] = value
         else:
             query[key] = value
-    host = parts.get("host")
-    if host is not None and host.startswith("/"):
-        query["host"] = parts.pop("host")
+    return parts, query
+
+
+def _url(driver: str, parts: dict[str, str], query: dict[str, str]) -> sa.URL:
     port = parts.pop("port", None)
     if port is not None and not port.isdigit():
         raise UsageError(f'"{port}" is not a port number.')
-    url = sa.URL.create(
-        "postgresql+psycopg",
+    return sa.URL.create(
+        driver,
         username=parts.get("username"),
         password=parts.get("password"),
         host=parts.get("host"),
@@ -120,7 +158,6 @@ def _postgres(text: str) -> CatalogLocation:
         database=parts.get("database"),
         query=query,
     )
-    return _server(url)
 
 
 def _from_url(text: str) -> CatalogLocation:
@@ -133,10 +170,16 @@ def _from_url(text: str) -> CatalogLocation:
         return _server(url.set(drivername="postgresql+psycopg"))
     if backend in ("duckdb", "sqlite"):
         return _file("sqlite" if backend == "sqlite" else "duckdb", url.database or "")
-    raise UnsupportedFeatureError(f"Catalogs in {backend} are not supported yet; use DuckDB, SQLite or PostgreSQL.")
+    if backend in ("mysql", "mariadb"):
+        return _server(url.set(drivername="mysql+pymysql"))
+    raise UnsupportedFeatureError(f"Catalogs in {backend} are not supported; use DuckDB, SQLite, PostgreSQL or MySQL.")
 
 
 def _server(url: sa.URL) -> CatalogLocation:
+    if url.get_backend_name() == "mysql":
+        if not url.database:
+            raise UsageError("The MySQL connection string names no database; add db=….")
+        return CatalogLocation("mysql", url, None, _alias(url.database), f"{url.database} (MySQL)")
     name = url.database or "postgres"
     return CatalogLocation("postgresql", url, None, _alias(name), f"{name} (PostgreSQL)")
 

@@ -37,18 +37,13 @@ def test_libpq_values_are_kept() -> None:
     assert url.query["sslmode"] == "require"
 
 
-def test_passwords_are_not_shown() -> None:
-    location = parse_uri("ducklake:postgres:dbname=lake user=u password=secret host=h")
-    assert "secret" not in repr(location)
-    assert "secret" not in location.display
-
-
 @pytest.mark.parametrize(
     ("uri", "error"),
     [
         ("ducklake:", UsageError),
-        ("ducklake:mysql:db=x", UnsupportedFeatureError),
-        ("mysql://h/db", UnsupportedFeatureError),
+        ("ducklake:mysql:host=h", UsageError),
+        ("mysql://h", UsageError),
+        ("oracle://h/db", UnsupportedFeatureError),
         ("ducklake:postgres:dbname", UsageError),
         ("ducklake:postgres:port=x", UsageError),
         ("ducklake::memory:", UnsupportedFeatureError),
@@ -57,3 +52,30 @@ def test_passwords_are_not_shown() -> None:
 def test_what_cannot_be_attached_is_said(uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         parse_uri(uri)
+
+
+def test_mysql_connection_strings() -> None:
+    location = parse_uri("ducklake:mysql:db=lake host=h port=3307 user=u passwd='a b' ssl_ca=/ca")
+    assert (location.backend, location.default_alias, location.path) == ("mysql", "lake", None)
+    url = location.url
+    assert (url.drivername, url.host, url.port, url.username, url.password) == ("mysql+pymysql", "h", 3307, "u", "a b")
+    assert dict(url.query) == {"ssl_ca": "/ca"}
+    assert parse_uri("ducklake:mysql:db=x socket=/run/s").url.query["unix_socket"] == "/run/s"
+    assert parse_uri("mariadb://u@h/x").url.drivername == "mysql+pymysql"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "ducklake:postgres:dbname=x password=geheim",
+        "ducklake:mysql:db=x password=geheim",
+        "mysql://u:geheim@h/x",
+        "postgresql://u:geheim@h/x",
+    ],
+)
+def test_passwords_are_not_shown(uri: str) -> None:
+    location = parse_uri(uri)
+    assert "geheim" not in f"{location} {location!r} {location.url} {location.display}"
+    with pytest.raises(UsageError) as caught:
+        parse_uri("ducklake:mysql:db=x password=my geheim")
+    assert "geheim" not in str(caught.value)

@@ -1,0 +1,100 @@
+"""Reads what hangs on entries: comments, partition keys, sort keys, and the parts of macros. One query each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.tables import visible
+from ducklake_lab.model.entries import (
+    Macro,
+    MacroImplementation,
+    MacroParameter,
+    PartitionField,
+    PartitionSpec,
+    SortKey,
+    SortSpec,
+)
+
+
+def comments(connection: sa.Connection, snapshot_id: int) -> dict[int, str | None]:
+    """The comments of tables and views, by id."""
+    query = sa.select(t.tag.c.object_id, t.tag.c.value).where(visible(t.tag, snapshot_id), t.tag.c.key == "comment")
+    return dict(connection.execute(query).all())
+
+
+def column_comments(connection: sa.Connection, snapshot_id: int) -> dict[tuple[int, int], str | None]:
+    """The comments of columns, by table and column id."""
+    c = t.column_tag
+    query = sa.select(c.c.table_id, c.c.column_id, c.c.value).where(visible(c, snapshot_id), c.c.key == "comment")
+    return {(table_id, column_id): value for table_id, column_id, value in connection.execute(query)}
+
+
+def partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:
+    """The partition keys of tables, by table id."""
+    info, key = t.partition_info, t.partition_column
+    query = (
+        sa.select(info.c.table_id, info.c.partition_id, key.c.column_id, key.c.transform)
+        .join(key, sa.and_(info.c.partition_id == key.c.partition_id, info.c.table_id == key.c.table_id))
+        .where(visible(info, snapshot_id))
+        .order_by(info.c.table_id, key.c.partition_key_index)
+    )
+    fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
+    for table_id, partition_id, column_id, transform in connection.execute(query):
+        fields[table_id, partition_id].append(PartitionField(column_id, transform))
+    return {table: PartitionSpec(partition, tuple(keys)) for (table, partition), keys in fields.items()}
+
+
+def sorts(connection: sa.Connection, snapshot_id: int) -> dict[int, SortSpec]:
+    """The sort keys of tables, by table id."""
+    info, key = t.sort_info, t.sort_expression
+    query = (
+        sa.select(
+            info.c.table_id, info.c.sort_id, key.c.expression, key.c.sort_direction, key.c.null_order, key.c.dialect
+        )
+        .join(key, sa.and_(info.c.sort_id == key.c.sort_id, info.c.table_id == key.c.table_id))
+        .where(visible(info, snapshot_id))
+        .order_by(info.c.table_id, key.c.sort_key_index)
+    )
+    keys: dict[tuple[int, int], list[SortKey]] = defaultdict(list)
+    for table_id, sort_id, expression, direction, null_order, dialect in connection.execute(query):
+        keys[table_id, sort_id].append(SortKey(expression, direction, null_order.replace("_", " "), dialect))
+    return {table: SortSpec(sort, tuple(found)) for (table, sort), found in keys.items()}
+
+
+def macros(connection: sa.Connection, snapshot_id: int) -> dict[int, Macro]:
+    """The macros with their implementations, by id; three queries, only one where there are none."""
+    m = t.macro
+    rows = connection.execute(sa.select(m).where(visible(m, snapshot_id))).mappings().all()
+    if not rows:
+        return {}
+    live = sa.select(m.c.macro_id).where(visible(m, snapshot_id))
+    parameters: dict[tuple[int, int], list[MacroParameter]] = defaultdict(list)
+    p = t.macro_parameters
+    query: sa.Select[Any] = sa.select(p).where(p.c.macro_id.in_(live)).order_by(p.c.column_id)
+    for row in connection.execute(query).mappings():
+        kind = row["default_value_type"]
+        default = row["default_value"] if kind != "unknown" else None
+        parameters[row["macro_id"], row["impl_id"]].append(
+            MacroParameter(row["parameter_name"], row["parameter_type"], default, kind)
+        )
+    implementations: dict[int, list[MacroImplementation]] = defaultdict(list)
+    kinds: dict[int, str] = {}
+    i = t.macro_impl
+    for row in connection.execute(sa.select(i).where(i.c.macro_id.in_(live)).order_by(i.c.impl_id)).mappings():
+        own = tuple(parameters[row["macro_id"], row["impl_id"]])
+        implementations[row["macro_id"]].append(MacroImplementation(row["sql"], own, row["dialect"]))
+        kinds[row["macro_id"]] = row["type"]
+    return {
+        row["macro_id"]: Macro(
+            row["macro_id"],
+            row["schema_id"],
+            row["macro_name"],
+            "table" if kinds.get(row["macro_id"]) == "table" else "scalar",
+            tuple(implementations[row["macro_id"]]),
+        )
+        for row in rows
+    }

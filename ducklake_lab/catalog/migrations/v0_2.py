@@ -1,0 +1,35 @@
+"""Spec 0.2 to 0.3: who committed what and why, the snapshots of schema versions, further statistics."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.migrations.step import Step
+
+_FIRST_SNAPSHOTS = (
+    "SELECT MIN(snapshot_id) AS begin_snapshot, schema_version FROM {ducklake_snapshot} GROUP BY schema_version"
+)
+
+
+def _convert(connection: sa.Connection) -> None:
+    first = _FIRST_SNAPSHOTS.format(ducklake_snapshot="ducklake_snapshot")
+    connection.exec_driver_sql(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
+
+
+STEP = Step(
+    "0.2",
+    "0.3",
+    created={"ducklake_schema_versions": [t.schema_versions.c.begin_snapshot, t.schema_versions.c.schema_version]},
+    renamed={"ducklake_file_column_stats": "ducklake_file_column_statistics"},
+    added=[
+        (t.name_mapping.c.is_partition, "FALSE"),
+        (t.snapshot_changes.c.author, None),
+        (t.snapshot_changes.c.commit_message, None),
+        (t.snapshot_changes.c.commit_extra_info, None),
+        (t.file_column_stats.c.extra_stats, None),
+        (t.table_column_stats.c.extra_stats, None),
+    ],
+    views={"ducklake_schema_versions": _FIRST_SNAPSHOTS},
+    convert=_convert,
+)

@@ -1,0 +1,63 @@
+"""A DuckDB catalog file is held only while it is used, and shared by all that use it in this process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.catalog.duckdb_files import DuckDBFiles
+
+
+def held(path: Path) -> bool:
+    """Whether another process cannot open the file for writing."""
+    code = f"import duckdb; duckdb.connect({str(path)!r})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0 or "Could not set lock" in result.stderr, result.stderr
+    return result.returncode != 0
+
+
+def test_a_file_is_held_as_long_as_a_connection_uses_it(tmp_path: Path) -> None:
+    path = tmp_path / "it's.db"
+    files = DuckDBFiles()
+    one, two = files.open(path), files.open(path)
+    one.execute("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+    assert two.execute("FROM t").fetchall() == [(1,)]
+    one.close()
+    assert held(path)
+    two.close()
+    two.close()
+    assert not held(path)
+    assert not path.with_name(path.name + ".wal").exists()
+    three = files.open(path)
+    assert three.execute("FROM t").fetchall() == [(1,)]
+    three.close()
+
+
+def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None:
+    path = tmp_path / "lake.ducklake"
+    with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d") as session:
+        assert not held(path)
+        session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+        assert not held(path)
+        with duckdb.connect(str(path)), pytest.raises(dl.CatalogLockedError, match="open in this process"):
+            session.sql("FROM t")
+        assert session.sql("FROM t").fetchall() == [(1,)]
+
+
+def test_who_holds_a_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "lake.ducklake"
+    with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d") as session:
+        code = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
+        command = [sys.executable, "-c", code]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None and other.stdin is not None
+            assert other.stdout.readline() == "open\n"
+            with pytest.raises(dl.CatalogLockedError, match=rf"process {other.pid}\)"):
+                session.tables()
+            other.stdin.close()
+        assert session.tables() == []
