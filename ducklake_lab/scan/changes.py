@@ -25,22 +25,32 @@ from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.planner import may_name_snapshots, rows_up_to
+from ducklake_lab.scan.positions import deleting_snapshots
+from ducklake_lab.storage import Storage
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
     """What separates two states of one table; both plans must read it under the same columns."""
     old = {file.data_file.data_file_id: file for file in before.files}
     new = {file.data_file.data_file_id: file for file in after.files}
+    both = sorted(old.keys() & new.keys())
     deleted = [
-        DeletedRows(after=new[file_id], before=old[file_id], snapshot_id=-1)
-        for file_id in old.keys() & new.keys()
-        if _deletes(old[file_id]) != _deletes(new[file_id])
+        # rows that only the later state has are not deleted, they were never there
+        DeletedRows(after=replace(new[i], rows_up_to=old[i].rows_up_to), before=old[i], snapshot_id=-1)
+        for i in both
+        if _deletes(old[i]) != _deletes(new[i])
     ]
+    inserted = [file for key, file in new.items() if key not in old]
+    for file_id in both:
+        last = old[file_id].rows_up_to
+        if last != new[file_id].rows_up_to and last is not None:
+            inserted.append(replace(new[file_id], rows_from=last + 1))
     inserted_rows, removed_rows = _compare_inlined(before.inlined, after.inlined)
     return ChangePlan(
-        inserted=_plan(after, [file for key, file in new.items() if key not in old], inserted_rows),
+        inserted=_plan(after, inserted, inserted_rows),
         removed=_plan(before, [file for key, file in old.items() if key not in new], removed_rows),
-        deleted=tuple(sorted(deleted, key=lambda rows: rows.after.data_file.data_file_id)),
+        deleted=tuple(deleted),
     )
 
 
@@ -90,7 +100,8 @@ class _Feed:
         self._lake, self._connection, self._table = lake, connection, table
         self._start, self._end = start, end
         self._folder = lake.folder(state, table)
-        self._rewrites, self._deletions = self._snapshots()
+        self._storage = Storage()
+        self._rewrites = self._rewriting_snapshots()
 
     def plan(self) -> ChangePlan:
         connection, table_id = self._connection, self._table.table_id
@@ -102,11 +113,7 @@ class _Feed:
         for delete in read_delete_files(connection, table_id, d.c.begin_snapshot <= self._end):
             delete_files[delete.data_file_id].append(delete)
         positions = inlined.read_deletes(connection, self._lake.database, table_id, self._end)
-        inserted = [
-            self._file(file, snapshot_id=file.begin_snapshot)
-            for file in data_files.values()
-            if self._in_range(file.begin_snapshot)
-        ]
+        inserted = [self._inserted(file) for file in data_files.values() if self._has_insertions(file)]
         removed, deleted = [], []
         for file_id, file in data_files.items():
             ended = file.end_snapshot
@@ -122,28 +129,35 @@ class _Feed:
             deleted=tuple(deleted),
         )
 
-    def _snapshots(self) -> tuple[set[int], list[int]]:
-        """Snapshots that only rewrote files of the table, and those that deleted from them."""
+    def _rewriting_snapshots(self) -> set[int]:
+        """Snapshots that rewrote files of the table, which changed no row, or dropped it."""
         c = t.snapshot_changes
         query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id <= self._end)
-        rewrites, deletions = set(), []
+        rewrites = set()
         mark = f":{self._table.table_id}"
-        for snapshot_id, text in self._connection.execute(query.order_by(c.c.snapshot_id)):
+        for snapshot_id, text in self._connection.execute(query):
             if mark not in (text or ""):
                 continue
             kinds = {change.kind for change in parse_changes(text) if change.value == self._table.table_id}
-            if kinds & {
-                "merge_adjacent",
-                "rewrite_delete",
-                "compacted_table",
-                "inline_flush",
-                "flushed_inlined",
-                "dropped_table",
-            }:
+            if kinds & {"rewrite_delete", "compacted_table", "dropped_table"}:
                 rewrites.add(snapshot_id)
-            if "deleted_from_table" in kinds:
-                deletions.append(snapshot_id)
-        return rewrites, deletions
+        return rewrites
+
+    def _has_insertions(self, file: DataFile) -> bool:
+        if file.partial_max is not None:
+            return file.partial_max >= self._start
+        # a file without a first row id was rewritten from others, even if the snapshot that says so has expired
+        return file.row_id_start is not None and self._in_range(file.begin_snapshot)
+
+    def _inserted(self, file: DataFile) -> ScanFile:
+        partial = file.partial_max is not None
+        return self._file(
+            file,
+            rows_from=self._start if partial and file.begin_snapshot < self._start else None,
+            rows_up_to=rows_up_to(file, self._end),
+            rows_except=tuple(s for s in sorted(self._rewrites) if partial and s >= file.begin_snapshot),
+            snapshot_id=file.begin_snapshot,
+        )
 
     def _in_range(self, snapshot_id: int) -> bool:
         return self._start <= snapshot_id <= self._end and snapshot_id not in self._rewrites
@@ -165,8 +179,8 @@ class _Feed:
         return self._file(
             file,
             last,
-            inlined_deletes=tuple(position for position, snapshot_id in positions if snapshot_id < ended),
-            deleted_up_to=ended - 1 if last is not None and last.partial_max is not None else None,
+            inlined_deletes=_before(positions, ended),
+            deleted_up_to=ended - 1 if may_name_snapshots(file, last) else None,
             snapshot_id=ended,
         )
 
@@ -176,18 +190,21 @@ class _Feed:
         found = []
         for delete in deletes:
             # a delete file may repeat what catalog rows had deleted before it
-            earlier = tuple(position for position, snapshot_id in positions if snapshot_id < delete.begin_snapshot)
-            if delete.partial_max is None:
+            earlier = _before(positions, delete.begin_snapshot)
+            if not may_name_snapshots(file, delete):
                 if self._in_range(delete.begin_snapshot):
                     previous = next((d for d in deletes if d.end_snapshot == delete.begin_snapshot), None)
-                    up_to = delete.begin_snapshot - 1 if previous is not None and previous.partial_max else None
+                    up_to = delete.begin_snapshot - 1 if may_name_snapshots(file, previous) else None
                     before = self._file(file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
                     found.append(DeletedRows(self._file(file, delete), before, delete.begin_snapshot))
                 continue
-            for snapshot_id in self._deletions:
-                if delete.begin_snapshot <= snapshot_id <= delete.partial_max and self._in_range(snapshot_id):
+            for snapshot_id in deleting_snapshots(self._file(file, delete), self._storage):
+                if self._in_range(snapshot_id):
                     after = self._file(file, delete, deleted_up_to=snapshot_id)
-                    found.append(DeletedRows(after, replace(after, deleted_up_to=snapshot_id - 1), snapshot_id))
+                    before = replace(
+                        after, deleted_up_to=snapshot_id - 1, inlined_deletes=_before(positions, snapshot_id)
+                    )
+                    found.append(DeletedRows(after, before, snapshot_id))
         return found
 
     def _deleted_by_rows(self, file: DataFile, positions: Sequence[tuple[int, int]]) -> list[DeletedRows]:
@@ -212,3 +229,8 @@ class _Feed:
         names = read_column_names(self._connection, self._table.table_id)
         reused = reused_names(self._table.columns, names)
         return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused)
+
+
+def _before(positions: Sequence[tuple[int, int]], snapshot: int) -> tuple[int, ...]:
+    """The positions deleted by earlier snapshots."""
+    return tuple(position for position, snapshot_id in positions if snapshot_id < snapshot)

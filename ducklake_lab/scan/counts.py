@@ -12,8 +12,12 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.database import run_text
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import visible
+from ducklake_lab.catalog.tables import visible
+
+#: In the place of a table id: all tables together.
+_ALL = -1
 
 #: by snapshot id, then by table id
 _Counts = defaultdict[int, defaultdict[int, int]]
@@ -78,25 +82,39 @@ class SnapshotCounts:
     say how they divide.
     """
 
-    def __init__(self, lake: Lake, connection: sa.Connection) -> None:
+    def __init__(self, lake: Lake, connection: sa.Connection, table_id: int | None = None) -> None:
+        """Counts of all tables, or of one only, which is cheaper."""
+        self._only = table_id
         self._added: _Counts = defaultdict(lambda: defaultdict(int))
         self._removed: _Counts = defaultdict(lambda: defaultdict(int))
         self._bytes: _Counts = defaultdict(lambda: defaultdict(int))
+        self._bytes_removed: _Counts = defaultdict(lambda: defaultdict(int))
         f, d = t.data_file, t.delete_file
-        begun = sa.select(
-            f.c.begin_snapshot, f.c.table_id, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes)
-        ).group_by(f.c.begin_snapshot, f.c.table_id)
-        for snapshot_id, table_id, rows, size in connection.execute(begun):
-            self._added[snapshot_id][table_id] += int(rows or 0)
-            self._bytes[snapshot_id][table_id] += int(size or 0)
+        # Of all tables together the sums are enough, and much less to fetch than those of each.
+        which = table_id if table_id is not None else _ALL
+        begun = sa.select(f.c.begin_snapshot, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes)).group_by(
+            f.c.begin_snapshot
+        )
+        begun = begun if table_id is None else begun.where(f.c.table_id == table_id)
+        for snapshot_id, rows, size in connection.execute(begun).all():
+            self._added[snapshot_id][which] += int(rows or 0)
+            self._bytes[snapshot_id][which] += int(size or 0)
         self._count_delete_files(connection)
         ended = (
-            sa.select(f.c.end_snapshot, f.c.table_id, f.c.record_count, d.c.delete_count)
+            sa.select(
+                f.c.end_snapshot,
+                sa.func.sum(f.c.record_count),
+                sa.func.sum(sa.func.coalesce(d.c.delete_count, 0)),
+                sa.func.sum(f.c.file_size_bytes),
+            )
             .outerjoin(d, sa.and_(d.c.data_file_id == f.c.data_file_id, d.c.end_snapshot == f.c.end_snapshot))
             .where(f.c.end_snapshot.is_not(None))
+            .group_by(f.c.end_snapshot)
         )
-        for snapshot_id, table_id, rows, deleted in connection.execute(ended):
-            self._removed[snapshot_id][table_id] += int(rows or 0) - int(deleted or 0)
+        ended = ended if table_id is None else ended.where(f.c.table_id == table_id)
+        for snapshot_id, rows, deleted, size in connection.execute(ended).all():
+            self._bytes_removed[snapshot_id][which] += int(size or 0)
+            self._removed[snapshot_id][which] += int(rows or 0) - int(deleted or 0)
         self._count_inlined(lake, connection)
 
     def _count_delete_files(self, connection: sa.Connection) -> None:
@@ -110,43 +128,48 @@ class SnapshotCounts:
             d.c.file_size_bytes,
         )
         previous: dict[tuple[int, int | None], int] = {}
-        for file_id, begin, end, table_id, count, size in connection.execute(
-            sa.select(*columns).order_by(d.c.begin_snapshot)
-        ):
+        query = sa.select(*columns).order_by(d.c.begin_snapshot)
+        query = query if self._only is None else query.where(d.c.table_id == self._only)
+        for file_id, begin, end, table_id, count, size in connection.execute(query):
             # a delete file repeats the deletions of the one that it takes the place of
             self._removed[begin][table_id] += count - previous.get((file_id, begin), 0)
             self._bytes[begin][table_id] += size
+            if end is not None:
+                self._bytes_removed[end][table_id] += size
             previous[file_id, end] = count
 
     def _count_inlined(self, lake: Lake, connection: sa.Connection) -> None:
         i = t.inlined_data_tables
-        tables = list(connection.execute(sa.select(i.c.table_id, i.c.table_name)))
+        query = sa.select(i.c.table_id, i.c.table_name)
+        tables = list(connection.execute(query if self._only is None else query.where(i.c.table_id == self._only)))
         for column, counts in (("begin_snapshot", self._added), ("end_snapshot", self._removed)):
             parts = [
                 f"SELECT {column} AS snapshot_id, {table_id:d} AS table_id, count(*) AS n "
                 f"FROM {quote_identifier(name)} WHERE {column} IS NOT NULL GROUP BY {column}"
                 for table_id, name in tables
             ]
-            for query in _unions(parts):
-                for snapshot_id, table_id, rows in _rows(connection, query):
+            for union in _unions(parts):
+                for snapshot_id, table_id, rows in _rows(connection, union):
                     counts[snapshot_id][table_id] += rows
         for table_id, name in inlined.delete_tables(connection, lake.database).items():
-            query = f"SELECT begin_snapshot, count(*) FROM {quote_identifier(name)} GROUP BY begin_snapshot"
-            for snapshot_id, rows in _rows(connection, query):
+            if self._only not in (None, table_id):
+                continue
+            text = f"SELECT begin_snapshot, count(*) FROM {quote_identifier(name)} GROUP BY begin_snapshot"
+            for snapshot_id, rows in _rows(connection, text):
                 self._removed[snapshot_id][table_id] += rows
 
-    def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int]:
-        """(rows added, rows removed, bytes added) by a snapshot, in one table or all."""
+    def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int, int]:
+        """(rows added, rows removed, bytes added, bytes removed) by a snapshot, in one table or all."""
 
         def total(counts: _Counts) -> int:
             by_table: dict[int, int] = counts.get(snapshot_id) or {}
             return sum(by_table.values()) if table_id is None else by_table.get(table_id, 0)
 
-        return total(self._added), total(self._removed), total(self._bytes)
+        return total(self._added), total(self._removed), total(self._bytes), total(self._bytes_removed)
 
 
 def _rows(connection: sa.Connection, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in inlined.run_text(connection, query)]
+    return [tuple(row) for row in run_text(connection, query)]
 
 
 def _unions(queries: Sequence[str]) -> Iterator[str]:

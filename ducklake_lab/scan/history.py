@@ -10,7 +10,8 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history, visible
+from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
@@ -61,20 +62,33 @@ def kind_of(changes: Iterable[Change]) -> ChangeKind:
 
 
 def lake_history(
-    lake: Lake, connection: sa.Connection, *, table_id: int | None = None, last: int | None = None
+    lake: Lake,
+    connection: sa.Connection,
+    *,
+    table_id: int | None = None,
+    last: int | None = None,
+    between: tuple[int, int] | None = None,
 ) -> list[HistoryEntry]:
-    """The snapshots of a lake, oldest first; only those that touched a table, or only the newest `last`, if given."""
+    """The snapshots of a lake, oldest first.
+
+    Args:
+        table_id: only those that touched a table.
+        last: only so many, the newest.
+        between: only those with an id in this range, both ends included.
+    """
     names = _table_names(connection)
-    counts = SnapshotCounts(lake, connection)
+    ids = {name: number for number, name in names.items()}
+    counts = SnapshotCounts(lake, connection, table_id)
+    newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
     entries = []
-    for info in read_history(connection, last):
-        if lake.at is not None and info.snapshot_id > lake.snapshot(connection).snapshot_id:
+    for info in read_history(connection, last, between):
+        if newest is not None and info.snapshot_id > newest:
             continue
         changes = parse_changes(info.changes_made)
-        touched = [i for change in changes if (i := _table_of(change, names)) is not None]
+        touched = [i for change in changes if (i := _table_of(change, names, ids)) is not None]
         if table_id is not None and table_id not in touched:
             continue
-        added, removed, size = counts.of(info.snapshot_id, table_id)
+        added, removed, size, gone = counts.of(info.snapshot_id, table_id)
         entries.append(
             HistoryEntry(
                 info=info,
@@ -84,6 +98,7 @@ def lake_history(
                 rows_added=added,
                 rows_removed=removed,
                 bytes_added=size,
+                bytes_removed=gone,
             )
         )
     return entries
@@ -100,13 +115,12 @@ def _table_names(connection: sa.Connection) -> dict[int, str]:
     return {table_id: f"{schema}.{name}" for table_id, schema, name in connection.execute(query)}
 
 
-def _table_of(change: Change, names: dict[int, str]) -> int | None:
+def _table_of(change: Change, names: dict[int, str], ids: dict[str, int]) -> int | None:
     if isinstance(change.value, int):
         return change.value if change.value in names and not change.kind.endswith("_schema") else None
     if change.kind != "created_table":
         return None
-    wanted = ".".join(change.value)
-    return next((table_id for table_id, name in names.items() if name == wanted), None)
+    return ids.get(".".join(change.value))
 
 
 def _readable(change: Change, names: dict[int, str]) -> str:
@@ -128,7 +142,7 @@ def table_files(lake: Lake, connection: sa.Connection, state: CatalogState, tabl
     keys = _partition_keys(connection, table)
     entries = []
     for file in read_data_files(connection, table.table_id, visible(t.data_file, at)):
-        delete = delete_files.get(file.data_file_id)
+        delete = next(reversed(delete_files.get(file.data_file_id, [])), None)
         entries.append(
             FileEntry(
                 data_file=file,

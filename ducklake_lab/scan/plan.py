@@ -19,9 +19,13 @@ class ScanFile:
         delete_file: the delete file that applies at the snapshot, or None.
         delete_path: its absolute path or URL, or None.
         inlined_deletes: 0-based positions deleted by catalog rows, ascending.
-        deleted_up_to: of a partial delete file, which holds the deletions of several snapshots with their
-            snapshot ids: those after this snapshot do not apply. None for other delete files.
-        snapshot_id: what `_ducklake_snapshot_id` shows for its rows; None for rows not committed yet.
+        deleted_up_to: where the delete file has the snapshot ids of its deletions, those after this snapshot do not
+            apply; None where all do.
+        rows_from, rows_up_to: where the data file has the snapshot ids of its rows, those before and after these
+            snapshots are not read; None for no bound.
+        rows_except: likewise those of these snapshots are not read.
+        snapshot_id: what `_ducklake_snapshot_id` shows for its rows; where it is the file's begin, and the file has
+            the snapshot ids of its rows, it shows those. None for rows not committed yet.
     """
 
     data_file: DataFile
@@ -30,7 +34,20 @@ class ScanFile:
     delete_path: str | None = None
     inlined_deletes: tuple[int, ...] = ()
     deleted_up_to: int | None = None
+    rows_from: int | None = None
+    rows_up_to: int | None = None
+    rows_except: tuple[int, ...] = ()
     snapshot_id: int | None = None
+
+    @property
+    def shows_own_snapshots(self) -> bool:
+        """Whether `_ducklake_snapshot_id` shows the snapshot ids that the file itself has for its rows."""
+        return self.data_file.partial_max is not None and self.snapshot_id == self.data_file.begin_snapshot
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the rows of some snapshots in the file are not read."""
+        return self.rows_from is not None or self.rows_up_to is not None or bool(self.rows_except)
 
     @property
     def has_deletes(self) -> bool:

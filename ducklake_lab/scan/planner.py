@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,17 +11,31 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_column_stats, read_data_files, visible_delete_files
+from ducklake_lab.catalog.files import (
+    count_data_files,
+    join_stats,
+    read_candidates,
+    read_data_files,
+    read_row_limits,
+    visible_delete_files,
+)
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_names, visible
+from ducklake_lab.catalog.reader import read_column_names
+from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, StagedData, StagedFile
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan import prefilter
 from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.positions import deleted_positions
 from ducklake_lab.scan.pruning import columns_of, may_match
+from ducklake_lab.storage import Storage
+
+#: Columns of a predicate whose statistics are looked at; a database joins only so many.
+_JOINED_COLUMNS = 16
 
 
 def plan_scan(
@@ -43,32 +57,38 @@ def plan_scan(
     """
     folder = lake.folder(state, table)
     at = state.snapshot.snapshot_id
-    files = _committed_files(lake, connection, table, folder, at) if committed else []
+    found = _Files()
+    if committed:
+        gone = _gone(staged) if staged is not None else set()
+        found = _committed_files(lake, connection, table, folder, at, predicate, gone)
     rows = (
         inlined.read_rows(connection, lake.database, table.table_id, table.columns, inlined.live_at(at))
         if committed
         else None
     )
     if staged is not None:
-        files = _with_staged(files, staged, table, folder)
+        if staged.flushed_tables:
+            rows = None
+        found = _with_staged(found, staged, table, folder)
         rows = _rows_with_staged(rows, staged, table)
-    kept = files
-    if predicate is not None and committed and files:
-        stats = read_column_stats(connection, table.table_id, columns_of(table, predicate), at)
-        kept = [
-            file
-            for file in files
-            if may_match(table, predicate, stats.get(file.data_file.data_file_id, {}), file.data_file.record_count)
-        ]
     return ScanPlan(
         table=table,
-        files=tuple(kept),
+        files=tuple(found.files),
         inlined=InlinedRows(rows) if rows is not None and rows.num_rows else None,
-        files_total=len(files),
-        bytes_total=sum(file.data_file.file_size_bytes for file in files),
+        files_total=found.total,
+        bytes_total=found.bytes_total,
         data_path=folder,
         reused_names=reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Files to read; how many there are with those that cannot have rows, and their bytes."""
+
+    files: Sequence[ScanFile] = ()
+    total: int = 0
+    bytes_total: int = 0
 
 
 def plan_written(table: Table, files: Sequence[WrittenFile], folder: str) -> ScanPlan:
@@ -96,38 +116,136 @@ def _snapshot_of(data_file: DataFile) -> int | None:
     return data_file.begin_snapshot if data_file.begin_snapshot >= 0 else None
 
 
-def _committed_files(lake: Lake, connection: sa.Connection, table: Table, folder: str, at: int) -> list[ScanFile]:
-    data_files = read_data_files(connection, table.table_id, visible(t.data_file, at))
+def _committed_files(
+    lake: Lake,
+    connection: sa.Connection,
+    table: Table,
+    folder: str,
+    at: int,
+    predicate: Predicate | None,
+    gone: Set[int],
+) -> _Files:
+    """The files visible at a snapshot that may hold rows for which the predicate is true, but for those that are gone."""
+    present = visible(t.data_file, at)
+    if predicate is None:
+        data_files = read_data_files(connection, table.table_id, present)
+    else:
+        total, size = count_data_files(connection, table.table_id, present, gone)
+        data_files = _matching(lake, connection, table, predicate, present) if total else []
+    data_files = [file for file in data_files if file.data_file_id not in gone]
+    if predicate is None:
+        total, size = len(data_files), sum(file.file_size_bytes for file in data_files)
     if not data_files:
-        return []
-    delete_files = visible_delete_files(connection, table.table_id, at)
+        return _Files((), total, size)
+    ids = [file.data_file_id for file in data_files]
+    delete_files = visible_delete_files(connection, table.table_id, at, ids)
     positions = inlined.read_deletes(connection, lake.database, table.table_id, at)
+    limits = read_row_limits(connection, table.table_id, at) if lake.database.limits_rows else {}
     files = []
     for data_file in data_files:
-        delete = delete_files.get(data_file.data_file_id)
-        files.append(
-            ScanFile(
-                data_file=data_file,
-                path=paths.resolve(folder, data_file.path, data_file.path_is_relative),
-                delete_file=delete,
-                delete_path=paths.resolve(folder, delete.path, delete.path_is_relative) if delete else None,
-                inlined_deletes=tuple(position for position, _ in positions.get(data_file.data_file_id, ())),
-                deleted_up_to=at if delete is not None and delete.partial_max is not None else None,
-                snapshot_id=data_file.begin_snapshot,
-            )
+        file_id = data_file.data_file_id
+        later = range(limits.get(file_id, data_file.record_count), data_file.record_count)
+        applying: list[DeleteFile | None] = [*delete_files.get(file_id, ())]
+        *others, delete = applying or [None]
+        file = ScanFile(
+            data_file=data_file,
+            path=paths.resolve(folder, data_file.path, data_file.path_is_relative),
+            delete_file=delete,
+            delete_path=paths.resolve(folder, delete.path, delete.path_is_relative) if delete else None,
+            inlined_deletes=(*(position for position, _ in positions.get(file_id, ())), *later),
+            deleted_up_to=at if may_name_snapshots(data_file, delete) else None,
+            rows_up_to=rows_up_to(data_file, at),
+            snapshot_id=data_file.begin_snapshot,
         )
-    return files
+        files.append(_with_others(file, others, folder, at) if others else file)
+    return _Files(files, total, size)
 
 
-def _with_staged(files: list[ScanFile], staged: StagedData, table: Table, folder: str) -> list[ScanFile]:
-    kept = [file for file in files if file.data_file.data_file_id not in staged.dropped_files]
-    kept += [scan_file(_local_file(local_id, file, table), folder) for local_id, file in staged.files.items()]
+def _matching(
+    lake: Lake, connection: sa.Connection, table: Table, predicate: Predicate, present: sa.ColumnElement[bool]
+) -> list[DataFile]:
+    """The data files that may hold rows for which the predicate is true."""
+    joined = join_stats(sorted(columns_of(table, predicate))[:_JOINED_COLUMNS])
+    wanted = prefilter.may_match(table, predicate, joined, lake.database.backend)
+    condition = present if wanted is None else sa.and_(present, wanted)
     return [
+        file
+        for file, stats in read_candidates(connection, table.table_id, condition, joined)
+        if may_match(table, predicate, stats, file.record_count)
+    ]
+
+
+def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: str, at: int) -> ScanFile:
+    """The file with the deletions of further delete files, which nothing but their positions is known of."""
+    scans = [
+        replace(
+            file,
+            delete_file=other,
+            delete_path=paths.resolve(folder, other.path, other.path_is_relative),
+            deleted_up_to=at,
+        )
+        for other in others
+        if other is not None
+    ]
+    found = {int(p) for scan in scans for p in next(iter(deleted_positions([scan], Storage()).values()))}
+    return replace(file, inlined_deletes=tuple(sorted({*file.inlined_deletes, *found})))
+
+
+def may_name_snapshots(data_file: DataFile, delete: DeleteFile | None) -> bool:
+    """Whether a delete file may have the snapshot ids of its deletions.
+
+    One written together with a file of rows of several snapshots has them, though its `partial_max` does not say so.
+    """
+    return delete is not None and (delete.partial_max is not None or data_file.partial_max is not None)
+
+
+def rows_up_to(data_file: DataFile, at: int) -> int | None:
+    """The snapshot after which rows of the file are not visible at a snapshot; None where all are."""
+    return at if data_file.partial_max is not None and data_file.partial_max > at else None
+
+
+def _gone(staged: StagedData) -> set[int]:
+    """The committed files that the transaction has dropped or compacted."""
+    return staged.dropped_files | {s.data_file_id for c in staged.compactions.values() for s in c.sources}
+
+
+def _with_staged(found: _Files, staged: StagedData, table: Table, folder: str) -> _Files:
+    kept: list[ScanFile] = []
+    kept += [_flushed_file(local_id, flushed, table, folder) for local_id, flushed in staged.flushed.items()]
+    kept += [
+        scan_file(_compacted_file(local_id, c, c.file, table), folder)
+        for local_id, c in staged.compactions.items()
+        if c.file is not None
+    ]
+    kept += [scan_file(_local_file(local_id, file, table), folder) for local_id, file in staged.files.items()]
+    files = [
         with_deletes(file, staged.deletes[file.data_file.data_file_id], folder)
         if file.data_file.data_file_id in staged.deletes
         else file
-        for file in kept
+        for file in (*found.files, *kept)
     ]
+    size = sum(file.data_file.file_size_bytes for file in kept)
+    return _Files(files, found.total + len(kept), found.bytes_total + size)
+
+
+def _flushed_file(local_id: int, flushed: FlushedFile, table: Table, folder: str) -> ScanFile:
+    data_file = replace(
+        _local_file(local_id, StagedFile(flushed.file, flushed.partition_id, flushed.row_id_start), table),
+        begin_snapshot=flushed.begin_snapshot,
+        partial_max=flushed.partial_max,
+    )
+    scan = scan_file(data_file, folder)
+    return scan if flushed.deletes is None else with_deletes(scan, flushed.deletes, folder)
+
+
+def _compacted_file(local_id: int, compaction: Compaction, file: WrittenFile, table: Table) -> DataFile:
+    first = compaction.begin_snapshot
+    return replace(
+        _local_file(local_id, StagedFile(file, compaction.partition_id, 0), table),
+        begin_snapshot=-1 if first is None else first,
+        partial_max=compaction.partial_max,
+        row_id_start=compaction.row_id_start,
+    )
 
 
 def _local_file(local_id: int, staged: StagedFile, table: Table) -> DataFile:
@@ -137,13 +255,14 @@ def _local_file(local_id: int, staged: StagedFile, table: Table) -> DataFile:
         begin_snapshot=-1,
         end_snapshot=None,
         path=staged.file.path,
-        path_is_relative=True,
+        path_is_relative=staged.file.path_is_relative,
         record_count=staged.file.record_count,
         file_size_bytes=staged.file.file_size_bytes,
         footer_size=staged.file.footer_size,
         row_id_start=staged.row_id_start,
         partition_id=staged.partition_id,
         partition_values=staged.file.partition_values,
+        mapping=staged.file.mapping,
     )
 
 

@@ -5,7 +5,7 @@ Positions are metadata, not rows: reading them here costs a few milliseconds, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
@@ -39,16 +39,22 @@ def check_files(files: Iterable[ScanFile]) -> None:
         data, delete = file.data_file, file.delete_file
         if data.encryption_key or (delete is not None and delete.encryption_key):
             raise UnsupportedFeatureError(f"Encrypted data files are not supported yet ({file.path}).")
-        if data.mapping_id is not None:
-            raise UnsupportedFeatureError(
-                f"Files added with ducklake_add_data_files, read by column name, are not supported yet ({file.path})."
-            )
-        if data.partial_max is not None:
-            raise UnsupportedFeatureError(f"Files merged from several snapshots are not supported yet ({file.path}).")
         if delete is not None and delete.format.lower() != "parquet":
             raise UnsupportedFeatureError(
                 f"Delete files of format {delete.format} are not supported yet ({file.path})."
             )
+
+
+def distinct_paths(files: Iterable[ScanFile]) -> list[list[ScanFile]]:
+    """The files in as few groups as have no path twice: a file can be added to a table several times."""
+    groups: list[dict[str, ScanFile]] = []
+    for file in files:
+        group = next((group for group in groups if file.path not in group), None)
+        if group is None:
+            group = {}
+            groups.append(group)
+        group[file.path] = file
+    return [list(group.values()) for group in groups]
 
 
 def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, Positions]:
@@ -69,6 +75,28 @@ def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) ->
     return _in_parallel({rows.after.path: rows for rows in deleted}, difference)
 
 
+def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
+    """The entries in as few groups as have no file twice: a file that several snapshots deleted from has several."""
+    groups: list[dict[str, DeletedRows]] = []
+    for rows in deleted:
+        group = next((group for group in groups if rows.after.path not in group), None)
+        if group is None:
+            group = {}
+            groups.append(group)
+        group[rows.after.path] = rows
+    return [list(group.values()) for group in groups]
+
+
+def deleting_snapshots(file: ScanFile, storage: Storage) -> list[int]:
+    """The snapshots whose deletions a delete file holds, ascending: those named in it, else that of its begin."""
+    assert file.delete_file is not None and file.delete_path is not None  # asked for only where there is one
+    table = _read_delete_file(file.delete_path, storage)
+    if table.num_columns == 1:
+        return [file.delete_file.begin_snapshot]
+    found: list[int] = np.unique(table.column(1).to_numpy()).tolist()
+    return found
+
+
 def pack(positions: Positions) -> npt.NDArray[np.int64]:
     """The positions as bits: position p is bit `p & 63`, from the lowest, of word `p >> 6`."""
     if not len(positions):
@@ -78,15 +106,23 @@ def pack(positions: Positions) -> npt.NDArray[np.int64]:
     return np.packbits(bits, bitorder="little").view("<i8").astype(np.int64)
 
 
+def read_deletions(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
+    """The positions that the delete file of a data file names, and the snapshots that deleted them, if it has these."""
+    assert file.delete_path is not None  # asked for only where there is one
+    table = _read_delete_file(file.delete_path, storage)
+    positions = table.column(0).to_numpy().astype(np.int64)
+    snapshots = table.column(1).to_numpy().astype(np.int64) if table.num_columns > 1 else None
+    if file.deleted_up_to is not None and snapshots is not None:
+        applies = snapshots <= file.deleted_up_to
+        return positions[applies], snapshots[applies]
+    return positions, snapshots
+
+
 def _positions(file: ScanFile, storage: Storage) -> Positions:
     inlined = np.asarray(file.inlined_deletes, np.int64)
     if file.delete_path is None:
         return np.unique(inlined)
-    table = _read_delete_file(file.delete_path, storage)
-    positions = table.column(0).to_numpy()
-    if file.deleted_up_to is not None and table.num_columns > 1:
-        positions = positions[table.column(1).to_numpy() <= file.deleted_up_to]
-    return np.unique(np.concatenate([positions.astype(np.int64), inlined]))
+    return np.unique(np.concatenate([read_deletions(file, storage)[0], inlined]))
 
 
 def _read_delete_file(path: str, storage: Storage) -> pa.Table:

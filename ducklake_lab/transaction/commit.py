@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,15 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit
+from ducklake_lab.catalog.options import write_option
 from ducklake_lab.catalog.reader import read_snapshot
-from ducklake_lab.errors import CommitUnknownError, TransactionConflictError, TransactionError
+from ducklake_lab.errors import (
+    CatalogError,
+    CommitUnknownError,
+    SnapshotNotFoundError,
+    TransactionConflictError,
+    TransactionError,
+)
 from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.transaction.conflicts import find_conflict
@@ -45,22 +53,39 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         TransactionError: the retries were used up.
     """
     if not transaction.has_changes:
+        if transaction.new_options:
+            with transaction.lake.connect(fresh=True) as connection:
+                _write_options(transaction, connection)
+                connection.commit()
         return None
     _check_commit_message(transaction)
-    policy = retry or RetryPolicy()
+    policy = retry or _session_policy(transaction)
     wait = policy.wait_seconds
     for _ in range(policy.max_retries + 1):
         try:
             snapshot = _try(transaction)
         except _LostRace:
-            time.sleep(wait)
+            # so that two that met once do not meet again and again
+            time.sleep(wait * random.uniform(0.5, 1))
             wait *= policy.backoff
             continue
         transaction.snapshot = snapshot
+        if snapshot is not None:
+            transaction.lake.last_committed = snapshot.snapshot_id
         transaction.committed()
         return snapshot
     raise TransactionError(
         f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
+    )
+
+
+def _session_policy(transaction: Transaction) -> RetryPolicy:
+    """The policy as the session has set it."""
+    chosen, usual = transaction.lake.session.retry, RetryPolicy()
+    return RetryPolicy(
+        int(chosen.get("max_retry_count", usual.max_retries)),
+        chosen.get("retry_wait_ms", usual.wait_seconds * 1000) / 1000,
+        chosen.get("retry_backoff", usual.backoff),
     )
 
 
@@ -72,6 +97,11 @@ def _check_commit_message(transaction: Transaction) -> None:
         )
 
 
+def _write_options(transaction: Transaction, connection: sa.Connection) -> None:
+    for (scope, key), value in transaction.new_options.items():
+        write_option(connection, scope, key, value)
+
+
 def _try(transaction: Transaction) -> Snapshot | None:
     with transaction.lake.connect(fresh=True) as connection:
         try:
@@ -81,6 +111,7 @@ def _try(transaction: Transaction) -> Snapshot | None:
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
                 _check_conflicts(transaction, connection)
             snapshot = writer.write()
+            _write_options(transaction, connection)
             if not writer.changes:
                 return None
         except (sa.exc.DBAPIError, duckdb.Error) as error:
@@ -92,11 +123,22 @@ def _try(transaction: Transaction) -> Snapshot | None:
         except (sa.exc.DBAPIError, duckdb.Error) as error:
             if _is_race(error):
                 raise _LostRace from error
+            if _has_landed(transaction, snapshot):
+                return snapshot
             raise CommitUnknownError(
                 f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
                 "look at the newest snapshot before trying again. The files that were written are kept."
             ) from error
         return snapshot
+
+
+def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:
+    """Whether the snapshot is in the catalog; False proves nothing, for the server may still be at it."""
+    try:
+        with transaction.lake.connect(fresh=True) as connection:
+            return read_snapshot(connection, snapshot.snapshot_id).snapshot_time == snapshot.snapshot_time
+    except (SnapshotNotFoundError, CatalogError, sa.exc.DBAPIError, duckdb.Error):
+        return False
 
 
 def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> None:
@@ -107,6 +149,8 @@ def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> Non
     query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id > since).order_by(c.c.snapshot_id)
     ours = own_changes(transaction)
     names = {table.table_id: base.qualified_name(table) for table in base.tables.values()}
+    names |= {view.view_id: base.qualified_name(view) for view in base.views.values()}
+    names |= {macro.macro_id: base.qualified_name(macro) for macro in base.macros.values()}
     names |= {schema.schema_id: schema.name for schema in base.schemas.values()}
     same_files = _deleted_from_same_files(transaction, connection, since)
     rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query)]
@@ -147,9 +191,19 @@ def own_changes(transaction: Transaction) -> list[Change]:
     changes = [Change("dropped_schema", i) for i in base.schemas.keys() - state.schemas.keys()]
     changes += [Change("dropped_table", i) for i in base.tables.keys() - state.tables.keys()]
     changes += [Change("dropped_view", i) for i in base.views.keys() - state.views.keys()]
+    changes += [Change(f"dropped_{base.macros[i].kind}_macro", i) for i in base.macros.keys() - state.macros.keys()]
     for schema in state.schemas.values():
         if schema.schema_id not in base.schemas:
             changes.append(Change("created_schema", (schema.name,)))
+    for view in state.views.values():
+        old = base.views.get(view.view_id)
+        if old is None or old.name != view.name:
+            changes.append(Change("created_view", (state.schema_of(view).name, view.name)))
+        if old is not None and old != view:
+            changes.append(Change("altered_view", view.view_id))
+    for macro in state.macros.values():
+        if macro.macro_id not in base.macros:
+            changes.append(Change(f"created_{macro.kind}_macro", (state.schema_of(macro).name, macro.name)))
     for table in state.tables.values():
         before = base.tables.get(table.table_id)
         if before is None or (before.name, before.schema_id) != (table.name, table.schema_id):
@@ -167,6 +221,9 @@ def own_changes(transaction: Transaction) -> list[Change]:
             changes.append(Change("deleted_from_table", table_id))
         if staged.deleted_row_ids or any(deletes.positions for deletes in staged.deletes.values()):
             changes.append(Change("inlined_delete", table_id))
+        if staged.flushed_tables or staged.flushed_deletes is not None:
+            changes.append(Change("inline_flush", table_id))
+        changes += [Change(kind, table_id) for kind in {c.kind for c in staged.compactions.values()}]
     return changes
 
 
@@ -182,6 +239,7 @@ def _is_race(error: Exception) -> bool:
             "conflict",
             "deadlock",
             "database is locked",
+            "lock wait timeout",
         )
     )
 

@@ -7,48 +7,48 @@ from collections.abc import Iterable
 
 from ducklake_lab.model.changes import Change
 
+_Kinds = dict[str, str]
+
+# what another commit did, by kind: as the message says it
+_DROPPED: _Kinds = {"dropped_table": "dropped it"}
+_ALTERED: _Kinds = {"altered_table": "altered it"}
+_INSERTED: _Kinds = {"inserted_into_table": "inserted into it", "inlined_insert": "inserted into it"}
+_DELETED_INLINED: _Kinds = {"inlined_delete": "deleted from it"}
+_DELETED: _Kinds = {"deleted_from_table": "deleted from it", **_DELETED_INLINED}
+_FLUSHED: _Kinds = dict.fromkeys(("inline_flush", "flushed_inlined"), "flushed its inlined data")
+_COMPACTED: _Kinds = dict.fromkeys(("merge_adjacent", "rewrite_delete", "compacted_table"), "compacted it")
+
+_INSERT: _Kinds = {**_DROPPED, **_ALTERED, **_DELETED}
+_FLUSH: _Kinds = {**_DROPPED, **_DELETED_INLINED, **_FLUSHED}
+# deletions kept in the catalog since would be lost with the file they are of
+_COMPACT: _Kinds = {**_DROPPED, **_DELETED, **_COMPACTED}
+
 #: kind of ours -> kinds of another commit's on the same object that exclude it, with what that commit did
-_BY_ID: dict[str, dict[str, str]] = {
+_BY_ID: dict[str, _Kinds] = {
     "dropped_table": {"dropped_table": "dropped it already"},
     "dropped_view": {"dropped_view": "dropped it already"},
+    "dropped_scalar_macro": {"dropped_scalar_macro": "dropped it already"},
+    "dropped_table_macro": {"dropped_table_macro": "dropped it already"},
     "dropped_schema": {"dropped_schema": "dropped it already"},
-    "inserted_into_table": {
-        "dropped_table": "dropped it",
-        "altered_table": "altered it",
-        "deleted_from_table": "deleted from it",
-        "inlined_delete": "deleted from it",
-    },
-    "deleted_from_table": {
-        "dropped_table": "dropped it",
-        "altered_table": "altered it",
-        "inlined_delete": "deleted from it",
-        "merge_adjacent": "compacted it",
-        "rewrite_delete": "compacted it",
-        "compacted_table": "compacted it",
-        "inserted_into_table": "inserted into it",
-        "inlined_insert": "inserted into it",
-    },
-    "inlined_delete": {
-        "dropped_table": "dropped it",
-        "altered_table": "altered it",
-        "inlined_delete": "deleted from it",
-        "inline_flush": "flushed its inlined data",
-        "flushed_inlined": "flushed its inlined data",
-        "merge_adjacent": "compacted it",
-        "rewrite_delete": "compacted it",
-        "compacted_table": "compacted it",
-        "deleted_from_table": "deleted from it",
-        "inserted_into_table": "inserted into it",
-        "inlined_insert": "inserted into it",
-    },
-    "altered_table": {"dropped_table": "dropped it", "altered_table": "altered it"},
+    "inserted_into_table": _INSERT,
+    "inlined_insert": _INSERT,
+    # two delete files are told apart by their data files; positions in the catalog are of any file
+    "deleted_from_table": {**_DROPPED, **_ALTERED, **_DELETED_INLINED, **_COMPACTED, **_INSERTED},
+    "inlined_delete": {**_DROPPED, **_ALTERED, **_DELETED, **_FLUSHED, **_COMPACTED, **_INSERTED},
+    "inline_flush": _FLUSH,
+    "flushed_inlined": _FLUSH,
+    "merge_adjacent": _COMPACT,
+    "rewrite_delete": _COMPACT,
+    "compacted_table": _COMPACT,
+    "altered_table": {**_DROPPED, **_ALTERED},
     "altered_view": {"altered_view": "altered it", "dropped_view": "dropped it"},
 }
-_BY_ID["inlined_insert"] = _BY_ID["inserted_into_table"]
 
 _VERBS = {
     "dropped_table": "drop table",
     "dropped_view": "drop view",
+    "dropped_scalar_macro": "drop macro",
+    "dropped_table_macro": "drop table macro",
     "dropped_schema": "drop schema",
     "inserted_into_table": "insert into table",
     "inlined_insert": "insert into table",
@@ -56,6 +56,20 @@ _VERBS = {
     "inlined_delete": "delete from table",
     "altered_table": "alter table",
     "altered_view": "alter view",
+    "inline_flush": "flush the inlined data of",
+    "flushed_inlined": "flush the inlined data of",
+    "merge_adjacent": "compact",
+    "rewrite_delete": "compact",
+    "compacted_table": "compact",
+}
+
+
+#: kind of ours -> the kinds that take the same name, and what they create
+_CREATIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "created_table": (("created_table", "created_view"), "a table or view"),
+    "created_view": (("created_table", "created_view"), "a table or view"),
+    "created_scalar_macro": (("created_scalar_macro",), "a macro"),
+    "created_table_macro": (("created_table_macro",), "a table macro"),
 }
 
 
@@ -86,14 +100,15 @@ def find_conflict(
                     what = names.get(change.value, f"with id {change.value}")
                     return f"attempting to {_VERBS[change.kind]} {what}, but another transaction has {did}"
             if change.kind == "dropped_schema" and _creates_in(by_kind, names.get(change.value, "")):
-                return f"attempting to drop schema {names[change.value]}, but another transaction has created a table in it"
+                return f"attempting to drop schema {names[change.value]}, but another transaction has created an entry in it"
             continue
         name = ".".join(change.value)
         if change.kind == "created_schema" and _folded(change.value) in by_kind["created_schema"]:
             return f"attempting to create schema {name}, but another transaction has created it"
-        if change.kind in ("created_table", "created_view"):
-            if _folded(change.value) in by_kind["created_table"] | by_kind["created_view"]:
-                return f"attempting to create {name}, but another transaction has created a table or view of that name"
+        if change.kind in _CREATIONS:
+            kinds, what = _CREATIONS[change.kind]
+            if any(_folded(change.value) in by_kind[kind] for kind in kinds):
+                return f"attempting to create {name}, but another transaction has created {what} of that name"
             if schema_ids.get(change.value[0]) in by_kind["dropped_schema"]:
                 return f"attempting to create {name}, but another transaction has dropped the schema"
     if same_files:
@@ -102,7 +117,7 @@ def find_conflict(
 
 
 def _creates_in(by_kind: dict[str, set[object]], schema: str) -> bool:
-    created = by_kind["created_table"] | by_kind["created_view"]
+    created = set[object]().union(*(by_kind[kind] for kind in _CREATIONS))
     return any(isinstance(name, tuple) and name[0] == schema.casefold() for name in created)
 
 

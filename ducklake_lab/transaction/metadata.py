@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag
 from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.database import raw_duckdb
@@ -21,12 +23,13 @@ class Ids:
     """Ids allocated by a commit, counting on from the newest snapshot.
 
     Attributes:
-        next_catalog_id, next_file_id: what the new snapshot will say.
+        next_catalog_id, next_file_id, schema_version: what the new snapshot will say.
     """
 
     def __init__(self, latest: Snapshot) -> None:
         self.next_catalog_id = latest.next_catalog_id
         self.next_file_id = latest.next_file_id
+        self.schema_version = latest.schema_version
         self._committed: dict[int, int] = {}
 
     def catalog(self, local_id: int) -> int:
@@ -82,6 +85,18 @@ class Metadata:
             raw.execute(f"INSERT INTO {quote_identifier(table.name)} BY NAME SELECT * FROM ducklake_lab_rows")
         finally:
             raw.unregister("ducklake_lab_rows")
+
+
+def schedule_deletion(metadata: Metadata, data_path: str, files: Sequence[tuple[int, str]]) -> None:
+    """Notes files, (id, absolute path), that no snapshot needs any more; cleanup_old_files deletes them."""
+    now = datetime.now(UTC)
+    rows = []
+    for file_id, path in files:
+        relative = path.startswith(data_path)
+        stored = path[len(data_path) :] if relative else path
+        rows.append({"data_file_id": file_id, "path": stored, "path_is_relative": relative, "schedule_start": now})
+    if rows:
+        metadata.connection.execute(t.files_scheduled_for_deletion.insert(), rows)
 
 
 def _arrow_type(column: sa.Column[Any]) -> pa.DataType:

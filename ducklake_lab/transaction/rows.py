@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_table_stats
+from ducklake_lab.catalog.files import TableStats, read_table_stats
+from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.staged import ROW_ID, StagedData, StagedFile
-from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
+from ducklake_lab.model.mapping import ColumnMapping
+from ducklake_lab.model.staged import ROW_ID, StagedData
+from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
 from ducklake_lab.transaction.statistics import TableColumnStats, inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -32,10 +35,11 @@ class RowWriter:
         self._tx = transaction
         self._metadata = metadata
         self._ids = ids
+        self._mapping_ids: dict[tuple[int, object], int] = {}
         self.changes = changes
 
     def append(self, table: Table, staged: StagedData) -> None:
-        if not staged.files and not staged.rows:
+        if not staged.files and not staged.rows and not staged.flushed:
             return
         table_id = self._ids.known(table.table_id)
         stats = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
@@ -44,10 +48,24 @@ class RowWriter:
         if shift and staged.keeps_row_ids:
             raise TransactionError(f"Row ids of {table.name} were taken by another transaction; run this one again.")
         by_column: dict[int, list[ColumnStats]] = {}
+        self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
             file_id = self._ids.file(local_id)
-            self._insert_data_file(table_id, file_id, file.row_id_start + shift, file)
+            first_row_id = None if file.row_id_start is None else file.row_id_start + shift
+            self.insert_data_file(table_id, file_id, file.file, first_row_id, file.partition_id)
             for column in file.file.column_stats:
+                by_column.setdefault(column.column_id, []).append(column)
+        for local_id, flushed in staged.flushed.items():
+            self.insert_data_file(
+                table_id,
+                self._ids.file(local_id),
+                flushed.file,
+                flushed.row_id_start,
+                flushed.partition_id,
+                begin_snapshot=flushed.begin_snapshot,
+                partial_max=flushed.partial_max,
+            )
+            for column in flushed.file.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
         rows = self._merged_rows(table, staged, shift)
         if rows is not None:
@@ -59,24 +77,49 @@ class RowWriter:
             self.changes.append(Change("inlined_insert", table_id))
         if staged.files:
             self.changes.append(Change("inserted_into_table", table_id))
-        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column)
+        if staged.flushed:
+            self.changes.append(Change("inline_flush", table_id))
+        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, stats)
 
-    def _insert_data_file(self, table_id: int, file_id: int, row_id_start: int, staged: StagedFile) -> None:
-        file = staged.file
-        partition_id = staged.partition_id
+    def _write_mappings(self, table_id: int, mappings: Sequence[ColumnMapping | None]) -> None:
+        """Gives the mappings of files ids: those the table has, or new ones."""
+        new = {mapping.key(): mapping for mapping in mappings if mapping is not None}
+        if not new:
+            return
+        for mapping_id, mapping in read_mappings(self._metadata.connection, table_id).items():
+            self._mapping_ids[table_id, mapping.key()] = mapping_id
+        for key, mapping in new.items():
+            if (table_id, key) not in self._mapping_ids:
+                self._mapping_ids[table_id, key] = mapping_id = self._ids.file()
+                insert_mapping(self._metadata.connection, table_id, mapping_id, mapping)
+
+    def insert_data_file(
+        self,
+        table_id: int,
+        file_id: int,
+        file: WrittenFile,
+        row_id_start: int | None,
+        partition_id: int | None,
+        *,
+        begin_snapshot: int | None = None,
+        partial_max: int | None = None,
+    ) -> None:
+        """Writes all rows that speak of a data file; it begins with this commit unless an earlier snapshot is given."""
         self._metadata.insert(
             t.data_file,
             data_file_id=file_id,
             table_id=table_id,
-            begin_snapshot=self._metadata.snapshot_id,
+            begin_snapshot=self._metadata.snapshot_id if begin_snapshot is None else begin_snapshot,
             path=file.path,
-            path_is_relative=True,
+            path_is_relative=file.path_is_relative,
             file_format="parquet",
             record_count=file.record_count,
             file_size_bytes=file.file_size_bytes,
             footer_size=file.footer_size,
             row_id_start=row_id_start,
             partition_id=self._ids.known(partition_id) if partition_id is not None else None,
+            partial_max=partial_max,
+            mapping_id=self._mapping_ids[table_id, file.mapping.key()] if file.mapping is not None else None,
         )
         self._metadata.insert_many(
             t.file_partition_value,
@@ -104,6 +147,28 @@ class RowWriter:
             ],
         )
 
+        self._metadata.insert_many(
+            t.file_variant_stats,
+            [
+                {
+                    "data_file_id": file_id,
+                    "table_id": table_id,
+                    "column_id": stats.column_id,
+                    "variant_path": part.path,
+                    "shredded_type": part.shredded_type,
+                    "column_size_bytes": part.stats.column_size_bytes,
+                    "value_count": part.stats.value_count,
+                    "null_count": part.stats.null_count,
+                    "min_value": part.stats.min_value,
+                    "max_value": part.stats.max_value,
+                    "contains_nan": part.stats.contains_nan,
+                    "extra_stats": part.stats.extra_stats,
+                }
+                for stats in file.column_stats
+                for part in stats.variant_stats
+            ],
+        )
+
     def _merged_rows(self, table: Table, staged: StagedData, shift: int) -> pa.Table | None:
         parts = []
         for batch in staged.rows:
@@ -115,20 +180,14 @@ class RowWriter:
         return pa.concat_tables(parts) if parts else None
 
     def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table) -> None:
-        existing = inlined.inlined_tables(self._metadata.connection, table_id)
-        if existing:
-            name = existing[-1][0]
-        else:
-            database = self._tx.lake.database
-            v = t.schema_versions
-            version = self._metadata.connection.scalar(
-                sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id)
-            )
-            inlined.create_data_table(self._metadata.connection, database, table_id, version or 0, table.columns)
-            name = inlined.data_table_name(table_id, version or 0)
-        inlined.insert_rows(
-            self._metadata.connection, self._tx.lake.database, name, table.columns, rows, self._metadata.snapshot_id
-        )
+        connection, database = self._metadata.connection, self._tx.lake.database
+        name = inlined.table_for_rows(connection, table_id, table.columns)
+        if name is None:
+            # inlining was off when the table got its columns; the reference counts this as a change of the schema
+            self._ids.schema_version += 1
+            inlined.create_data_table(connection, database, table_id, self._ids.schema_version, table.columns)
+            name = inlined.data_table_name(table_id, self._ids.schema_version)
+        inlined.insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
 
     def _update_stats(
         self,
@@ -137,11 +196,12 @@ class RowWriter:
         staged: StagedData,
         inlined_rows: int,
         by_column: Mapping[int, Sequence[ColumnStats]],
+        before: TableStats | None,
     ) -> None:
         records = inlined_rows + sum(file.file.record_count for file in staged.files.values())
-        size = sum(file.file.file_size_bytes for file in staged.files.values())
+        written = [f.file for f in staged.files.values()] + [f.file for f in staged.flushed.values()]
+        size = sum(file.file_size_bytes for file in written)
         s = t.table_stats
-        before = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
         if before is None:
             self._metadata.insert(
                 s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size
@@ -166,7 +226,9 @@ class RowWriter:
         A column added later gets none: they would have to speak of the older rows, which hold its default, too.
         """
         c = t.table_column_stats
-        query = sa.select(c.c.column_id, c.c.contains_null, c.c.contains_nan, c.c.min_value, c.c.max_value)
+        query = sa.select(
+            c.c.column_id, c.c.contains_null, c.c.contains_nan, c.c.min_value, c.c.max_value, c.c.extra_stats
+        )
         existing = {
             column_id: TableColumnStats(*values)
             for column_id, *values in self._metadata.connection.execute(query.where(c.c.table_id == table_id))
@@ -185,9 +247,10 @@ class RowWriter:
                 "contains_nan": merged.contains_nan,
                 "min_value": merged.min_value,
                 "max_value": merged.max_value,
+                "extra_stats": merged.extra_stats,
             }
             if old is None:
-                added.append({"table_id": table_id, "column_id": column.column_id, **values, "extra_stats": None})
+                added.append({"table_id": table_id, "column_id": column.column_id, **values})
             elif merged != old:
                 where = sa.and_(c.c.table_id == table_id, c.c.column_id == column.column_id)
                 self._metadata.connection.execute(c.update().where(where).values(values))
@@ -216,20 +279,10 @@ class RowWriter:
                 positions.append((file_id, deletes.positions))
             if deletes.path is None:
                 continue
-            self._metadata.end(t.delete_file, t.delete_file.c.data_file_id == file_id)
-            self._metadata.insert(
-                t.delete_file,
-                delete_file_id=self._ids.file(),
-                table_id=table_id,
-                begin_snapshot=self._metadata.snapshot_id,
-                data_file_id=file_id,
-                path=deletes.path,
-                path_is_relative=True,
-                format="parquet",
-                delete_count=deletes.delete_count,
-                file_size_bytes=deletes.file_size_bytes,
-                footer_size=deletes.footer_size,
-            )
+            if deletes.new_snapshot not in (None, self._metadata.snapshot_id):
+                deletes = self._tx.restamp(table, deletes, self._metadata.snapshot_id)
+                staged.deletes[local_id] = deletes
+            self._insert_delete_file(table, table_id, file_id, deletes)
         if staged.dropped_files or any(deletes.path is not None for deletes in staged.deletes.values()):
             self.changes.append(Change("deleted_from_table", table_id))
         if positions:
@@ -237,9 +290,54 @@ class RowWriter:
                 self._metadata.connection, self._tx.lake.database, table_id, positions, self._metadata.snapshot_id
             )
         if staged.deleted_row_ids:
-            for name, _ in inlined.inlined_tables(self._metadata.connection, table_id):
-                inlined.end_rows(
-                    self._metadata.connection, name, sorted(staged.deleted_row_ids), self._metadata.snapshot_id
-                )
+            for name, version in inlined.inlined_tables(self._metadata.connection, table_id):
+                # those that this commit has made hold nothing to end
+                if version <= self._tx.base.snapshot.schema_version:
+                    inlined.end_rows(
+                        self._metadata.connection, name, sorted(staged.deleted_row_ids), self._metadata.snapshot_id
+                    )
         if positions or staged.deleted_row_ids:
             self.changes.append(Change("inlined_delete", table_id))
+
+    def _insert_delete_file(self, table: Table, table_id: int, file_id: int, deletes: WrittenDeletes) -> None:
+        if deletes.replaces:
+            # the new file has all that they say, for earlier snapshots too
+            old = [delete.delete_file_id for delete in deletes.replaces]
+            self._metadata.connection.execute(t.delete_file.delete().where(t.delete_file.c.delete_file_id.in_(old)))
+            folder = self._tx.lake.folder(self._tx.state, table)
+            schedule_deletion(
+                self._metadata,
+                self._tx.lake.data_path,
+                [(d.delete_file_id, paths.resolve(folder, d.path, d.path_is_relative)) for d in deletes.replaces],
+            )
+        self._metadata.insert(
+            t.delete_file,
+            delete_file_id=self._ids.file(),
+            table_id=table_id,
+            begin_snapshot=deletes.begin_snapshot if deletes.begin_snapshot is not None else self._metadata.snapshot_id,
+            end_snapshot=deletes.end_snapshot,
+            data_file_id=file_id,
+            path=deletes.path,
+            path_is_relative=True,
+            format="parquet",
+            delete_count=deletes.delete_count,
+            file_size_bytes=deletes.file_size_bytes,
+            footer_size=deletes.footer_size,
+            partial_max=deletes.partial_max,
+        )
+
+    def finish_flush(self, table: Table, staged: StagedData) -> None:
+        """Writes the delete files of flushed data files, and takes what was flushed out of the catalog."""
+        connection = self._metadata.connection
+        table_id = self._ids.known(table.table_id)
+        for local_id, flushed in staged.flushed.items():
+            if flushed.deletes is not None:
+                # that such a file has snapshot ids goes without saying
+                plain = replace(flushed.deletes, partial_max=None)
+                self._insert_delete_file(table, table_id, self._ids.known(local_id), plain)
+        for name, up_to in staged.flushed_tables.items():
+            inlined.remove_rows(connection, name, up_to)
+        if staged.flushed_deletes is not None:
+            inlined.remove_deletes(connection, table_id, staged.flushed_deletes)
+        if staged.flushed_tables:
+            inlined.drop_superseded_tables(connection)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ducklake_lab.catalog.casting import extremes, smallest_and_largest
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.extra_stats import merge_geometries, merge_variants
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import DataType
 
@@ -22,6 +23,7 @@ class TableColumnStats:
     contains_nan: bool | None
     min_value: str | None
     max_value: str | None
+    extra_stats: str | None = None
 
 
 def leaves(columns: Sequence[Column]) -> Iterator[Column]:
@@ -90,4 +92,19 @@ def merge(
         contains_nan,
         None if None in lows else low,
         None if None in highs else high,
+        _merge_extra(existing, new, data_type),
     )
+
+
+def _merge_extra(existing: TableColumnStats | None, new: Iterable[ColumnStats], data_type: DataType) -> str | None:
+    if data_type.name not in ("geometry", "variant"):
+        return None
+    found = [stats.extra_stats for stats in new if stats.value_count != 0 or data_type.name == "geometry"]
+    if existing is not None:
+        found.insert(0, existing.extra_stats)
+    known = [text for text in found if text is not None]
+    if not known or len(known) < len(found):
+        return None
+    if data_type.name == "geometry":
+        return merge_geometries(known)
+    return merge_variants(known, lambda texts, name: smallest_and_largest(texts, DataType(name)))

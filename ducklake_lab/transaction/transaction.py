@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,13 +13,33 @@ from ducklake_lab.catalog import paths
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.options import Scope
 from ducklake_lab.catalog.reader import highest_column_id
-from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, TransactionError
-from ducklake_lab.model.entries import LOCAL_ID_START, Column, PartitionField, PartitionSpec, Schema, Snapshot, Table
+from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError, TransactionError
+from ducklake_lab.model.entries import (
+    FILE_COLUMNS,
+    INLINED_COLUMNS,
+    LOCAL_ID_START,
+    Column,
+    Macro,
+    MacroImplementation,
+    PartitionField,
+    PartitionSpec,
+    Schema,
+    Snapshot,
+    SortKey,
+    SortSpec,
+    Table,
+    View,
+    join_names,
+)
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
-from ducklake_lab.model.staged import ROW_ID, StagedData, StagedFile, StagedRows
+from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage
+
+#: Writes a delete file anew, given its folder, under another id of the snapshot that commits it.
+Restamp = Callable[[WrittenDeletes, str, int], WrittenDeletes]
 
 
 class Transaction:
@@ -30,16 +51,18 @@ class Transaction:
         data: what it does to rows, by table id.
         author, message, extra_info: for the snapshot it becomes.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
+        options: those that apply, its own included.
+        new_options: options it sets; they belong to no snapshot.
     """
 
-    def __init__(self, lake: Lake) -> None:
-        if lake.read_only:
-            how = f"at snapshot {lake.at}" if lake.at is not None else "read-only"
-            raise TransactionError(f"The lake {lake.alias} is attached {how}; attach it again for writing.")
+    def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
+        """Begins on the snapshot `base`, else on the newest."""
+        lake.check_writable()
         self.lake = lake
         with lake.connect() as connection:
-            self.base: CatalogState = lake.state(connection, lake.snapshot(connection))
+            self.base: CatalogState = lake.state(connection, base or lake.snapshot(connection))
             self.options = lake.options(connection)
+        self.new_options: dict[tuple[Scope, str], str] = {}
         self.state = self.base
         self.data: dict[int, StagedData] = {}
         self.author: str | None = None
@@ -47,8 +70,15 @@ class Transaction:
         self.extra_info: str | None = None
         self.snapshot: Snapshot | None = None
         self._next_local_id = LOCAL_ID_START
+        self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
+        self._highest_column_ids: dict[int, int] = {}
         self._discarded: list[str] = []
+
+    @property
+    def next_snapshot(self) -> int:
+        """The id of the snapshot it becomes, if no other commit comes first."""
+        return self.base.snapshot.snapshot_id + 1
 
     @property
     def has_changes(self) -> bool:
@@ -63,6 +93,11 @@ class Transaction:
         """Whether the catalog knows the table, rather than only this transaction."""
         return table.table_id < LOCAL_ID_START
 
+    def set_option(self, scope: Scope, key: str, value: str) -> None:
+        """Sets an option of the lake, a schema or a table, for itself at once and for others when it is committed."""
+        self.new_options[scope, key] = value
+        self.options = replace(self.options, values={**self.options.values, (*scope, key): value})
+
     # Entries
 
     def create_schema(self, name: str) -> Schema:
@@ -76,15 +111,18 @@ class Transaction:
     def drop_schema(self, schema: Schema, *, cascade: bool) -> None:
         tables = self.state.tables_of(schema.schema_id)
         views = [view for view in self.state.views.values() if view.schema_id == schema.schema_id]
-        if (tables or views) and not cascade:
+        macros = [macro for macro in self.state.macros.values() if macro.schema_id == schema.schema_id]
+        if (tables or views or macros) and not cascade:
             raise EntryExistsError(
-                f"The schema {schema.name} is not empty: it has {len(tables) + len(views)} tables and views. "
-                "Use DROP SCHEMA … CASCADE to drop them too."
+                f"The schema {schema.name} is not empty: {len(tables) + len(views) + len(macros)} tables, views or "
+                "macros depend on it. Use DROP SCHEMA … CASCADE to drop them too."
             )
         for table in tables:
             self.drop_table(table)
         for view in views:
-            self.state = replace(self.state, views={k: v for k, v in self.state.views.items() if k != view.view_id})
+            self.state = self.state.without_view(view.view_id)
+        for macro in macros:
+            self.state = self.state.without_macro(macro.macro_id)
         self.state = self.state.without_schema(schema.schema_id)
 
     def create_table(self, schema: Schema, name: str, columns: Sequence[Column]) -> Table:
@@ -99,8 +137,43 @@ class Transaction:
             path=paths.folder_name(name, uuid),
             columns=tuple(columns),
         )
+        self._check_column_names(table)
         self.state = self.state.with_table(table)
         return table
+
+    def _check_column_names(self, table: Table) -> None:
+        inlines = self.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id) > 0
+        reserved = FILE_COLUMNS | INLINED_COLUMNS if inlines else FILE_COLUMNS
+        for column in table.columns:
+            if column.name.casefold() in reserved:
+                hint = "" if column.name.casefold() in FILE_COLUMNS else ", or set data_inlining_row_limit to 0"
+                raise BindError(
+                    f'The column name "{column.name}" is reserved, for what a lake keeps beside the rows of '
+                    f"{table.name}; choose another one{hint}."
+                )
+
+    def create_view(self, schema: Schema, name: str, sql: str, column_names: Sequence[str] = ()) -> View:
+        """Adds a view; `sql` is its query in DuckDB's own spelling."""
+        self.check_name_is_free(schema, name)
+        view = View(self.local_id(), new_uuid(), schema.schema_id, name, "duckdb", sql, join_names(column_names))
+        self.state = self.state.with_view(view)
+        return view
+
+    def create_macro(
+        self,
+        schema: Schema,
+        name: str,
+        kind: Literal["scalar", "table"],
+        implementations: Sequence[MacroImplementation],
+    ) -> Macro:
+        """Adds a macro; scalar and table macros have names of their own."""
+        if self.state.find_macro(schema.name, name, kind) is not None:
+            raise EntryExistsError(
+                f'A {kind} macro with name "{name}" already exists in {schema.name}; use CREATE OR REPLACE.'
+            )
+        macro = Macro(self.local_id(), schema.schema_id, name, kind, tuple(implementations))
+        self.state = self.state.with_macro(macro)
+        return macro
 
     def check_name_is_free(self, schema: Schema, name: str) -> None:
         """Raises EntryExistsError where a table or view has the name."""
@@ -115,28 +188,40 @@ class Transaction:
         staged = self.data.pop(table.table_id, None)
         if staged is not None:
             folder = self.lake.folder(self.state, table)
-            self._discarded += [folder + file.file.path for file in staged.files.values()]
-            self._discarded += [folder + d.path for d in staged.deletes.values() if d.path is not None]
+            written = [path for file in staged.files.values() for path in file.file.own_paths(folder)]
+            written += [folder + deletes.path for deletes in staged.deletes.values() if deletes.path is not None]
+            # whether it commits or not, nobody will ever read them
+            Storage().delete(written)
         self.state = self.state.without_table(table.table_id)
 
     def replace_table(self, table: Table) -> None:
         """Puts a changed table in the place of the one with its id."""
-        if table.table_id not in self.state.tables:
+        old = self.state.tables.get(table.table_id)
+        if old is None:
             raise EntryNotFoundError(f"The table {table.name} has been dropped in this transaction.")
+        if table.columns != old.columns:
+            self._check_column_names(table)
+        highest = max(column.column_id for column in old.all_columns())
+        known = self._highest_column_ids.get(table.table_id)
+        if known is not None or not self.is_committed(table):
+            self._highest_column_ids[table.table_id] = max(highest, known or 0)
         self.state = self.state.with_table(table)
 
     def next_column_id(self, table: Table) -> int:
-        """The next free column id: above all the table ever had."""
+        """The next free column id: above all the table ever had, in this transaction too."""
         highest = max((column.column_id for column in table.all_columns()), default=0)
-        base = self.base.tables.get(table.table_id)
-        if base is not None:
-            highest = max(highest, *(column.column_id for column in base.all_columns()))
+        highest = max(highest, self._highest_column_ids.get(table.table_id, 0))
+        if table.table_id in self.base.tables and table.table_id not in self._highest_column_ids:
             with self.lake.connect() as connection:
                 highest = max(highest, highest_column_id(connection, table.table_id))
+        self._highest_column_ids[table.table_id] = highest
         return highest + 1
 
     def new_partition(self, fields: Sequence[PartitionField]) -> PartitionSpec:
         return PartitionSpec(self.local_id(), tuple(fields))
+
+    def new_sort(self, keys: Sequence[SortKey]) -> SortSpec:
+        return SortSpec(self.local_id(), tuple(keys))
 
     # Rows
 
@@ -185,14 +270,17 @@ class Transaction:
             if new.delete_count == records[new.data_file_id]:
                 self._discarded.append(folder + new.path)
                 self._drop_file(staged, new.data_file_id, folder)
+            elif old is None:
+                staged.deletes[new.data_file_id] = new
             else:
-                staged.deletes[new.data_file_id] = replace(new, positions=old.positions if old is not None else ())
+                both = replace(new, positions=old.positions, replaces=(*old.replaces, *new.replaces))
+                staged.deletes[new.data_file_id] = both
 
     def _drop_file(self, staged: StagedData, file_id: int, folder: str) -> None:
         staged.deletes.pop(file_id, None)
         local = staged.files.pop(file_id, None)
         if local is not None:
-            self._discarded.append(folder + local.file.path)
+            self._discarded += local.file.own_paths(folder)
         else:
             staged.dropped_files.add(file_id)
 
@@ -220,6 +308,63 @@ class Transaction:
         for file_id in committed_files:
             self._drop_file(staged, file_id, folder)
         self.delete_inlined(table, row_ids)
+
+    def flush(
+        self,
+        table: Table,
+        files: Sequence[FlushedFile],
+        tables: Mapping[str, int],
+        deletes: Sequence[WrittenDeletes],
+        deletes_up_to: int | None,
+    ) -> None:
+        """Stages that inlined rows and deletions are in files now.
+
+        Args:
+            tables: inlined data tables, and the snapshot up to which their rows are in `files`.
+            deletes: delete files that hold the inlined deletions up to a snapshot.
+        """
+        staged = self.staged(table)
+        for file in files:
+            staged.flushed[self.local_id()] = file
+        staged.flushed_tables.update(tables)
+        if deletes_up_to is not None:
+            staged.deletes.update({written.data_file_id: written for written in deletes})
+            staged.flushed_deletes = deletes_up_to
+
+    def compact(self, table: Table, compactions: Sequence[Compaction]) -> None:
+        """Stages files that take the place of others."""
+        staged = self.staged(table)
+        for compaction in compactions:
+            staged.compactions[self.local_id()] = compaction
+
+    def restore_files(
+        self,
+        table: Table,
+        gone: Sequence[int],
+        files: Sequence[tuple[WrittenFile, int | None, int | None, WrittenDeletes | None]],
+    ) -> None:
+        """Stages that some data files end, and that others come with the row ids their rows have had before.
+
+        Args:
+            files: each with its partition id, first row id, and delete file.
+        """
+        staged = self.staged(table)
+        staged.dropped_files.update(gone)
+        for file, partition_id, row_id_start, deletes in files:
+            local_id = self.local_id()
+            staged.files[local_id] = StagedFile(file, partition_id, row_id_start)
+            if deletes is not None:
+                staged.deletes[local_id] = replace(deletes, data_file_id=local_id)
+
+    def restamp(self, table: Table, deletes: WrittenDeletes, snapshot_id: int) -> WrittenDeletes:
+        """The delete file with another id of the snapshot that commits it.
+
+        Raises:
+            TransactionError: nobody can write it anew.
+        """
+        if self._restamp is None:
+            raise TransactionError("Another transaction committed first; run this one again.")
+        return self._restamp(deletes, self.lake.folder(self.state, table), snapshot_id)
 
     def _take_row_ids(self, table: Table, count: int) -> int:
         staged = self.staged(table)
@@ -250,8 +395,13 @@ class Transaction:
                 continue
             state = self.state if table.schema_id in self.state.schemas else self.base
             folder = self.lake.folder(state, table)
-            found += [folder + file.file.path for file in staged.files.values()]
+            found += [path for file in staged.files.values() for path in file.file.own_paths(folder)]
             found += [folder + deletes.path for deletes in staged.deletes.values() if deletes.path is not None]
+            for flushed in staged.flushed.values():
+                found.append(folder + flushed.file.path)
+                if flushed.deletes is not None and flushed.deletes.path is not None:
+                    found.append(folder + flushed.deletes.path)
+            found += [folder + c.file.path for c in staged.compactions.values() if c.file is not None]
         return found
 
     def rollback(self) -> None:

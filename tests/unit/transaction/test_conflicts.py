@@ -29,6 +29,9 @@ def conflict(ours: str, theirs: str, *, same_files: bool = False) -> str | None:
         ('created_table:"main"."a"', 'created_table:"other"."a"'),
         ("altered_table:1", "inserted_into_table:1"),
         ("dropped_table:1", "inserted_into_table:1"),
+        ('created_scalar_macro:"main"."m"', 'created_table_macro:"main"."m"'),
+        ('created_scalar_macro:"main"."m"', 'created_table:"main"."m"'),
+        ("dropped_scalar_macro:6", "altered_table:1"),
     ],
 )
 def test_these_go_together(ours: str, theirs: str) -> None:
@@ -56,7 +59,16 @@ def test_these_go_together(ours: str, theirs: str) -> None:
         ('created_table:"main"."a"', 'created_view:"main"."a"', "of that name"),
         ('created_table:"main"."a"', "dropped_schema:0", "dropped the schema"),
         ("dropped_schema:0", "dropped_schema:0", "dropped it already"),
-        ("dropped_schema:0", 'created_table:"main"."a"', "created a table in it"),
+        ("dropped_schema:0", 'created_table:"main"."a"', "created an entry in it"),
+        ("dropped_schema:0", 'created_table_macro:"main"."m"', "created an entry in it"),
+        ("dropped_view:5", "dropped_view:5", "dropped it already"),
+        ("altered_view:5", "altered_view:5", "altered it"),
+        ("altered_view:5", "dropped_view:5", "dropped it"),
+        ("dropped_scalar_macro:6", "dropped_scalar_macro:6", "dropped it already"),
+        ("dropped_table_macro:6", "dropped_table_macro:6", "dropped it already"),
+        ('created_scalar_macro:"main"."m"', 'created_scalar_macro:"main"."M"', "a macro of that name"),
+        ('created_table_macro:"main"."m"', 'created_table_macro:"main"."m"', "a table macro of that name"),
+        ('created_scalar_macro:"main"."m"', "dropped_schema:0", "dropped the schema"),
     ],
 )
 def test_these_exclude_each_other(ours: str, theirs: str, said: str) -> None:
@@ -75,3 +87,35 @@ def test_deletions_from_one_file_exclude_each_other() -> None:
 
 def test_nothing_conflicts_with_nothing() -> None:
     assert find_conflict([], [Change("dropped_table", 1)], schema_ids={}, names={}) is None
+
+
+_TABLE_KINDS = (
+    "dropped_table", "altered_table", "inserted_into_table", "inlined_insert", "deleted_from_table", "inlined_delete",
+    "inline_flush", "merge_adjacent", "rewrite_delete",
+)  # fmt: skip
+#: One row for each kind of ours, one column for each of theirs, in the order above; x where they exclude each other.
+_MATRIX = """
+    dropped_table        x . . . . . . . .
+    altered_table        x x . . . . . . .
+    inserted_into_table  x x . . x x . . .
+    inlined_insert       x x . . x x . . .
+    deleted_from_table   x x x x . x . x x
+    inlined_delete       x x x x x x x x x
+    inline_flush         x . . . . x x . .
+    merge_adjacent       x . . . x x . x x
+    rewrite_delete       x . . . x x . x x
+"""
+
+
+def _cases() -> list[tuple[str, str, bool]]:
+    rows = [line.split() for line in _MATRIX.strip().splitlines()]
+    assert [row[0] for row in rows] == list(_TABLE_KINDS)
+    return [(row[0], theirs, mark == "x") for row in rows for theirs, mark in zip(_TABLE_KINDS, row[1:], strict=True)]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "excluded"), _cases())
+def test_changes_of_one_table(ours: str, theirs: str, excluded: bool) -> None:
+    message = conflict(f"{ours}:1", f"{theirs}:1")
+    assert (message is not None) is excluded
+    assert message is None or "main.t" in message
+    assert conflict(f"{ours}:1", f"{theirs}:2") is None

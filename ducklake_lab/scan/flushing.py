@@ -1,0 +1,76 @@
+"""What is inlined of a table and could be in files: rows, and deletions from data files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.files import read_data_files, read_delete_files
+from ducklake_lab.catalog.inlined import InlinedVersion
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_state
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import DeleteFile
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.plan import ScanFile
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedDeletions:
+    """Catalog rows that delete from a data file.
+
+    Attributes:
+        file: with the delete file that these join, if there is one.
+        deletions: (position, snapshot that deleted it), ascending.
+    """
+
+    file: ScanFile
+    deletions: tuple[tuple[int, int], ...]
+
+
+def read_inlined(
+    lake: Lake, connection: sa.Connection, state: CatalogState, table: Table
+) -> list[tuple[Table, InlinedVersion]]:
+    """The inlined rows of a table by the columns they have, oldest first, with the table as it was then."""
+    at = state.snapshot.snapshot_id
+    found = []
+    for version in inlined.read_versions(connection, lake.database, table.table_id, at):
+        then = read_state(connection, replace(state.snapshot, snapshot_id=version.begin_snapshot))
+        found.append((then.tables[table.table_id], version))
+    return found
+
+
+def read_inlined_deletions(
+    lake: Lake, connection: sa.Connection, state: CatalogState, table: Table
+) -> list[InlinedDeletions]:
+    """The inlined deletions from the data files of a table, by file."""
+    at, table_id = state.snapshot.snapshot_id, table.table_id
+    positions = inlined.read_deletes(connection, lake.database, table_id, at)
+    if not positions:
+        return []
+    folder = lake.folder(state, table)
+    of_table = t.data_file.c.data_file_id.in_(sorted(positions))
+    deletes: dict[int, DeleteFile] = {}
+    ends = {}
+    files = read_data_files(connection, table_id, of_table)
+    for file in files:
+        ends[file.data_file_id] = file.end_snapshot
+    for delete in read_delete_files(connection, table_id, t.delete_file.c.data_file_id.in_(sorted(positions))):
+        # those of a file that has ended ended with it
+        if delete.end_snapshot == ends[delete.data_file_id] or delete.end_snapshot is None:
+            deletes[delete.data_file_id] = delete
+    found = []
+    for file in files:
+        joined = deletes.get(file.data_file_id)
+        scan = ScanFile(
+            data_file=file,
+            path=paths.resolve(folder, file.path, file.path_is_relative),
+            delete_file=joined,
+            delete_path=paths.resolve(folder, joined.path, joined.path_is_relative) if joined is not None else None,
+            snapshot_id=file.begin_snapshot,
+        )
+        found.append(InlinedDeletions(scan, tuple(positions[file.data_file_id])))
+    return found

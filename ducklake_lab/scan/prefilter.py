@@ -1,0 +1,187 @@
+"""The part of pruning that the catalog database does: which files certainly have no row for which a predicate is true.
+
+A condition in SQL that every file which `pruning.may_match` would keep meets, so that only few have to be fetched and
+looked at closely. It may keep more: bounds are compared where their text has the usual form, numbers as DOUBLE and
+points in time by the second. Rounding both sides so keeps their order, though it may make them equal; hence a file is
+left out only where its bound lies truly beyond the constant. What is NULL, or of another form, leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.model.values import Scalar, comparable
+from ducklake_lab.scan.pruning import column_at
+
+#: `ducklake_file_column_stats`, one alias per column id, of which a file may have no row.
+Joined = Mapping[int, sa.FromClause]
+Condition = sa.ColumnElement[bool]
+
+_LARGEST = 1.7976931348623157e308
+#: Whole numbers up to here are doubles, and integers of every database.
+_EXACT = 2**53
+_NUMBER = r"^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$"
+_SECOND = "____-__-__ __:__:__"
+#: LIKE patterns of bounds that are compared as text: years of four digits, and no offset but that of UTC.
+_FORMS = {
+    "date": ("____-__-__",),
+    "timestamp": (_SECOND, f"{_SECOND}.%"),
+    "timestamp_s": (_SECOND, f"{_SECOND}.%"),
+    "timestamp_ms": (_SECOND, f"{_SECOND}.%"),
+    "timestamptz": (f"{_SECOND}+00", f"{_SECOND}.%+00"),
+}
+#: What has an offset behind its fraction, or is before Christ.
+_OTHER_FORMS = {"timestamptz": ("%)",)}
+_OFFSETS = ("%)", "%.%+%", "%.%-%")
+#: Characters of a point in time that are compared: up to the seconds.
+_SECONDS = 19
+
+
+def may_match(table: Table, predicate: Predicate, joined: Joined, backend: str) -> Condition | None:
+    """The condition for `ducklake_data_file` and its joined statistics; None where nothing can be left out."""
+    if isinstance(predicate, And | Or):
+        terms = [may_match(table, term, joined, backend) for term in predicate.terms]
+        known = [term for term in terms if term is not None]
+        if isinstance(predicate, And):
+            return sa.and_(*known) if known else None
+        return sa.or_(*known) if len(known) == len(terms) else None
+    column = column_at(table, predicate.column)
+    stats = joined.get(column.column_id) if column is not None else None
+    if column is None or stats is None:
+        return None
+    cannot = _cannot_match(predicate, column, stats, backend)
+    return sa.not_(sa.func.coalesce(cannot, sa.false())) if cannot is not None else None
+
+
+def _cannot_match(
+    predicate: Comparison | InList | NullTest | StartsWith, column: Column, stats: sa.FromClause, backend: str
+) -> Condition | None:
+    records, nulls = t.data_file.c.record_count, stats.c.null_count
+    nested = len(predicate.column) > 1
+    if isinstance(predicate, NullTest):
+        if nested:
+            return None
+        return nulls <= 0 if predicate.is_null else nulls >= records
+    bounds = _Bounds(column.data_type, stats, backend)
+    reasons = [] if nested else [sa.func.coalesce(nulls >= records, sa.false())]
+    beyond = _beyond(predicate, column.data_type, bounds)
+    if beyond is not None:
+        reasons.append(sa.func.coalesce(beyond, sa.false()))
+    return sa.or_(*reasons) if reasons else None
+
+
+def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds: _Bounds) -> Condition | None:
+    """Whether the constants lie outside of the bounds."""
+    if isinstance(predicate, StartsWith):
+        return bounds.no_prefix(predicate.prefix)
+    if isinstance(predicate, InList):
+        values = [comparable(value, kind) for value in predicate.values]
+        if not values or any(value is None for value in values):
+            return None
+        ordered: list[Any] = sorted(values)
+        return _either(bounds.above(ordered[-1]), bounds.below(ordered[0]))
+    value = comparable(predicate.value, kind)
+    if value is None:
+        return None
+    match predicate.op:
+        case "=":
+            return _either(bounds.above(value), bounds.below(value))
+        case "<" | "<=":
+            return bounds.above(value)
+        case ">" | ">=":
+            below = bounds.below(value)
+            if below is None or kind.name != "float64":
+                return below
+            # NaN is greater than every number
+            return sa.and_(bounds.stats.c.contains_nan.is_(sa.false()), below)
+        case _:
+            return None
+
+
+def _either(*conditions: Condition | None) -> Condition | None:
+    known = [sa.func.coalesce(condition, sa.false()) for condition in conditions if condition is not None]
+    return sa.or_(*known) if known else None
+
+
+class _Bounds:
+    """The bounds of a column in a file, in the form in which constants are compared with them."""
+
+    def __init__(self, kind: DataType, stats: sa.FromClause, backend: str) -> None:
+        self.stats = stats
+        self._kind = kind
+        self._backend = backend
+
+    def above(self, value: Scalar) -> Condition | None:
+        """Whether all values are greater than one."""
+        low, constant = self._form(self.stats.c.min_value), self._constant(value)
+        return low > constant if low is not None and constant is not None else None
+
+    def below(self, value: Scalar) -> Condition | None:
+        """Whether all values are less than one."""
+        high, constant = self._form(self.stats.c.max_value), self._constant(value)
+        return high < constant if high is not None and constant is not None else None
+
+    def no_prefix(self, prefix: str) -> Condition | None:
+        """Whether no value begins so."""
+        if self._kind.name not in ("varchar", "uuid") or _is_odd(prefix):
+            return None
+        start = self._ordered(sa.func.substr(self.stats.c.min_value, 1, len(prefix)))
+        constant = sa.literal(prefix)
+        return _either(start > constant, self._ordered(self.stats.c.max_value) < constant)
+
+    def _form(self, bound: sa.ColumnElement[str]) -> sa.ColumnElement[Any] | None:
+        name = self._kind.name
+        if name in ("varchar", "uuid"):
+            return self._ordered(bound)
+        forms = _FORMS.get(name)
+        if forms is not None:
+            start = self._ordered(sa.func.substr(bound, 1, _SECONDS))
+            others = [bound.not_like(other) for other in _OTHER_FORMS.get(name, _OFFSETS)]
+            return sa.case((sa.and_(sa.or_(*(bound.like(form) for form in forms)), *others), start))
+        # a float32 is not the number that its text says, but the nearest float32 to it
+        return self._number(bound) if self._kind.is_numeric and name != "float32" else None
+
+    def _number(self, bound: sa.ColumnElement[str]) -> sa.ColumnElement[Any] | None:
+        integers = self._kind.name in INTEGERS
+        if self._backend == "duckdb" and integers:
+            return sa.try_cast(bound, sa.BigInteger())
+        if self._backend == "duckdb":
+            number: sa.ColumnElement[Any] = sa.try_cast(bound, sa.Double())
+            return sa.case((number.between(-_LARGEST, _LARGEST), number))
+        if self._backend == "postgresql":
+            return sa.case((bound.regexp_match(_NUMBER), sa.cast(bound, sa.Double())))
+        if not integers:
+            return None  # how these databases read other numbers is not exact
+        integer = sa.cast(bound, sa.BigInteger())
+        return sa.case((sa.cast(integer, sa.String()) == bound, integer))
+
+    def _constant(self, value: Scalar) -> sa.ColumnElement[Any] | None:
+        if isinstance(value, str):
+            return None if _is_odd(value) else sa.literal(value)
+        if isinstance(value, datetime | date):
+            text = value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+            return sa.literal(text[:_SECONDS])
+        if isinstance(value, Decimal):
+            if value == int(value) and abs(value) < _EXACT:
+                return sa.literal(int(value), sa.BigInteger())
+            if self._backend in ("duckdb", "postgresql") and abs(value) < Decimal(_LARGEST):
+                return sa.literal(float(value), sa.Double())
+        return None
+
+    def _ordered(self, text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+        """Text that is compared by code points."""
+        return text.collate("C") if self._backend == "postgresql" else text
+
+
+def _is_odd(text: str) -> bool:
+    """Whether a database may refuse or cut a text."""
+    return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)

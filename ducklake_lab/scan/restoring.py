@@ -1,0 +1,80 @@
+"""What has to be done to a table so that it holds again what it held at an earlier snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.plan import InlinedRows, ScanFile
+from ducklake_lab.scan.planner import plan_scan
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """Differences between a table now and then.
+
+    Attributes:
+        gone: ids of the data files that are there now and were not then, or not with the same rows.
+        files: those that were there then and are not now, or not with the same rows, as they were then.
+        stats: of these, by file id: one per leaf column.
+        row_ids: of the inlined rows that are there now and were not then.
+        rows: the inlined rows that were there then and are not now: `_ducklake_row_id`, then the columns of then.
+    """
+
+    gone: tuple[int, ...]
+    files: tuple[ScanFile, ...]
+    stats: dict[int, tuple[ColumnStats, ...]]
+    row_ids: tuple[int, ...]
+    rows: pa.Table | None
+
+
+def plan_restore(
+    lake: Lake, connection: sa.Connection, now: CatalogState, current: Table | None, then: CatalogState, old: Table
+) -> RestorePlan:
+    """Compares a table at two snapshots; `current` is None where it has been dropped since."""
+    after = plan_scan(lake, connection, then, old)
+    # what was inlined when a table was dropped stays in the catalog, and comes back with it
+    before = plan_scan(lake, connection, replace(then, snapshot=now.snapshot), current or old)
+    there = {file.data_file.data_file_id: _content(file) for file in before.files}
+    wanted = {file.data_file.data_file_id: _content(file) for file in after.files}
+    kept = {file_id for file_id, content in wanted.items() if there.get(file_id) == content}
+    stats = read_column_stats(connection, old.table_id, None, then.snapshot.snapshot_id)
+    missing, extra = _inlined(before.inlined, after.inlined)
+    return RestorePlan(
+        gone=tuple(file_id for file_id in there if file_id not in kept),
+        files=tuple(file for file in after.files if file.data_file.data_file_id not in kept),
+        stats={file_id: tuple(columns.values()) for file_id, columns in stats.items()},
+        row_ids=extra,
+        rows=missing,
+    )
+
+
+def _content(file: ScanFile) -> object:
+    """What tells which of its rows are visible; deletions in one delete file differ by the snapshot they are read at."""
+    return (file.delete_path, file.deleted_up_to, file.inlined_deletes, file.rows_up_to)
+
+
+def _inlined(now: InlinedRows | None, then: InlinedRows | None) -> tuple[pa.Table | None, tuple[int, ...]]:
+    """(rows of then that are gone, ids of rows that were not there then): a row is known by its id and its snapshot."""
+    old, new = _keys(then), _keys(now)
+    extra = tuple(row_id for row_id, _ in sorted(new - old))
+    if then is None:
+        return None, extra
+    pairs = zip(then.rows.column(ROW_ID).to_pylist(), then.rows.column(SNAPSHOT_ID).to_pylist(), strict=True)
+    missing = then.rows.filter(pa.array([pair not in new for pair in pairs], pa.bool_()))
+    return (missing.drop_columns([SNAPSHOT_ID]) if missing.num_rows else None), extra
+
+
+def _keys(inlined: InlinedRows | None) -> set[tuple[int, int]]:
+    if inlined is None:
+        return set()
+    columns = (inlined.rows.column(name).to_pylist() for name in (ROW_ID, SNAPSHOT_ID))
+    return set(zip(*columns, strict=True))

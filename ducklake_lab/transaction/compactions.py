@@ -1,0 +1,155 @@
+"""Writes compactions: files that take the place of others, and statistics that are exact again."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.files import read_data_files, read_table_stats
+from ducklake_lab.catalog.tables import visible
+from ducklake_lab.model.changes import Change
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.staged import Compaction, StagedData
+from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
+from ducklake_lab.transaction.rows import RowWriter
+from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
+from ducklake_lab.transaction.transaction import Transaction
+
+_OF_FILE = (t.data_file, t.file_column_stats, t.delete_file, t.file_partition_value, t.file_variant_stats)
+
+
+class CompactionWriter:
+    """Writes what a transaction compacted; such a transaction changes nothing else.
+
+    Attributes:
+        changes: what `changes_made` will say of it.
+    """
+
+    def __init__(
+        self, transaction: Transaction, metadata: Metadata, ids: Ids, rows: RowWriter, changes: list[Change]
+    ) -> None:
+        self._tx = transaction
+        self._metadata = metadata
+        self._ids = ids
+        self._rows = rows
+        self.changes = changes
+
+    def write(self, table: Table, staged: StagedData) -> None:
+        kinds = []
+        removed: list[int] = []
+        for local_id, compaction in staged.compactions.items():
+            kinds.append(compaction.kind)
+            if compaction.kind == "merge_adjacent":
+                self._remove_sources(table, compaction)
+            else:
+                self._end_sources(compaction)
+                removed += [source.data_file_id for source in compaction.sources]
+            self._insert(table, local_id, compaction)
+        self.changes += [Change(kind, table.table_id) for kind in dict.fromkeys(kinds)]
+        if removed:
+            self._recompute_stats(table, staged, removed)
+
+    def _insert(self, table: Table, local_id: int, compaction: Compaction) -> None:
+        if compaction.file is not None:
+            self._rows.insert_data_file(
+                table.table_id,
+                self._ids.file(local_id),
+                compaction.file,
+                compaction.row_id_start,
+                compaction.partition_id,
+                begin_snapshot=compaction.begin_snapshot,
+                partial_max=compaction.partial_max,
+            )
+
+    def _remove_sources(self, table: Table, compaction: Compaction) -> None:
+        ids = [source.data_file_id for source in compaction.sources]
+        for rows in _OF_FILE:
+            self._metadata.connection.execute(rows.delete().where(rows.c.data_file_id.in_(ids)))
+        folder = self._tx.lake.folder(self._tx.state, table)
+        schedule_deletion(
+            self._metadata,
+            self._tx.lake.data_path,
+            [(s.data_file_id, paths.resolve(folder, s.path, s.path_is_relative)) for s in compaction.sources],
+        )
+
+    def _end_sources(self, compaction: Compaction) -> None:
+        ids = [source.data_file_id for source in compaction.sources]
+        for rows in (t.data_file, t.delete_file):
+            self._metadata.end(rows, rows.c.data_file_id.in_(ids))
+
+    def _recompute_stats(self, table: Table, staged: StagedData, removed: list[int]) -> None:
+        """Makes the table's statistics those of its rows again, where no deletion is left.
+
+        They are upper bounds otherwise: rows that are deleted count as long as they are somewhere.
+        """
+        connection, table_id = self._metadata.connection, table.table_id
+        at = self._tx.base.snapshot.snapshot_id
+        stats = read_table_stats(connection, [table_id]).get(table_id)
+        if stats is None:
+            return
+        f, d = t.data_file, t.delete_file
+        kept = read_data_files(
+            connection, table_id, sa.and_(visible(f, at), f.c.data_file_id.not_in(removed), f.c.begin_snapshot <= at)
+        )
+        ids = [file.data_file_id for file in kept]
+        deleted = sa.select(sa.func.count()).where(d.c.data_file_id.in_(ids), d.c.end_snapshot.is_(None))
+        inlined_deletes = inlined.read_deletes(connection, self._tx.lake.database, table_id, at)
+        if connection.scalar(deleted) or any(file_id in inlined_deletes for file_id in ids):
+            return
+        written = [c.file for c in staged.compactions.values() if c.file is not None]
+        by_column: dict[int, list[ColumnStats]] = {}
+        s = t.file_column_stats
+        for row in connection.execute(sa.select(s).where(s.c.data_file_id.in_(ids))).mappings():
+            by_column.setdefault(row["column_id"], []).append(_stats(row))
+        for file in written:
+            for column in file.column_stats:
+                by_column.setdefault(column.column_id, []).append(column)
+        rows = inlined.read_rows(connection, self._tx.lake.database, table_id, table.columns, inlined.live_at(at))
+        if rows is not None:
+            if any(column.data_type.is_nested for column in table.columns):
+                return
+            for column_id, column in inlined_stats(table.columns, rows).items():
+                by_column.setdefault(column_id, []).append(column)
+        counts = [file.record_count for file in kept] + [file.record_count for file in written]
+        sizes = [file.file_size_bytes for file in kept] + [file.file_size_bytes for file in written]
+        c = t.table_stats
+        connection.execute(
+            c.update()
+            .where(c.c.table_id == table_id)
+            .values(
+                record_count=sum(counts) + (rows.num_rows if rows is not None else 0),
+                file_size_bytes=sum(sizes),
+            )
+        )
+        self._update_columns(table, by_column)
+
+    def _update_columns(self, table: Table, by_column: dict[int, list[ColumnStats]]) -> None:
+        c = t.table_column_stats
+        for column in leaves(table.columns):
+            found = by_column.get(column.column_id, [])
+            merged = merge(None, found, column.data_type, unbounded=False)
+            known = bool(found)
+            self._metadata.connection.execute(
+                c.update()
+                .where(c.c.table_id == table.table_id, c.c.column_id == column.column_id)
+                .values(
+                    contains_null=merged.contains_null if known else None,
+                    contains_nan=merged.contains_nan if known else None,
+                    min_value=merged.min_value,
+                    max_value=merged.max_value,
+                )
+            )
+
+
+def _stats(row: sa.RowMapping) -> ColumnStats:
+    return ColumnStats(
+        column_id=row["column_id"],
+        column_size_bytes=row["column_size_bytes"],
+        value_count=row["value_count"],
+        null_count=row["null_count"],
+        min_value=row["min_value"],
+        max_value=row["max_value"],
+        contains_nan=row["contains_nan"],
+    )

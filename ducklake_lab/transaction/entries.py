@@ -1,0 +1,321 @@
+"""Writes what a transaction did to entries: the difference between the state it began on and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.model.changes import Change
+from ducklake_lab.model.entries import Column, Macro, Table, View
+from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.transaction.transaction import Transaction
+
+_NULL_ORDERS = {"NULLS FIRST": "NULLS_FIRST", "NULLS LAST": "NULLS_LAST"}
+
+
+class EntryWriter:
+    """Writes schemas, tables, views and macros as of one snapshot.
+
+    Attributes:
+        changes: what `changes_made` will say of it.
+    """
+
+    def __init__(
+        self, transaction: Transaction, metadata: Metadata, ids: Ids, changes: list[Change], schema_version: int
+    ) -> None:
+        self._tx = transaction
+        self._metadata = metadata
+        self._ids = ids
+        self._schema_version = schema_version
+        self.changes = changes
+
+    def write(self) -> None:
+        self._drop()
+        self._create_schemas()
+        for table in self._tx.state.tables.values():
+            self._write_table(table)
+        for view in self._tx.state.views.values():
+            self._write_view(view)
+        for macro in self._tx.state.macros.values():
+            if macro.macro_id not in self._tx.base.macros:
+                self._create_macro(macro)
+
+    def _drop(self) -> None:
+        base, state = self._tx.base, self._tx.state
+        for schema_id in sorted(base.schemas.keys() - state.schemas.keys()):
+            self._metadata.end(t.schema, t.schema.c.schema_id == schema_id)
+            self.changes.append(Change("dropped_schema", schema_id))
+        tables = sorted(base.tables.keys() - state.tables.keys())
+        self.changes += [Change("dropped_table", table_id) for table_id in tables]
+        if tables:
+            for table in (t.table, t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info):
+                self._metadata.end(table, table.c.table_id.in_(tables))
+        views = sorted(base.views.keys() - state.views.keys())
+        self.changes += [Change("dropped_view", view_id) for view_id in views]
+        if views:
+            self._metadata.end(t.view, t.view.c.view_id.in_(views))
+        if tables or views:
+            self._metadata.end(t.tag, t.tag.c.object_id.in_([*tables, *views]))
+        macros = sorted(base.macros.keys() - state.macros.keys())
+        self.changes += [Change(f"dropped_{base.macros[macro_id].kind}_macro", macro_id) for macro_id in macros]
+        if macros:
+            self._metadata.end(t.macro, t.macro.c.macro_id.in_(macros))
+
+    def _create_schemas(self) -> None:
+        for schema in self._tx.state.schemas.values():
+            if schema.schema_id in self._tx.base.schemas:
+                continue
+            self._metadata.insert(
+                t.schema,
+                schema_id=self._ids.catalog(schema.schema_id),
+                schema_uuid=schema.uuid,
+                begin_snapshot=self._metadata.snapshot_id,
+                schema_name=schema.name,
+                path=schema.path,
+                path_is_relative=schema.path_is_relative,
+            )
+            self.changes.append(Change("created_schema", (schema.name,)))
+
+    # Tables
+
+    def _write_table(self, table: Table) -> None:
+        before = self._tx.base.tables.get(table.table_id)
+        if before == table:
+            return
+        table_id = self._ids.catalog(table.table_id)
+        renamed = before is None or (before.name, before.schema_id) != (table.name, table.schema_id)
+        if renamed:
+            self._write_name(table, table_id, is_new=before is None)
+        altered, reshaped = self._write_columns(table_id, before.columns if before is not None else (), table.columns)
+        if (before.partition if before is not None else None) != table.partition:
+            self._write_partition(table_id, table)
+            altered = reshaped = True
+        if altered or renamed:
+            self._metadata.insert(
+                t.schema_versions,
+                begin_snapshot=self._metadata.snapshot_id,
+                schema_version=self._schema_version,
+                table_id=table_id,
+            )
+        if (
+            (reshaped or renamed)
+            and self._inlining_limit(table) > 0
+            and inlined.can_inline(table.columns, self._tx.lake.location.backend)
+        ):
+            inlined.create_data_table(
+                self._metadata.connection, self._tx.lake.database, table_id, self._schema_version, table.columns
+            )
+        # what follows concerns no file, and so makes no new version of the table's schema
+        annotated = self._write_column_comments(table_id, before, table)
+        annotated |= self._write_comment(table_id, before, table)
+        annotated |= self._write_sort(table_id, before, table)
+        if before is not None and (altered or annotated):
+            self.changes.append(Change("altered_table", table_id))
+
+    def _write_name(self, table: Table, table_id: int, *, is_new: bool) -> None:
+        if not is_new:
+            self._metadata.end(t.table, t.table.c.table_id == table_id)
+        self._metadata.insert(
+            t.table,
+            table_id=table_id,
+            table_uuid=table.uuid,
+            begin_snapshot=self._metadata.snapshot_id,
+            schema_id=self._ids.known(table.schema_id),
+            table_name=table.name,
+            path=table.path,
+            path_is_relative=table.path_is_relative,
+        )
+        self.changes.append(Change("created_table", (self._tx.state.schema_of(table).name, table.name)))
+
+    def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
+        """Whether any row was written, and whether inlined rows need a table with other columns now."""
+        old = dict(_rows_of(before))
+        new = dict(_rows_of(after))
+        ended = [column_id for column_id, row in old.items() if new.get(column_id) != row]
+        if ended:
+            self._metadata.end(t.column, sa.and_(t.column.c.table_id == table_id, t.column.c.column_id.in_(ended)))
+        added = [row for column_id, row in new.items() if old.get(column_id) != row]
+        self._metadata.insert_many(
+            t.column, [{"table_id": table_id, "begin_snapshot": self._metadata.snapshot_id, **row} for row in added]
+        )
+        reshaped = old.keys() != new.keys() or any(_shape(old[row["column_id"]]) != _shape(row) for row in added)
+        return bool(ended or added), reshaped
+
+    def _write_partition(self, table_id: int, table: Table) -> None:
+        self._metadata.end(t.partition_info, t.partition_info.c.table_id == table_id)
+        if table.partition is None:
+            return
+        partition_id = self._ids.catalog(table.partition.partition_id)
+        self._metadata.insert(
+            t.partition_info, partition_id=partition_id, table_id=table_id, begin_snapshot=self._metadata.snapshot_id
+        )
+        self._metadata.insert_many(
+            t.partition_column,
+            [
+                {
+                    "partition_id": partition_id,
+                    "table_id": table_id,
+                    "partition_key_index": index,
+                    "column_id": key.column_id,
+                    "transform": key.transform,
+                }
+                for index, key in enumerate(table.partition.fields)
+            ],
+        )
+
+    def _write_sort(self, table_id: int, before: Table | None, table: Table) -> bool:
+        old = before.sort if before is not None else None
+        if old == table.sort:
+            return False
+        sort_id = self._ids.catalog(table.sort.sort_id) if table.sort is not None else None
+        if old is not None and table.sort is not None and old.keys == table.sort.keys:
+            return True  # the reference takes an id for it, and writes nothing
+        self._metadata.end(t.sort_info, t.sort_info.c.table_id == table_id)
+        if table.sort is None:
+            return True
+        self._metadata.insert(
+            t.sort_info, sort_id=sort_id, table_id=table_id, begin_snapshot=self._metadata.snapshot_id
+        )
+        self._metadata.insert_many(
+            t.sort_expression,
+            [
+                {
+                    "sort_id": sort_id,
+                    "table_id": table_id,
+                    "sort_key_index": index,
+                    "expression": key.expression,
+                    "dialect": key.dialect,
+                    "sort_direction": key.direction,
+                    "null_order": _NULL_ORDERS.get(key.null_order, key.null_order),
+                }
+                for index, key in enumerate(table.sort.keys)
+            ],
+        )
+        return True
+
+    def _inlining_limit(self, table: Table) -> int:
+        return self._tx.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
+
+    # Comments
+
+    def _write_comment(self, object_id: int, before: Table | View | None, after: Table | View) -> bool:
+        """Writes the comment of a table or view if it is another than before; whether it was."""
+        if after.comment == (before.comment if before is not None else None):
+            return False
+        self._metadata.end(t.tag, sa.and_(t.tag.c.object_id == object_id, t.tag.c.key == "comment"))
+        self._metadata.insert(
+            t.tag,
+            object_id=object_id,
+            begin_snapshot=self._metadata.snapshot_id,
+            key="comment",
+            value=after.comment,
+        )
+        return True
+
+    def _write_column_comments(self, table_id: int, before: Table | None, after: Table) -> bool:
+        old = {column.column_id: column.comment for column in before.all_columns()} if before is not None else {}
+        c = t.column_tag
+        changed = [column for column in after.all_columns() if column.comment != old.get(column.column_id)]
+        for column in changed:
+            of_column = sa.and_(c.c.table_id == table_id, c.c.column_id == column.column_id, c.c.key == "comment")
+            self._metadata.end(c, of_column)
+            self._metadata.insert(
+                c,
+                table_id=table_id,
+                column_id=column.column_id,
+                begin_snapshot=self._metadata.snapshot_id,
+                key="comment",
+                value=column.comment,
+            )
+        return bool(changed)
+
+    # Views and macros
+
+    def _write_view(self, view: View) -> None:
+        before = self._tx.base.views.get(view.view_id)
+        if before == view:
+            return
+        view_id = self._ids.catalog(view.view_id)
+        if before is None or before.name != view.name:
+            if before is not None:
+                self._metadata.end(t.view, t.view.c.view_id == view_id)
+            self._metadata.insert(
+                t.view,
+                view_id=view_id,
+                view_uuid=view.uuid,
+                begin_snapshot=self._metadata.snapshot_id,
+                schema_id=self._ids.known(view.schema_id),
+                view_name=view.name,
+                dialect=view.dialect,
+                sql=view.sql,
+                column_aliases=view.column_aliases,
+            )
+            self.changes.append(Change("created_view", (self._tx.state.schema_of(view).name, view.name)))
+        if self._write_comment(view_id, before, view) and before is not None:
+            self.changes.append(Change("altered_view", view_id))
+
+    def _create_macro(self, macro: Macro) -> None:
+        macro_id = self._ids.catalog(macro.macro_id)
+        self._metadata.insert(
+            t.macro,
+            schema_id=self._ids.known(macro.schema_id),
+            macro_id=macro_id,
+            macro_name=macro.name,
+            begin_snapshot=self._metadata.snapshot_id,
+        )
+        for impl_id, implementation in enumerate(macro.implementations):
+            self._metadata.insert(
+                t.macro_impl,
+                macro_id=macro_id,
+                impl_id=impl_id,
+                dialect=implementation.dialect,
+                sql=implementation.sql,
+                type=macro.kind,
+            )
+            self._metadata.insert_many(
+                t.macro_parameters,
+                [
+                    {
+                        "macro_id": macro_id,
+                        "impl_id": impl_id,
+                        "column_id": index,
+                        "parameter_name": parameter.name,
+                        "parameter_type": parameter.type,
+                        "default_value": "NULL" if parameter.default_value is None else parameter.default_value,
+                        "default_value_type": parameter.default_value_type,
+                    }
+                    for index, parameter in enumerate(implementation.parameters)
+                ],
+            )
+        schema_name = self._tx.state.schema_of(macro).name
+        self.changes.append(Change(f"created_{macro.kind}_macro", (schema_name, macro.name)))
+
+
+def _shape(row: dict[str, Any]) -> tuple[object, ...]:
+    """What of a column decides how its rows are stored: not its default, not whether it may be NULL."""
+    return row["column_name"], row["column_type"], row["parent_column"]
+
+
+def _rows_of(columns: Sequence[Column], parent: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(column id, row of ducklake_column without its snapshots), parents first."""
+    for column in columns:
+        yield (
+            column.column_id,
+            {
+                "column_id": column.column_id,
+                "column_order": column.order,
+                "column_name": column.name,
+                "column_type": column.type,
+                "initial_default": column.initial_default,
+                "default_value": column.default_value,
+                "nulls_allowed": column.nulls_allowed,
+                "parent_column": parent,
+                "default_value_type": column.default_value_type,
+                "default_value_dialect": column.default_value_dialect,
+            },
+        )
+        yield from _rows_of(column.children, column.column_id)

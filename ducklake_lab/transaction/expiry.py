@@ -1,0 +1,136 @@
+"""Forgets snapshots, and all that only they could see (spec: maintenance, expiring snapshots)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.database import lock_for_commit, run_text
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_history, read_snapshot
+from ducklake_lab.errors import CatalogError
+from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.transaction.metadata import Metadata, schedule_deletion
+
+#: What the catalog knows of a table, by its id.
+_OF_TABLE = (
+    t.table,
+    t.table_stats,
+    t.table_column_stats,
+    t.partition_info,
+    t.partition_column,
+    t.column,
+    t.column_tag,
+    t.sort_info,
+    t.sort_expression,
+    t.schema_versions,
+    t.inlined_data_tables,
+    t.column_mapping,
+)
+_OF_FILE = (t.data_file, t.file_column_stats, t.file_variant_stats, t.file_partition_value)
+
+
+def read_expirable(lake: Lake) -> list[SnapshotInfo]:
+    """The snapshots that could be forgotten, oldest first: all but the newest."""
+    with lake.connect() as connection:
+        newest = read_snapshot(connection).snapshot_id
+        return [info for info in read_history(connection) if info.snapshot_id != newest]
+
+
+def delete_snapshots(lake: Lake, snapshot_ids: Collection[int]) -> None:
+    """Forgets snapshots, in one transaction of the catalog. Files that no other snapshot sees are scheduled for deletion.
+
+    Raises:
+        CatalogError: the newest snapshot is among them; nothing was done.
+    """
+    if not snapshot_ids:
+        return
+    lake.check_writable()
+    with lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        newest = read_snapshot(connection)
+        if newest.snapshot_id in snapshot_ids:
+            raise CatalogError(f"Snapshot {newest.snapshot_id} is the newest and cannot expire.")
+        _Expiry(lake, connection, newest.snapshot_id).run(sorted(snapshot_ids))
+        connection.commit()
+    lake.forget()
+
+
+class _Expiry:
+    def __init__(self, lake: Lake, connection: sa.Connection, newest: int) -> None:
+        self._lake, self._connection = lake, connection
+        self._metadata = Metadata(connection, newest)
+
+    def run(self, snapshot_ids: Sequence[int]) -> None:
+        for rows in (t.snapshot, t.snapshot_changes):
+            self._connection.execute(rows.delete().where(rows.c.snapshot_id.in_(snapshot_ids)))
+        dropped = self._unseen_tables()
+        folders = self._folders()
+        f, d = t.data_file, t.delete_file
+        files = self._remove_files(f, f.c.data_file_id, sa.or_(f.c.table_id.in_(dropped), _unseen(f)), folders)
+        for rows in _OF_FILE[1:]:
+            self._connection.execute(rows.delete().where(rows.c.data_file_id.in_(files)))
+        gone = sa.or_(d.c.table_id.in_(dropped), d.c.data_file_id.in_(files), _unseen(d))
+        self._remove_files(d, d.c.delete_file_id, gone, folders)
+        if dropped:
+            self._remove_tables(dropped)
+        for entries in (t.schema, t.view, t.tag, t.macro):
+            self._connection.execute(entries.delete().where(_unseen(entries)))
+        for parts, owner, key in (
+            (t.macro_impl, t.macro, "macro_id"),
+            (t.macro_parameters, t.macro, "macro_id"),
+            (t.name_mapping, t.column_mapping, "mapping_id"),
+        ):
+            self._connection.execute(parts.delete().where(parts.c[key].not_in(sa.select(owner.c[key]))))
+
+    def _unseen_tables(self) -> list[int]:
+        """The ids of tables that no snapshot that is left sees, under whatever name."""
+        seen = sa.select(t.table.c.table_id).where(sa.not_(_unseen(t.table)))
+        query = sa.select(t.table.c.table_id).where(t.table.c.table_id.not_in(seen)).distinct()
+        return [table_id for (table_id,) in self._connection.execute(query)]
+
+    def _folders(self) -> dict[int, str]:
+        """The absolute folder of every table there ever was, by its id."""
+        table, schema = t.table, t.schema
+        query = sa.select(
+            table.c.table_id, table.c.path, table.c.path_is_relative, schema.c.path, schema.c.path_is_relative
+        ).join(schema, schema.c.schema_id == table.c.schema_id)
+        found = {}
+        for table_id, path, relative, schema_path, schema_relative in self._connection.execute(query):
+            base = paths.resolve(self._lake.data_path, schema_path or "", schema_relative is not False)
+            found[table_id] = paths.resolve(base, path or "", relative is not False)
+        return found
+
+    def _remove_files(
+        self, rows: sa.Table, key: sa.Column[int], gone: sa.ColumnElement[bool], folders: dict[int, str]
+    ) -> list[int]:
+        """Takes files out of the catalog and schedules them for deletion; their ids."""
+        query = sa.select(key, rows.c.table_id, rows.c.path, rows.c.path_is_relative).where(gone).order_by(key)
+        found = self._connection.execute(query).all()
+        ids = [row[0] for row in found]
+        if ids:
+            self._connection.execute(rows.delete().where(key.in_(ids)))
+            named = [(row[0], paths.resolve(folders.get(row[1], ""), row[2], row[3] is not False)) for row in found]
+            schedule_deletion(self._metadata, self._lake.data_path, named)
+        return ids
+
+    def _remove_tables(self, table_ids: Sequence[int]) -> None:
+        i = t.inlined_data_tables
+        names = self._connection.execute(sa.select(i.c.table_name).where(i.c.table_id.in_(table_ids))).scalars().all()
+        for rows in _OF_TABLE:
+            self._connection.execute(rows.delete().where(rows.c.table_id.in_(table_ids)))
+        for name in (*names, *(inlined.delete_table_name(table_id) for table_id in table_ids)):
+            run_text(self._connection, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
+
+
+def _unseen(rows: sa.Table) -> sa.ColumnElement[bool]:
+    """Rows that have ended and that no snapshot sees."""
+    s = t.snapshot
+    sees = sa.select(s.c.snapshot_id).where(
+        s.c.snapshot_id >= rows.c.begin_snapshot, s.c.snapshot_id < rows.c.end_snapshot
+    )
+    return sa.and_(rows.c.end_snapshot.is_not(None), sa.not_(sees.exists()))
