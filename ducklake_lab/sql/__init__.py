@@ -1,8 +1,10 @@
 """DuckDB's SQL in: statements, then plans that Spark or DuckDB can run. No catalog and no engine is touched."""
 
-from ducklake_lab.sql.parser import parse
+from ducklake_lab.sql.merge_plan import plan_merge
+from ducklake_lab.sql.parser import parse, parse_query
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source
-from ducklake_lab.sql.planner import plan_query
+from ducklake_lab.sql.planner import plan_in_process, plan_query
+from ducklake_lab.sql.spark_text import plan_spark_text
 from ducklake_lab.sql.writes import plan_delete, plan_insert, plan_update
 
 __all__ = [
@@ -10,8 +12,12 @@ __all__ = [
     "Resolver",
     "Source",
     "parse",
+    "parse_query",
     "plan_delete",
+    "plan_in_process",
     "plan_insert",
+    "plan_merge",
     "plan_query",
+    "plan_spark_text",
     "plan_update",
 ]

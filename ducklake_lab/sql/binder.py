@@ -5,54 +5,178 @@ The bound tree is still DuckDB's dialect and DuckDB's meaning; lake tables are c
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
 
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.sql import from_clause, pushdown
+from ducklake_lab.sql.carried import is_computed
+from ducklake_lab.sql.expansion import bare, choose, stored_expression, stored_query, substitute
 from ducklake_lab.sql.functions import is_aggregate
 from ducklake_lab.sql.inference import infer
 from ducklake_lab.sql.names import output_name
 from ducklake_lab.sql.operations import At, TableName
-from ducklake_lab.sql.plan import Resolver, SourceDraft
-from ducklake_lab.sql.scope import TYPE, WRITTEN, Output, Relation, Scope, resolve
+from ducklake_lab.sql.plan import Resolver, SourceDraft, StoredMacro, StoredView
+from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Output, Relation, Scope, resolve
 from ducklake_lab.sql.stars import expand, has_star
 
 Outputs = tuple[Output, ...] | None
 Ctes = Mapping[str, Outputs]
 
-#: query.meta key: its output columns.
-OUTPUTS = "ducklake_outputs"
+#: node.meta key: an argument of a macro, bound where the macro was called.
+BOUND = "ducklake_bound"
+#: Where DuckDB's own functions live; it writes `main.list_value(…)` where a list was.
+_BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
 
 
 class QueryBinder:
     """Binds one statement; `drafts` collects its sources."""
 
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, resolver: Resolver, place: tuple[str, str] | None = None) -> None:
         self.resolver = resolver
         self.drafts: list[SourceDraft] = []
         self._token = secrets.token_hex(4)
+        # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
+        self._place = place
+        self._at: At | None = None
+        self._expanding: tuple[tuple[str, ...], ...] = ()
+        self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
 
     # -- sources ---------------------------------------------------------------------------------
 
     def view_name(self) -> str:
         return f"ducklake_src_{self._token}_{len(self.drafts) + 1}"
 
-    def table(self, name: TableName, at: At | None) -> tuple[SourceDraft, tuple[Output, ...]]:
-        """A lake table as a new source.
+    def table(self, name: TableName, at: At | None) -> tuple[SourceDraft, tuple[Output, ...]] | StoredView:
+        """A lake table as a new source, or the view of that name.
 
         Raises:
-            BindError: there is no such table.
+            BindError: there is no such table or view.
         """
+        at = at or self._at
+        missing: EntryNotFoundError | None = None
+        for candidate in self._candidates(name):
+            try:
+                columns = self.resolver.table(candidate, at)
+            except EntryNotFoundError as error:
+                view = self.resolver.view(candidate, at)
+                if view is not None:
+                    return view
+                missing = missing or error
+                continue
+            draft = SourceDraft(self.view_name(), "table", candidate, at)
+            self.drafts.append(draft)
+            return draft, tuple(Output(column, kind) for column, kind in columns)
+        raise BindError(_placed(str(missing), name), line=name.line, column=name.column) from missing
+
+    def owns(self, name: TableName) -> bool:
+        """Whether a name is one of the session's own database: inside of a view, its lake comes first."""
+        inside = self._candidates(name)[:-1]
+        return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
+
+    def _exists(self, name: TableName) -> bool:
         try:
-            columns = self.resolver.table(name, at)
-        except EntryNotFoundError as error:
-            raise BindError(_placed(str(error), name), line=name.line, column=name.column) from error
-        draft = SourceDraft(self.view_name(), "table", name, at)
-        self.drafts.append(draft)
-        return draft, tuple(Output(column, kind) for column, kind in columns)
+            self.resolver.table(name, self._at)
+        except EntryNotFoundError:
+            return self.resolver.view(name, self._at) is not None
+        return True
+
+    def _candidates(self, name: TableName) -> list[TableName]:
+        """What a name may mean: inside of a view or macro first an entry of the place where that lives."""
+        if self._place is None or name.catalog is not None:
+            return [name]
+        lake, schema = self._place
+        return [TableName(lake, name.schema or schema, name.name, name.line, name.column), name]
+
+    # -- views and macros ------------------------------------------------------------------------
+
+    def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
+        """The bound query of a view, and its columns under their names."""
+        tree = stored_query(view.sql)
+        with self._inside("view", view.name, view.lake, view.schema, at or self._at):
+            outputs = self.query(tree, None, {})
+        return tree, from_clause.name_columns(outputs, list(view.columns), view.name)
+
+    @contextmanager
+    def _inside(self, kind: str, name: str, lake: str, schema: str, at: At | None = None) -> Iterator[None]:
+        key = (kind, lake, schema, name)
+        if key in self._expanding:
+            raise BindError(f"The {kind} {schema}.{name} refers to itself; infinite recursion detected.")
+        before = self._place, self._at, self._expanding
+        self._place, self._at, self._expanding = (lake, schema), at, (*self._expanding, key)
+        try:
+            yield
+        except BindError as error:
+            # a place in the stored text says nothing to who wrote the query
+            message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
+            inside = message if message.startswith("In the ") else f"In the {kind} {schema}.{name}: {message}"
+            raise BindError(inside) from error
+        finally:
+            self._place, self._at, self._expanding = before
+
+    def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        """The macro that a call means."""
+        if name.schema is not None:
+            return self.resolver.macro(name, kind)
+        places = (self._place, None) if self._place is not None else (None,)
+        for place in places:
+            if place not in self._macros:
+                self._macros[place] = self.resolver.macros(place)
+            found = self._macros[place].get((kind, name.name.casefold()))
+            if found is not None:
+                return found
+        return None
+
+    def _scalar_macro(
+        self,
+        name: TableName,
+        call: exp.Anonymous,
+        scope: Scope,
+        ctes: Ctes,
+        aliases: Mapping[str, exp.Expr] | None,
+    ) -> exp.Expr | None:
+        """The expression that a call of a scalar macro stands for; None where it calls none."""
+        macro = self.find_macro(name, "scalar")
+        if macro is None:
+            return None
+        impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
+        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments))
+        with self._inside("macro", macro.name, macro.lake, macro.schema):
+            self.children(holder, scope, {})
+        holder.meta[TYPE] = holder.this.meta.get(TYPE)
+        return holder
+
+    def macro_arguments(
+        self,
+        macro: StoredMacro,
+        call: exp.Anonymous,
+        scope: Scope,
+        ctes: Ctes,
+        aliases: Mapping[str, exp.Expr] | None = None,
+    ) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
+        """The overload that is called, and its arguments, bound where the call stands."""
+        for argument in list(call.expressions):
+            named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
+            self.expression(argument.expression if named else argument, scope, ctes, aliases)
+        impl, arguments = choose(macro, call)
+        for value in arguments.values():
+            value.meta[BOUND] = TYPE in value.meta
+        return impl, arguments
+
+    def table_macro(
+        self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
+    ) -> tuple[exp.Expr, Outputs]:
+        """The bound query that a call of a table macro stands for, and its columns."""
+        impl, arguments = self.macro_arguments(macro, call, scope, ctes)
+        tree = substitute(stored_query(impl.sql), macro, impl, arguments)
+        with self._inside("macro", macro.name, macro.lake, macro.schema):
+            return tree, self.query(tree, None, {})
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -106,7 +230,8 @@ class QueryBinder:
                     f"{node.key.upper()} needs as many columns on both sides: {len(left)} and {len(right)}."
                 )
             outputs = tuple(
-                Output(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
+                Output(a.name, a.type if a.type == b.type else None, a.computed and b.computed)
+                for a, b in zip(left, right, strict=True)
             )
         self._order_by_names(node, outputs, parent, ctes)
         return outputs
@@ -146,7 +271,7 @@ class QueryBinder:
                 # DuckDB shows a column by the table's spelling of its name.
                 name = value.meta.get(WRITTEN) or value.name
             bound.append(exp.alias_(value, name, quoted=True) if not has_star(value) else value)
-            outputs.append(Output(name, value.meta.get(TYPE)))
+            outputs.append(Output(name, value.meta.get(TYPE), is_computed(value)))
             aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None
         node.set("expressions", bound)
 
@@ -231,8 +356,14 @@ class QueryBinder:
         self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None
     ) -> exp.Expr:
         """Binds an expression in place, its types noted; returns what stands in its place."""
+        if node.meta.get(BOUND):
+            return node
         if isinstance(node, exp.Column):
             bound = self._column(node, scope, aliases or {})
+        elif isinstance(node, exp.Anonymous) and (
+            expanded := self._scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)
+        ):
+            bound = expanded
         elif isinstance(node, exp.Dot):
             bound = self._dot(node, scope, ctes, aliases)
         elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
@@ -277,6 +408,17 @@ class QueryBinder:
         if isinstance(node.expression, exp.Anonymous):
             call = node.expression.copy()
             subject: exp.Expr = node.this
+            parts = [subject] if isinstance(subject, exp.Identifier) else dotted(subject)
+            qualifiers = [part.name for part in parts or ()]
+            if 1 <= len(qualifiers) <= 2:
+                name = TableName(qualifiers[0] if len(qualifiers) > 1 else None, qualifiers[-1], call.name)
+                expanded = self._scalar_macro(name, call, scope, ctes, aliases)
+                if expanded is not None:
+                    return expanded
+                if [qualifier.casefold() for qualifier in qualifiers] in _BUILT_IN and not _names_column(
+                    qualifiers, scope
+                ):
+                    return self.expression(call, scope, ctes, aliases)
             if isinstance(subject, exp.Identifier):
                 subject = exp.column(subject.copy())
             call.set("expressions", [subject.copy(), *call.expressions])
@@ -299,6 +441,10 @@ def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
         inner = dotted(node.this)
         return [*inner, node.expression] if inner is not None else None
     return None
+
+
+def _names_column(names: list[str], scope: Scope) -> bool:
+    return any(relation.find(names[0]) is not None for level in scope.around() for relation in level.relations)
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -343,7 +489,7 @@ def _without_comprehension(array: exp.Array) -> exp.Expr:
         raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
 
     def over(body: exp.Expr) -> exp.Lambda:
-        return exp.Lambda(this=_bare(body.copy(), name.name), expressions=[name.copy()])
+        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
 
     rows = part.args["iterator"].copy()
     if part.args.get("condition"):
@@ -352,17 +498,6 @@ def _without_comprehension(array: exp.Array) -> exp.Expr:
     if array.parent is not None:
         array.replace(call)
     return call
-
-
-def _bare(body: exp.Expr, name: str) -> exp.Expr:
-    """A lambda's body with its parameter as a bare identifier."""
-
-    def replace(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and not node.table and node.name.casefold() == name.casefold():
-            return exp.to_identifier(name)
-        return node
-
-    return body.transform(replace)
 
 
 def _placed(message: str, name: TableName) -> str:

@@ -9,6 +9,9 @@ from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, text
 from ducklake_lab.sql.types import UNSIGNED_MAXIMUM, spark_type
 
+#: Types that Spark lacks and only carries, and what as.
+_CARRIED = {"timetz": "STRING", "interval": "STRING", "geometry": "BINARY"}
+
 
 def convert(value: exp.Expr, source: DataType | None, target: DataType, safe: bool = False) -> exp.Expr:
     """A Spark expression's value as `target`.
@@ -20,9 +23,11 @@ def convert(value: exp.Expr, source: DataType | None, target: DataType, safe: bo
     Raises:
         UnsupportedFeatureError: Spark has no such type, or writes it as other text than DuckDB.
     """
-    kind = spark_type(target)
-    if source == target and isinstance(value, exp.Column):
+    if source == target and (isinstance(value, exp.Column) or target.name in _CARRIED):
         return value
+    if target.name in _CARRIED and isinstance(value, exp.Null):
+        return cast(value, _CARRIED[target.name])
+    kind = spark_type(target)
     if target.name in INTEGERS:
         return _to_integer(value, source, target, kind, safe)
     if target.name == "varchar" and source is not None:

@@ -71,6 +71,9 @@ class DuckLakeSql(DuckDB):
         COMMANDS: ClassVar[Any] = set()
 
     class Parser(DuckDBParser):
+        # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
+        NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
+        TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
             name: _plain(DuckDBParser.FUNCTION_PARSERS[name]) for name in _KEPT_FUNCTION_PARSERS
@@ -123,6 +126,12 @@ class DuckLakeSql(DuckDB):
             return self.expression(exp.RegexpFullMatch(this=this, expression=self._parse_bitwise()))
 
     class Generator(DuckDBGenerator):
+        TRANSFORMS: ClassVar[Any] = {
+            **DuckDBGenerator.TRANSFORMS,
+            # The base generator writes an empty map that is cast as a map of a map.
+            exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
+        }
+
         def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
             # The base generator leaves it out in calls it does not know as aggregates.
             return f"{self.sql(expression, 'this')} IGNORE NULLS"

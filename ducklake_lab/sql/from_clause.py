@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -12,8 +13,8 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import pushdown
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
-from ducklake_lab.sql.plan import SourceDraft
-from ducklake_lab.sql.scope import TYPE, Output, Relation, Scope, bind_error, place
+from ducklake_lab.sql.plan import SourceDraft, StoredView
+from ducklake_lab.sql.scope import JOINED_BY, RELATION, TYPE, Output, Relation, Scope, bind_error, place, where
 from ducklake_lab.sql.statements import call_arguments
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ Ctes = Mapping[str, Outputs]
 _BIGINT = DataType("int64")
 #: node.meta key: a subquery in FROM that uses columns of the relations before it.
 LATERAL = "ducklake_lateral"
+#: node.meta key: the view that stands for a table or function of the session's own database on Spark.
+LOCAL_VIEW = "ducklake_local_view"
 
 
 def bind_from(binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
@@ -53,6 +56,8 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None
         join.set("method", None)
     if using:
         join.set("using", _merge(using, before, added, scope))
+        compared = [relation.find(name.name) for name in using for relation in (*before, *added)]
+        join.meta[JOINED_BY] = tuple(output for output in compared if output is not None)
     condition = join.args.get("on")
     if condition is not None:
         join.set("on", binder.expression(condition, scope, ctes))
@@ -168,7 +173,8 @@ def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
     if len(names) > len(outputs):
         raise BindError(f'"{alias}" names {len(names)} columns, but there are {len(outputs)}.')
     return tuple(
-        Output(names[index] if index < len(names) else output.name, output.type) for index, output in enumerate(outputs)
+        replace(output, name=names[index] if index < len(names) else output.name)
+        for index, output in enumerate(outputs)
     )
 
 
@@ -196,7 +202,15 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
         return node
     first = next(node.args[part] for part in ("catalog", "db", "this") if node.args.get(part))
     name = TableName(node.catalog or None, node.db or None, node.name, *place(first))
-    draft, columns = binder.table(name, _at(moment))
+    if moment is None and binder.owns(name):
+        return _local(binder, node, scope, alias or name.name, names, name)
+    found = binder.table(name, _at(moment))
+    if isinstance(found, StoredView):
+        tree, outputs = binder.view(found, _at(moment))
+        qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
+        relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
+        return _expanded(node, tree, relation, [*found.columns, *names], scope)
+    draft, columns = found
     qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, draft)
     scope.add(relation)
@@ -208,6 +222,19 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
     _set_alias(result, relation, [])
     result.set("joins", node.args.get("joins"))
     return result
+
+
+def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
+    """The query of a view or macro in the place of its name."""
+    scope.add(relation)
+    result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
+    _set_alias(result, relation, names)
+    result.set("joins", node.args.get("joins"))
+    return result
+
+
+def _has_modifiers(tree: exp.Subquery) -> bool:
+    return any(tree.args.get(part) for part in ("order", "limit", "offset", "with_"))
 
 
 def _renaming(draft: SourceDraft, columns: tuple[Output, ...], relation: Relation) -> exp.Select:
@@ -243,13 +270,18 @@ def _function(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) ->
         scope.add(relation)
         _set_alias(node, relation, names or [column.name])
         return node
+    macro = binder.find_macro(name, "table")
+    if macro is not None:
+        tree, found = binder.table_macro(macro, call, scope, ctes)
+        relation = Relation(shown, shown, name_columns(found, names, alias))
+        lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
+        result = _expanded(node, tree, relation, names, scope)
+        result.meta[LATERAL] = lateral
+        return result
     args, kwargs = call_arguments(call)
     columns = binder.resolver.function(name, args, kwargs)
     if columns is None:
-        relation = Relation(shown, shown, None)
-        scope.add(relation)
-        _set_alias(node, relation, names)
-        return node
+        return _local(binder, node, scope, shown, names, name)
     draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
     binder.drafts.append(draft)
     outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
@@ -258,6 +290,28 @@ def _function(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) ->
     result = exp.Table(this=exp.to_identifier(draft.view, quoted=True))
     _set_alias(result, relation, names)
     return result
+
+
+def _local(
+    binder: QueryBinder, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName
+) -> exp.Expr:
+    """A table, file or function that DuckDB finds by itself."""
+    bare = node.copy()
+    for part in ("alias", "joins"):
+        bare.set(part, None)
+    query = f"SELECT * FROM {bare.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False)}"
+    columns = binder.resolver.describe(query)
+    if columns is None and not isinstance(node.this, exp.Anonymous):
+        message = f'There is no table "{name}"{where(node.this)}.'
+        raise BindError(message, line=name.line, column=name.column)
+    outputs = tuple(Output(column, kind) for column, kind in columns) if columns is not None else None
+    relation = Relation(shown, shown, name_columns(outputs, names, shown))
+    scope.add(relation)
+    draft = SourceDraft(binder.view_name(), "local", name, query=query)
+    binder.drafts.append(draft)
+    node.meta[LOCAL_VIEW] = draft.view
+    _set_alias(node, relation, names)
+    return node
 
 
 def _subquery(binder: QueryBinder, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:
@@ -290,7 +344,9 @@ def _values(binder: QueryBinder, node: exp.Values, scope: Scope, ctes: Ctes) -> 
     for index in range(width):
         kinds = [row.expressions[index].meta.get(TYPE) for row in node.expressions]
         types.append(kinds[0] if all(kind == kinds[0] for kind in kinds) else None)
-    outputs = name_columns(tuple(Output(f"col{index}", kind) for index, kind in enumerate(types)), names, alias)
+    outputs = name_columns(
+        tuple(Output(f"col{index}", kind, computed=True) for index, kind in enumerate(types)), names, alias
+    )
     shown = alias or "valueslist"
     relation = Relation(shown, shown, outputs)
     scope.add(relation)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
-from ducklake_lab.sql import aggregates, temporal
+from ducklake_lab.sql import aggregates, lists, temporal
 from ducklake_lab.sql.calls import Build, Call
 from ducklake_lab.sql.inference import (
     BIGINT,
@@ -140,8 +140,16 @@ def _substring(c: Call) -> exp.Expr:
 
 def _left_right(name: str) -> Build:
     def build(c: Call) -> exp.Expr:
+        written = c.written[1].unnest()
+        if isinstance(written, exp.Neg) and isinstance(written.this, exp.Literal) and written.this.name.isdigit():
+            # all but so many characters
+            left_out = int(written.this.name)
+            if name == "right":
+                return call("substring", c.args[0], number(left_out + 1))
+            length = binary(exp.Sub, call("char_length", c.args[0].copy()), number(left_out))
+            return call("left", c.args[0], call("greatest", length, number(0)))
         if not c.literal(1, "count").isdigit():
-            raise UnsupportedFeatureError(f"{name} with a negative count is not supported on Spark yet.")
+            raise UnsupportedFeatureError(f"{name} with that count is not supported on Spark yet.")
         return call(name, *c.args)
 
     return build
@@ -167,12 +175,16 @@ def _regexp_extract(c: Call) -> exp.Expr:
 
 
 def _regexp_replace(c: Call) -> exp.Expr:
-    if len(c.args) < 4 or c.literal(3, "option") != "g":
-        raise UnsupportedFeatureError("regexp_replace of the first match is not supported on Spark; pass 'g' for all.")
     replacement = c.literal(2, "replacement").replace("$", "\\$")
-    for digit in range(10):
-        replacement = replacement.replace(f"\\{digit}", f"${digit}")
-    return call("regexp_replace", c.args[0], c.args[1], text(replacement))
+    if len(c.args) == 4 and c.literal(3, "option") == "g":
+        for digit in range(10):
+            replacement = replacement.replace(f"\\{digit}", f"${digit}")
+        return call("regexp_replace", c.args[0], c.args[1], text(replacement))
+    pattern = c.literal(1, "pattern")
+    if len(c.args) > 3 or "(" in pattern or "^" in pattern or "\\" in replacement:
+        raise UnsupportedFeatureError("regexp_replace of the first match is not supported on Spark; pass 'g' for all.")
+    # what comes before the first match is kept with it; Spark replaces all matches of a pattern
+    return call("regexp_replace", c.args[0], text(f"(?s)^(.*?)(?-s:{pattern})"), text(f"$1{replacement}"))
 
 
 def _regexp_matches(c: Call) -> exp.Expr:
@@ -191,17 +203,33 @@ def _log(c: Call) -> exp.Expr:
 def _ceil_floor(name: str) -> Build:
     def build(c: Call) -> exp.Expr:
         kind = c.types[0]
-        node = call(name, c.args[0])
-        return cast(node, "DOUBLE") if kind is not None and kind.name in FLOATS else node
+        if kind is None or kind.name not in FLOATS:
+            return call(name, c.args[0])
+        return _whole(c.args[0], call(name, c.args[0].copy()))
 
     return build
 
 
+def _whole(value: exp.Expr, rounded: exp.Expr) -> exp.Expr:
+    """A double that Spark rounds by way of BIGINT: those that have no fraction, or are no number, stay as they are."""
+    small = exp.LT(this=call("abs", value.copy()), expression=cast(number(2**53), "DOUBLE"))
+    return case(small, cast(rounded, "DOUBLE"), value)
+
+
 def _truncate(c: Call) -> exp.Expr:
     value = cast(c.args[0], "DOUBLE")
-    return cast(
-        case(binary(exp.LT, value, number(0)), call("ceil", value.copy()), call("floor", value.copy())), "DOUBLE"
+    whole = case(
+        exp.LT(this=value.copy(), expression=number(0)), call("ceil", value.copy()), call("floor", value.copy())
     )
+    return _whole(value, whole)
+
+
+def _bit_count(c: Call) -> exp.Expr:
+    """Spark counts the bits of a BIGINT, which has more of them for a negative number."""
+    width = {"int8": 8, "int16": 16, "int32": 32}.get(c.types[0].name if c.types[0] else "")
+    value = cast(c.args[0], "BIGINT")
+    masked = value if width is None else binary(exp.BitwiseAnd, value, number(2**width - 1))
+    return cast(call("bit_count", masked), "TINYINT")
 
 
 def _round(c: Call) -> exp.Expr:
@@ -263,7 +291,14 @@ _add("ends_with suffix", "endswith", BOOLEAN, _TWO)
 _add("strpos instr position", _fixed("instr", kind="BIGINT"), BIGINT, _TWO)
 _add("split string_split str_split string_to_array", _split, DataType("list", (("element", VARCHAR),)), _TWO)
 _add("split_part", lambda c: call("split_part", c.args[0], c.args[1], cast(c.args[2], "INT")), VARCHAR, _THREE)
-_add("ascii ord", "ascii", INTEGER)
+_add("ascii", "ascii", INTEGER)
+_add("unicode ord", lists.unicode, INTEGER)
+_add(
+    "regexp_split_to_array string_split_regex str_split_regex",
+    lists.split_by_pattern,
+    DataType("list", (("element", VARCHAR),)),
+    _TWO,
+)
 _add("chr", "chr", VARCHAR)
 _add("md5", "md5", VARCHAR)
 _add("sha256", _fixed("sha2", after=[number(256)]), VARCHAR)
@@ -292,7 +327,7 @@ _add("random", "rand", DOUBLE, range(1))
 _add("isnan", "isnan", BOOLEAN)
 _add("greatest", "greatest", _common, _ANY)
 _add("least", "least", _common, _ANY)
-_add("bit_count", _fixed("bit_count", kind="TINYINT"), DataType("int8"))
+_add("bit_count", _bit_count, DataType("int8"))
 _add("xor", lambda c: binary(exp.BitwiseXor, c.args[0], c.args[1]), _common, _TWO)
 
 # NULL
@@ -330,13 +365,29 @@ _add("today current_date", "current_date", DATE, range(1))
 _add("list_contains array_contains list_has array_has", _list_contains, BOOLEAN, _TWO)
 _add("list_transform array_transform list_apply array_apply apply", "transform", None, _TWO)
 _add("list_filter array_filter filter", "filter", _first, _TWO)
-_add("list_concat array_concat list_cat array_cat", "concat", _first, _TWO)
+_add("list_concat array_concat list_cat array_cat", lists.concat, _first, _TWO)
+_add("list_append array_append array_push_back", lists.append, _first, _TWO)
+_add("list_prepend array_prepend", lists.prepend, lambda types: types[1], _TWO)
+_add("list_sort array_sort", lists.sort(descending=False), _first, range(1, 3))
+_add("list_reverse_sort array_reverse_sort", lists.sort(descending=True), _first)
+_add("list_distinct array_distinct", lists.distinct, _first)
+_add("list_unique array_unique", lists.unique, DataType("uint64"))
+_add("list_count", lists.count, BIGINT)
+_add("list_sum", lists.total, None)
+_add("list_avg", lists.average, DOUBLE)
+_add("list_first", lists.element(1), _element)
+_add("list_last", lists.element(-1), _element)
+_add("list_has_any array_has_any", lists.has_any, BOOLEAN, _TWO)
+_add("list_has_all array_has_all", lists.has_all, BOOLEAN, _TWO)
+_add("array_to_string list_to_string", lists.joined, VARCHAR, _TWO)
+_add("range", lists.sequence(inclusive=False), DataType("list", (("element", BIGINT),)), range(1, 3))
+_add("generate_series", lists.sequence(inclusive=True), DataType("list", (("element", BIGINT),)), range(1, 3))
 _add("list_max array_max", "array_max", _element)
 _add("list_min array_min", "array_min", _element)
 _add("list_reverse array_reverse", "reverse", _first)
 _add("list_value list_pack", "array", _list_of_first, range(1000))
-_add("list_position array_position list_indexof", _fixed("array_position", kind="INT"), INTEGER, _TWO)
-_add("flatten", "flatten", _element)
+_add("list_position array_position list_indexof", lists.position, INTEGER, _TWO)
+_add("flatten", lists.flatten, _element)
 _add("unnest", "explode", _element)
 _add("list_extract list_element array_extract", "try_element_at", _element, _TWO)
 _add("struct_pack", _struct_pack, None, _ANY)
@@ -394,6 +445,9 @@ _add("first_value", aggregates.window_function("first_value"), _first)
 _add("last_value", aggregates.window_function("last_value"), _first)
 _add("nth_value", aggregates.window_function("nth_value"), _first, _TWO)
 
+#: Aggregates whose result the order of the rows decides, and that follow it on Spark; those that cannot.
+_KEEPS_ORDER = frozenset("string_agg listagg group_concat array_agg list".split())
+_ANY_OF = frozenset("first arbitrary last any_value".split())
 WINDOW_ONLY = frozenset("row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead".split())
 
 
@@ -440,6 +494,11 @@ def translate_call(c: Call) -> exp.Expr:
         count = len(c.args[0].expressions)
     if count not in function.arity:
         raise UnsupportedFeatureError(f"{c.name} with {count} arguments is not supported on Spark yet.")
+    if function.aggregate and c.args and isinstance(c.args[-1], exp.Order) and c.name.lower() not in _KEEPS_ORDER:
+        if c.name.lower() in _ANY_OF:
+            raise UnsupportedFeatureError(f"{c.name} with ORDER BY is not supported on Spark; use arg_min or arg_max.")
+        # the order of the rows means nothing to the others
+        c.args[-1] = c.args[-1].this
     if isinstance(function.build, str):
         return call(function.build, *c.args)
     return function.build(c)

@@ -91,7 +91,7 @@ _OPPOSITE: dict[type[exp.Expr], str] = {
 }
 
 
-def _quoted(name: str) -> str:
+def quoted_if_needed(name: str) -> str:
     if re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE) and name.lower() not in _KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -116,7 +116,7 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Alias):
         return text(node.this)
     if isinstance(node, exp.Column):
-        return ".".join(_quoted(part.name) for part in node.parts)
+        return ".".join(quoted_if_needed(part.name) for part in node.parts)
     if isinstance(node, exp.Literal):
         return "'" + node.name.replace("'", "''") + "'" if node.is_string else _number(node.name)
     if isinstance(node, exp.Null):
@@ -191,7 +191,7 @@ def text(node: exp.Expr) -> str:
             return f"({names} -> {text(node.this)})"
         return f"(lambda {names}: {text(node.this)})"
     if isinstance(node, exp.Identifier):
-        return _quoted(node.name)
+        return quoted_if_needed(node.name)
     if isinstance(node, exp.Interval):
         return _interval(node)
     return node.sql(dialect=DuckLakeSql)
@@ -253,7 +253,7 @@ def _call(node: exp.Anonymous) -> str:
         return f'"nullif"({", ".join(map(text, args))})'
     prefix = "main." if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
     rendered = [text(arg) for arg in args]
-    return f"{prefix}{_quoted(lower)}({', '.join(rendered)})"
+    return f"{prefix}{quoted_if_needed(lower)}({', '.join(rendered)})"
 
 
 def _ordered(item: exp.Expr) -> str:

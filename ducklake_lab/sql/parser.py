@@ -8,11 +8,16 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token
 
-from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.alter import alter_statement, column_definition, partition_keys
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.entries import entry_statement
+from ducklake_lab.sql.merging import is_merge, read_merge
 from ducklake_lab.sql.placeholders import Binder
-from ducklake_lab.sql.statements import column_definition, own_statement, partition_keys
+from ducklake_lab.sql.references import word
+from ducklake_lab.sql.secrets import read_secret
+from ducklake_lab.sql.statements import own_statement, prepared
 from ducklake_lab.sql.tokens import Cursor, from_parse_error, position, split, syntax_error
 
 _DIALECT = DuckLakeSql()
@@ -22,8 +27,6 @@ _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE",
 
 #: Statements DuckDB has and this does not, by their first word; what their refusal says.
 _REFUSED = {
-    "MERGE": "MERGE INTO",
-    "COMMENT": "COMMENT ON",
     "PIVOT": "PIVOT",
     "PIVOT_WIDER": "PIVOT",
     "PIVOT_LONGER": "UNPIVOT",
@@ -31,11 +34,12 @@ _REFUSED = {
 }
 
 
-def parse(text: str, params: Mapping[str, object] | None = None) -> list[op.Statement]:
+def parse(text: str, params: Mapping[str, object] | None = None, *, keep_refused: bool = False) -> list[op.Statement]:
     """The statements of `text`, in order.
 
     Args:
         params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
+        keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
 
     Raises:
         SqlSyntaxError: with the line and column where a statement stops making sense.
@@ -45,15 +49,42 @@ def parse(text: str, params: Mapping[str, object] | None = None) -> list[op.Stat
     binder = Binder(params)
     statements: list[op.Statement] = []
     for tokens in split(text):
-        operation = _operation(text, tokens, binder)
         source = text[tokens[0].start : tokens[-1].end + 1]
-        statements.append(op.Statement(operation, source, position(text, tokens[0].start)[0]))
+        line = position(text, tokens[0].start)[0]
+        prepare = prepared(Cursor(text, tokens))
+        if prepare is not None:
+            statements.append(op.Statement(prepare, source, line, source))
+            continue
+        for_text = binder.fork()
+        operation: op.Operation
+        try:
+            operation = _operation(text, tokens, binder)
+        except (UnsupportedFeatureError, SqlSyntaxError, BindError) as error:
+            if not keep_refused:
+                raise
+            operation = op.Other(tuple(word(token) for token in tokens[:8]), error)
+        statements.append(op.Statement(operation, source, line, for_text.text(text, tokens)))
     return statements
+
+
+def parse_query(text: str) -> op.Query:
+    """The query that a text is.
+
+    Raises:
+        SqlSyntaxError: it is not one query.
+    """
+    statements = parse(text)
+    if len(statements) != 1 or not isinstance(statements[0].operation, op.Query):
+        raise SqlSyntaxError("A query was expected.")
+    return statements[0].operation
 
 
 def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
     cursor = Cursor(text, tokens)
-    own = own_statement(cursor, binder)
+    if is_merge(cursor):
+        return read_merge(cursor, binder)
+    readers = (own_statement, read_secret, alter_statement, entry_statement)
+    own = next((found for read in readers if (found := read(cursor, binder)) is not None), None)
     if own is not None:
         return own
     first = cursor.word()
@@ -86,7 +117,7 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
 
 #: First words of further DuckDB statements.
 _OTHER_STATEMENTS = frozenset(
-    "ANALYZE CHECKPOINT COPY DEALLOCATE EXECUTE EXPORT FORCE IMPORT INSTALL LOAD PRAGMA PREPARE RESET SET SUMMARIZE "
+    "ALTER ANALYZE EXPORT IMPORT INSTALL LOAD PRAGMA PREPARE RESET SET SUMMARIZE "
     "UPDATE_EXTENSIONS VACUUM GRANT REVOKE".split()
 )
 
@@ -203,7 +234,7 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operatio
                     "CREATE TABLE with column names and AS is not supported; name them in the query."
                 )
             else:
-                raise UnsupportedFeatureError(
+                raise BindError(
                     "Table constraints (PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY) are not supported: "
                     "lakes have NOT NULL and DEFAULT only."
                 )

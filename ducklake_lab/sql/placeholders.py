@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from uuid import UUID
 
 from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.references import splice
 from ducklake_lab.sql.types import to_sqlglot
 
 
 class Binder:
-    """Binds the placeholders of a text, statement by statement; `?` counts on through all of them."""
+    """Binds the placeholders of a text, statement by statement; `?` counts on through all of them.
+
+    Attributes:
+        bound: how many it has bound.
+    """
 
     def __init__(self, params: Mapping[str, object] | None) -> None:
         self._params = params or {}
+        self.bound = 0
         self._positional = 0
 
     def bind(self, tree: exp.Expr) -> exp.Expr:
@@ -31,6 +39,7 @@ class Binder:
         for node in list(tree.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
             name = self._name(node)
             value = self._value(name)
+            self.bound += 1
             parent = node.parent
             if isinstance(value, list | tuple | set | frozenset) and isinstance(parent, exp.In):
                 literals = [literal(item, name) for item in value] or [exp.Null()]
@@ -42,6 +51,38 @@ class Binder:
             else:
                 node.replace(literal(value, name))
         return tree
+
+    def text(self, text: str, tokens: Sequence[Token]) -> str:
+        """The text of some tokens with literals in the place of placeholders.
+
+        Raises:
+            UsageError: as `bind`.
+        """
+        replacements: list[tuple[int, int, str]] = []
+        for index, token in enumerate(tokens):
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if token.token_type is TokenType.PLACEHOLDER:
+                self._positional += 1
+                replacements.append((index, index, self._text(str(self._positional))))
+            elif following is None or following.start != token.end + 1:
+                continue
+            elif token.token_type is TokenType.PARAMETER:
+                replacements.append((index, index + 1, self._text(following.text)))
+            elif token.token_type is TokenType.COLON and following.text in self._params:
+                before = tokens[index - 1] if index else None
+                # in `{'a':b}` and `l[1:n]` a colon is just a colon
+                if before is not None and before.token_type not in (TokenType.STRING, TokenType.NUMBER):
+                    replacements.append((index, index + 1, self._text(following.text)))
+        return splice(text, tokens, replacements)
+
+    def _text(self, name: str) -> str:
+        return literal(self._value(name), name).sql(dialect=DuckLakeSql)
+
+    def fork(self) -> Binder:
+        """A binder that counts on from here on its own."""
+        other = Binder(self._params)
+        other._positional = self._positional
+        return other
 
     def _name(self, node: exp.Expr) -> str:
         name = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")

@@ -6,9 +6,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """A view as a query finds it.
+
+    Attributes:
+        columns: names for the first of its columns.
+        lake, schema: where it lives, and where the names in its query are looked up first.
+    """
+
+    name: str
+    sql: str
+    columns: tuple[str, ...]
+    lake: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMacro:
+    """A macro as a query finds it; `lake` and `schema` as for views."""
+
+    name: str
+    implementations: tuple[MacroImplementation, ...]
+    lake: str
+    schema: str
 
 
 class Resolver(Protocol):
@@ -26,6 +54,28 @@ class Resolver(Protocol):
     ) -> Sequence[tuple[str, DataType]] | None:
         """The columns of a table function of a lake; None if it is none."""
 
+    def owns(self, name: TableName) -> bool:
+        """Whether a name is one of the session's own database, rather than of a lake."""
+
+    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
+        """The columns of a query over the session's own database and files; None where it cannot be bound.
+
+        The type is None where lakes have no equal for it.
+        """
+
+    def view(self, name: TableName, at: At | None) -> StoredView | None:
+        """The view of that name; None where there is none."""
+
+    def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        """The macro of that name, which is qualified; None where there is none."""
+
+    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+        """The macros that need no qualifier, by kind and folded name.
+
+        Args:
+            place: a lake and one of its schemas; None for the current ones.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -35,16 +85,18 @@ class Source:
         args: constant arguments of a function, Python values or SqlConstant.
         predicate: implied by the query; rows for which it is not true may be skipped.
         virtual: the view must end with the four virtual columns.
+        query: what a local source is, in DuckDB SQL; only Spark needs it behind a view.
     """
 
     view: str
-    kind: Literal["table", "function"]
+    kind: Literal["table", "function", "local"]
     name: TableName
     at: At | None = None
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
     predicate: Predicate | None = None
     virtual: bool = False
+    query: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,16 +104,27 @@ class SourceDraft:
     """A Source while its query is still being read."""
 
     view: str
-    kind: Literal["table", "function"]
+    kind: Literal["table", "function", "local"]
     name: TableName
     at: At | None = None
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
     predicate: Predicate | None = None
     virtual: bool = False
+    query: str = ""
 
     def finish(self) -> Source:
-        return Source(self.view, self.kind, self.name, self.at, self.args, self.kwargs, self.predicate, self.virtual)
+        return Source(
+            self.view,
+            self.kind,
+            self.name,
+            self.at,
+            self.args,
+            self.kwargs,
+            self.predicate,
+            self.virtual,
+            self.query,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +133,30 @@ class QueryPlan:
 
     Attributes:
         sources: in the order they are read in the text.
-        spark_sql: "" where nothing but table functions and constants is read and Spark has no
-            words for it; then `duckdb_sql` is to be run.
+        spark_sql: "" where Spark has no words for it; then `refusal` says why, and `duckdb_sql` can still be run.
         duckdb_sql: the same query for DuckDB.
         columns: the output names as DuckDB gives them; None where they are not known before running.
+        refusal: why the query cannot run on Spark.
+        bound: names and columns were checked; if not, DuckDB has to, and `refusal` says what was found wrong.
     """
 
     sources: tuple[Source, ...]
     spark_sql: str
     duckdb_sql: str
     columns: tuple[str, ...] | None = None
+    refusal: DuckLakeError | None = None
+    bound: bool = True
+
+    def for_spark(self) -> str:
+        """The query for Spark.
+
+        Raises:
+            UnsupportedFeatureError: it cannot run on Spark.
+            BindError: it names what does not exist.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        return self.spark_sql
 
     @property
     def reads_tables(self) -> bool:

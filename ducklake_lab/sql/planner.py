@@ -6,54 +6,115 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    SqlSyntaxError,
+    UnsupportedFeatureError,
+)
 from ducklake_lab.sql.binder import Outputs, QueryBinder
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.expansion import normalised
+from ducklake_lab.sql.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.operations import Query
-from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.plan import QueryPlan, Resolver, SourceDraft, StoredView
+from ducklake_lab.sql.references import Reference, find_references, splice
+from ducklake_lab.sql.statements import read_arguments
+from ducklake_lab.sql.tokens import split
 from ducklake_lab.sql.translate import spark_sql
 
 
-def plan_query(query: Query, resolver: Resolver) -> QueryPlan:
+def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
     """The plan of a query.
+
+    Args:
+        place: a lake and a schema in which names are looked up first, as those in a view are.
 
     Raises:
         BindError: it names what does not exist, or what is ambiguous.
-        UnsupportedFeatureError: it reads a lake table and cannot be computed on Spark.
+        UnsupportedFeatureError: its names cannot be resolved here; `plan_in_process` leaves that to DuckDB.
     """
     tree = normalised(query.tree)
-    binder = QueryBinder(resolver)
+    binder = QueryBinder(resolver, place)
     outputs = binder.query(tree, None, {})
     if query.distinct_names and outputs is not None:
         outputs = _rename(tree, outputs)
     return finish(tree, outputs, binder)
 
 
-def normalised(tree: exp.Expr) -> exp.Expr:
-    """A copy of a parsed query in which every VALUES that is a query of its own is a SELECT from it."""
-    copy = tree.copy()
-    for values in list(copy.find_all(exp.Values)):
-        if not isinstance(values.parent, exp.From | exp.Join):
-            select = exp.select(exp.Star()).from_(values.copy())
-            alias = values.args.get("alias")
-            if isinstance(values.parent, exp.Subquery) or alias is None:
-                values.replace(select)
-    return copy
+def as_text(query: Query) -> str:
+    """The DuckDB SQL of a query whose names are as they were written."""
+    return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+
+
+def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> QueryPlan:
+    """A statement for DuckDB in process: names of lakes are replaced by views, the rest is left as it was written.
+
+    Args:
+        refusal: why it was not bound here; what is raised where data files have to be read on Spark.
+    """
+    tokens = split(text)[0]
+    binder = QueryBinder(resolver)
+    replacements: list[tuple[int, int, str]] = []
+    for reference in find_references(text, tokens):
+        found = _replacement(reference, text, binder)
+        if found is not None:
+            alias = reference.implied_alias.replace('"', '""')
+            replacements.append((reference.first, reference.last, f'{found} AS "{alias}"' if alias else found))
+    sources = tuple(draft.finish() for draft in binder.drafts)
+    return QueryPlan(sources, "", splice(text, tokens, replacements), None, refusal, bound=False)
+
+
+def _replacement(reference: Reference, text: str, binder: QueryBinder) -> str | None:
+    """What stands for the lake's table, view or function that is meant; None for what DuckDB has to find itself."""
+    name = reference.name
+    if reference.arguments is not None:
+        try:
+            args, kwargs = read_arguments(reference.arguments, text)
+        except (BindError, SqlSyntaxError):
+            return None
+        if binder.resolver.function(name, args, kwargs) is None:
+            return None
+        draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
+        binder.drafts.append(draft)
+        return f'"{draft.view}"'
+    if reference.at is None and binder.resolver.owns(name):
+        return None
+    try:
+        found = binder.table(name, reference.at)
+    except BindError:
+        return None
+    if isinstance(found, StoredView):
+        tree, outputs = binder.view(found, reference.at)
+        columns = ", ".join(f'"{output.name.replace(chr(34), chr(34) * 2)}"' for output in outputs or ())
+        query = tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+        return f"(WITH v({columns}) AS ({query}) FROM v)" if columns else f"({query})"
+    return f'"{found[0].view}"'
 
 
 def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     """The plan of a bound query."""
     sources = tuple(draft.finish() for draft in binder.drafts)
     duckdb_sql = tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+    spark, refusal = "", None
     try:
-        spark = spark_sql(tree.copy())
-    except UnsupportedFeatureError:
-        # Without a lake table DuckDB computes it, whatever Spark has no words for.
-        if any(source.kind == "table" for source in sources):
-            raise
-        spark = ""
+        spark = spark_sql(_with_local_views(tree.copy()))
+    except UnsupportedFeatureError as error:
+        # Rows that are in memory are DuckDB's, whatever Spark has no words for.
+        refusal = error
     columns = tuple(output.name for output in outputs) if outputs is not None else None
-    return QueryPlan(sources, spark, duckdb_sql, columns)
+    return QueryPlan(sources, spark, duckdb_sql, columns, refusal)
+
+
+def _with_local_views(tree: exp.Expr) -> exp.Expr:
+    """The tree with views in the place of what DuckDB finds by itself."""
+    for node in list(tree.find_all(exp.Table)):
+        view = node.meta.get(LOCAL_VIEW)
+        if view is not None:
+            table = exp.Table(this=exp.to_identifier(view, quoted=True), alias=node.args.get("alias"))
+            table.set("joins", node.args.get("joins"))
+            node.replace(table)
+    return tree
 
 
 def _rename(tree: exp.Expr, outputs: Outputs) -> Outputs:

@@ -17,24 +17,36 @@ FILE_ID = "_ducklake_file_id"
 POSITION = "_ducklake_position"
 VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
 
-#: What users call two of the virtual columns, where the table has no such column itself.
+#: What users call virtual columns, where the table has no such column itself.
 _USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
+#: Likewise the place of a row in its file; of an inlined row its row id.
+_FILE_ROW_NUMBER = "file_row_number"
 
 _BIGINT = DataType("int64")
 
 #: node.meta keys: the model's type of an expression, and the relation a column belongs to.
 TYPE = "ducklake_type"
 RELATION = "ducklake_relation"
+#: node.meta keys: of a column, see Output.computed; of a query, its columns; of a join, those that USING compares.
+COMPUTED = "ducklake_computed"
+OUTPUTS = "ducklake_outputs"
+JOINED_BY = "ducklake_joined_by"
 #: node.meta key: a virtual column's name as the user wrote it.
 WRITTEN = "ducklake_written"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation or of a query's result; `type` is None where it is not known."""
+    """A column of a relation or of a query's result.
+
+    Attributes:
+        type: None where it is not known.
+        computed: the engine that runs the query makes its values, rather than reads them.
+    """
 
     name: str
     type: DataType | None
+    computed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -67,9 +79,11 @@ class Relation:
 
     def virtual(self, name: str) -> str | None:
         """The virtual column a name stands for, None if it stands for none."""
-        if self.draft is None or self.draft.kind != "table":
+        if self.draft is None or not (self.draft.kind == "table" or _is_row_feed(self.draft)):
             return None
         folded = name.casefold()
+        if folded == _FILE_ROW_NUMBER and self.draft.kind == "table":
+            return POSITION
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
     def matches(self, parts: Sequence[str]) -> bool:
@@ -85,8 +99,17 @@ class Relation:
         """A reference to one of its columns."""
         node = exp.column(exp.to_identifier(output.name, quoted=True), table=exp.to_identifier(self.alias, quoted=True))
         node.meta[TYPE] = output.type
+        node.meta[COMPUTED] = output.computed
         node.meta[RELATION] = self
         return node
+
+
+def _is_row_feed(draft: SourceDraft) -> bool:
+    """Whether a function gives rows of a table, which have virtual columns as the table has."""
+    return draft.kind == "function" and draft.name.name.casefold().removeprefix("ducklake_") in (
+        "table_insertions",
+        "table_deletions",
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -157,6 +180,7 @@ def merged_column(output: Output) -> exp.Column:
     """A reference to a USING column, which belongs to no single relation."""
     node = exp.column(exp.to_identifier(output.name, quoted=True))
     node.meta[TYPE] = output.type
+    node.meta[COMPUTED] = output.computed
     return node
 
 
@@ -240,7 +264,7 @@ def _plain_column(name: str, part: exp.Identifier, scope: Scope) -> exp.Expr | N
     return _of_relation(name, offered[0]) if offered else None
 
 
-def _of_relation(name: str, relation: Relation) -> exp.Column | None:
+def _of_relation(name: str, relation: Relation) -> exp.Expr | None:
     output = relation.find(name)
     if output is not None:
         return relation.column(output)
@@ -249,6 +273,10 @@ def _of_relation(name: str, relation: Relation) -> exp.Column | None:
         return None
     relation.draft.virtual = True
     column = relation.column(Output(virtual, _BIGINT))
+    if virtual == POSITION and name.casefold() == _FILE_ROW_NUMBER:
+        number = exp.Anonymous(this="coalesce", expressions=[column, relation.column(Output(ROW_ID, _BIGINT))])
+        number.meta[TYPE] = _BIGINT
+        return number
     column.meta[WRITTEN] = name
     return column
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.binder import OUTPUTS
 from ducklake_lab.sql.from_clause import LATERAL
-from ducklake_lab.sql.scope import RELATION, Output
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, Output
 from ducklake_lab.sql.spark_nodes import binary, call, number
 
 Step = Callable[[exp.Expr], exp.Expr]

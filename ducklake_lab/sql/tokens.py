@@ -75,6 +75,16 @@ def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> S
     return syntax_error(text, token)
 
 
+def table_of(parts: Sequence[str], text: str, first: Token | None) -> TableName:
+    """The name of a table from its dotted parts, the first of which was read from token `first`."""
+    if len(parts) > 3 or first is None:
+        raise syntax_error(text, first, "catalog.schema.table")
+    line, column = position(text, first.start)
+    catalog = parts[0] if len(parts) == 3 else None
+    schema = parts[-2] if len(parts) > 1 else None
+    return TableName(catalog, schema, parts[-1], line, column)
+
+
 @dataclass(slots=True)
 class Cursor:
     """Reads the tokens of one statement from left to right."""
@@ -140,13 +150,7 @@ class Cursor:
 
     def table(self) -> TableName:
         first = self.current
-        parts = self.names("a table name")
-        if len(parts) > 3 or first is None:
-            raise syntax_error(self.text, first, "catalog.schema.table")
-        line, column = position(self.text, first.start)
-        catalog = parts[0] if len(parts) == 3 else None
-        schema = parts[-2] if len(parts) > 1 else None
-        return TableName(catalog, schema, parts[-1], line, column)
+        return table_of(self.names("a table name"), self.text, first)
 
     def string(self) -> str:
         token = self.current

@@ -15,6 +15,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import FLOATS, INTEGERS
 from ducklake_lab.sql import spark_query
 from ducklake_lab.sql.calls import Call
+from ducklake_lab.sql.carried import refuse_computing
 from ducklake_lab.sql.casts import convert
 from ducklake_lab.sql.dialect import SparkSql
 from ducklake_lab.sql.functions import WINDOW_ONLY, full_match, is_aggregate, translate_call
@@ -44,6 +45,7 @@ def spark_sql(tree: exp.Expr) -> str:
     Raises:
         UnsupportedFeatureError: it uses something that Spark has no equal for here.
     """
+    refuse_computing(tree)
     translated = translate(tree)
     try:
         statement = translated.sql(
@@ -362,6 +364,7 @@ _HANDLERS: dict[Any, Callable[[Any], exp.Expr]] = {
     exp.Bracket: _bracket,
     exp.Struct: _struct,
     exp.ToMap: _map,
+    exp.StartsWith: lambda node: call("startswith", translate(node.this), translate(node.expression)),
     exp.Map: lambda node: call("map_from_arrays", translate(node.args["keys"]), translate(node.args["values"])),
     exp.Array: lambda node: call("array", *[translate(item) for item in node.expressions]),
     exp.Interval: _interval,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
-from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import DuckLakeError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 
@@ -87,6 +89,8 @@ _TO_SPARK = {
     "uint16": "INT",
     "uint32": "BIGINT",
     "uint64": "DECIMAL(20,0)",
+    "int128": "DECIMAL(38,0)",
+    "uint128": "DECIMAL(38,0)",
     "float32": "FLOAT",
     "float64": "DOUBLE",
     "date": "DATE",
@@ -94,11 +98,13 @@ _TO_SPARK = {
     "timestamp": "TIMESTAMP_NTZ",
     "timestamp_s": "TIMESTAMP_NTZ",
     "timestamp_ms": "TIMESTAMP_NTZ",
+    "timestamp_ns": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
     "varchar": "STRING",
     "json": "STRING",
     "uuid": "STRING",
     "blob": "BINARY",
+    "variant": "VARIANT",
 }
 
 #: Largest value of the unsigned types that Spark keeps in a wider signed type.
@@ -176,3 +182,12 @@ def spark_identifier(name: str) -> str:
 
 def _text(kind: exp.Expr) -> str:
     return kind.sql(dialect=DuckLakeSql)
+
+
+def type_or_none(text: str) -> DataType | None:
+    """The model's type of a DuckDB type's name; None where it has none."""
+    try:
+        tree = sqlglot.parse_one(text, into=exp.DataType, read=DuckLakeSql)
+        return from_sqlglot(tree)
+    except (SqlglotError, DuckLakeError):
+        return None

@@ -19,13 +19,23 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import pushdown
 from ducklake_lab.sql.binder import QueryBinder
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.expansion import normalised
 from ducklake_lab.sql.operations import Delete, Insert, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
-from ducklake_lab.sql.planner import finish, normalised
+from ducklake_lab.sql.planner import finish
 from ducklake_lab.sql.scope import RELATION, ROW_ID, TYPE, VIRTUAL_COLUMNS, Output, Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
 
 _ROWS = "_ducklake_rows"
+
+
+def _carrier(kind: DataType) -> DataType:
+    """The type that Spark's DataFrames have for what it lacks."""
+    if kind.name in ("timetz", "interval"):
+        return DataType("varchar")
+    if kind.name == "geometry":
+        return DataType("blob")
+    return DataType(kind.name, tuple((name, _carrier(child)) for name, child in kind.children))
 
 
 def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
@@ -62,7 +72,9 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         value = exp.column(_quoted(f"c{index}"), table=_quoted(_ROWS))
         # Values of VALUES are cast where they stand.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
-        items.append(_named(_converted(value, column.data_type), column))
+        # Spark has these as text or bytes, and the writer makes them
+        later = outputs[index].type == _carrier(column.data_type) != column.data_type
+        items.append(_named(value if later else _converted(value, column.data_type), column))
     alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(f"c{index}") for index in range(len(outputs))])
     tree = exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
     return finish(tree, _outputs(columns), binder)
@@ -100,13 +112,13 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     binder = QueryBinder(resolver)
     table = op.tree.this
     target = table.alias_or_name
-    assigned = _assignments(op, columns)
+    assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
     items: list[exp.Expr] = _virtual(table)
     for column in columns:
         value = assigned.get(column.column_id)
         if value is None:
             items.append(_named(exp.column(_quoted(column.name), table=_quoted(target)), column))
-        elif _is_default(value):
+        elif is_default(value):
             items.append(_named(_default(column, binder), column))
         else:
             items.append(_named(exp.Cast(this=value.copy(), to=to_sqlglot(column.data_type)), column))
@@ -154,7 +166,7 @@ def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:
 
 def _default(column: Column, binder: QueryBinder) -> exp.Expr:
     """The default value of a column, bound and cast to its type."""
-    return binder.expression(_unbound_default(column), Scope(), {})
+    return binder.expression(unbound_default(column), Scope(), {})
 
 
 def _literal(text: str, kind: DataType) -> exp.Expr:
@@ -169,7 +181,7 @@ def _literal(text: str, kind: DataType) -> exp.Expr:
     return exp.Literal.string(text)
 
 
-def _is_default(value: exp.Expr) -> bool:
+def is_default(value: exp.Expr) -> bool:
     """Whether a value is the word DEFAULT, which the parser takes for a variable or a column."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
@@ -247,13 +259,13 @@ def _cast_values(values: exp.Values, op: Insert, given: Sequence[Column]) -> Non
             raise _arity(op, len(given), len(items))
         for item, column in zip(list(items), given, strict=True):
             kind = to_sqlglot(column.data_type)
-            if _is_default(item):
-                item.replace(_unbound_default(column))
+            if is_default(item):
+                item.replace(unbound_default(column))
             else:
                 item.replace(exp.Cast(this=item.copy(), to=kind))
 
 
-def _unbound_default(column: Column) -> exp.Expr:
+def unbound_default(column: Column) -> exp.Expr:
     """The default value of a column, cast to its type.
 
     Raises:
@@ -271,12 +283,18 @@ def _unbound_default(column: Column) -> exp.Expr:
         raise UnsupportedFeatureError(f'The default of column "{column.name}" cannot be read: {text}.') from error
 
 
-def _assignments(op: Update, columns: Sequence[Column]) -> dict[int, exp.Expr]:
-    """Column id -> the value SET gives it."""
+def assignments_of(
+    assignments: Sequence[exp.Expr], alias: str, table: str, columns: Sequence[Column]
+) -> dict[int, exp.Expr]:
+    """Column id -> the value SET gives it.
+
+    Args:
+        alias: what the statement calls the table.
+    """
     by_name = {column.name.casefold(): column for column in columns}
-    target = op.tree.this.alias_or_name.casefold()
+    target = alias.casefold()
     result: dict[int, exp.Expr] = {}
-    for assignment in op.tree.expressions:
+    for assignment in assignments:
         pairs = [(assignment.this, assignment.expression)]
         if isinstance(assignment.this, exp.Tuple) and isinstance(assignment.expression, exp.Tuple):
             pairs = list(zip(assignment.this.expressions, assignment.expression.expressions, strict=False))
@@ -288,7 +306,7 @@ def _assignments(op: Update, columns: Sequence[Column]) -> dict[int, exp.Expr]:
             column = by_name.get(column_node.name.casefold())
             if column is None:
                 hint = did_you_mean(column_node.name, [known.name for known in columns])
-                raise bind_error(f'{op.table.name} has no column "{column_node.name}"', column_node.this, hint)
+                raise bind_error(f'{table} has no column "{column_node.name}"', column_node.this, hint)
             if column.column_id in result:
                 raise bind_error(f'Column "{column_node.name}" is set twice', column_node.this)
             result[column.column_id] = value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
-from ducklake_lab.model.entries import Column
+from ducklake_lab.model.entries import Column, MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
+from ducklake_lab.sql.plan import StoredMacro, StoredView
 
 INTEGER, VARCHAR, DOUBLE = DataType("int32"), DataType("varchar"), DataType("float64")
 SPOT = DataType("struct", (("x", INTEGER), ("deep", DataType("struct", (("y", VARCHAR),)))))
@@ -29,6 +31,30 @@ TABLES: dict[str, list[tuple[str, DataType]]] = {
     ],
     "planes": [("tailnum", VARCHAR), ("year", INTEGER)],
     "airlines": [("carrier", VARCHAR), ("name", VARCHAR)],
+}
+
+
+VIEWS = {
+    "late_flights": StoredView("late_flights", "SELECT * FROM flights WHERE late", (), "lake", "main"),
+    "names": StoredView("names", "SELECT carrier, name AS x FROM airlines", ("code",), "lake", "main"),
+    "endless": StoredView("endless", "SELECT * FROM endless", (), "lake", "main"),
+    "broken": StoredView("broken", "SELECT nothing FROM planes", (), "lake", "main"),
+}
+_PARAMETERS = (MacroParameter("a"), MacroParameter("b", "unknown", "5", "int32"))
+MACROS = {
+    ("scalar", "plus"): StoredMacro("plus", (MacroImplementation("(a + b)", _PARAMETERS),), "lake", "main"),
+    ("scalar", "typed"): StoredMacro(
+        "typed", (MacroImplementation("a", (MacroParameter("a", "int64"),)),), "lake", "main"
+    ),
+    ("scalar", "oldest"): StoredMacro(
+        "oldest", (MacroImplementation("(SELECT (min(year) + x) FROM planes)", (MacroParameter("x"),)),), "lake", "main"
+    ),
+    ("table", "of_month"): StoredMacro(
+        "of_month",
+        (MacroImplementation("SELECT * FROM flights WHERE (month = m)", (MacroParameter("m"),)),),
+        "lake",
+        "main",
+    ),
 }
 
 
@@ -53,6 +79,21 @@ class Lakes:
             return [("snapshot_id", DataType("int64")), ("note", VARCHAR)]
         return None
 
+    def view(self, name: TableName, at: At | None) -> StoredView | None:
+        return VIEWS.get(name.name.lower())
+
+    def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        return self.macros(None).get((kind, name.name.lower())) if name.schema in ("main", "lake") else None
+
+    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+        return MACROS
+
+    def owns(self, name: TableName) -> bool:
+        return name.catalog == "memory" or name.schema in ("memory", "temp")
+
+    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
+        return [("k", INTEGER)] if "memory" in query or "temp" in query else None
+
 
 def columns(table: str = "planes", **defaults: tuple[str, str]) -> list[Column]:
     """A table's columns; a default is (text, literal or expression)."""
@@ -66,7 +107,14 @@ def columns(table: str = "planes", **defaults: tuple[str, str]) -> list[Column]:
 
 
 def plan(text: str, params: Mapping[str, object] | None = None, lakes: Lakes | None = None) -> QueryPlan:
-    """The plan of one query, INSERT, UPDATE or DELETE; writes go to `planes`."""
+    """The plan of one query, INSERT, UPDATE or DELETE, that Spark can run; writes go to `planes`."""
+    found = any_plan(text, params, lakes)
+    found.for_spark()
+    return found
+
+
+def any_plan(text: str, params: Mapping[str, object] | None = None, lakes: Lakes | None = None) -> QueryPlan:
+    """Likewise, though DuckDB alone may be able to run it."""
     operation = parse(text, params)[0].operation
     lakes = lakes or Lakes()
     if isinstance(operation, Query):
