@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
+from ducklake_lab.catalog.casting import carried_sql, from_duckdb, quote_identifier, typed_sql
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.types import from_field, is_marked
 
 _local = threading.local()
 
@@ -26,14 +28,71 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
         SqlError: anything else that DuckDB refuses.
     """
     cursor = _sealed().cursor()
+    views = []
     try:
         for name, table in tables.items():
-            cursor.register(name, table)
-        return _plain(cursor.execute(sql).to_arrow_table())
+            if show(cursor, name, table):
+                views.append(name)
+        return fetch(cursor, sql)
     except duckdb.Error as error:
-        raise _translated(error) from error
+        raise translated(error) from error
     finally:
+        for name in views:
+            cursor.execute(f"DROP VIEW IF EXISTS {quote_identifier(name)}")
         cursor.close()
+
+
+def show(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> bool:
+    """Puts rows behind a name, in the types they have in the lake; whether that took a view over `carrier_of(name)`."""
+    typed = {}
+    for field in table.schema:
+        name_sql = quote_identifier(field.name)
+        if is_marked(field):
+            typed[name_sql] = typed_sql(name_sql, from_field(field))
+        elif pa.types.is_floating(field.type):
+            # a condition on the bare column would be left to Arrow, for which NaN is not greater than all numbers
+            typed[name_sql] = f"-(-{name_sql})"
+    if not typed:
+        connection.register(name, table)
+        return False
+    connection.register(carrier_of(name), table)
+    casts = ", ".join(f"{value} AS {column}" for column, value in typed.items())
+    connection.execute(
+        f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS "
+        f"SELECT * REPLACE ({casts}) FROM {quote_identifier(carrier_of(name))}"
+    )
+    return True
+
+
+def carrier_of(name: str) -> str:
+    """The name of the rows that a view of `show` stands for."""
+    return f"{name}_rows"
+
+
+def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """Runs a statement; its rows in Arrow, in fields that say which type of the model they carry."""
+    return fetch_with_types(connection, sql)[0]
+
+
+def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[pa.Table, tuple[str, ...]]:
+    """As `fetch`, with DuckDB's names of the columns' types."""
+    relation: duckdb.DuckDBPyRelation | None = connection.sql(sql)
+    if relation is None:
+        return pa.table({}), ()
+    kinds = [from_duckdb(kind) for kind in relation.types]
+    rows = relation
+    if any(kind is not None and carried_sql("v", kind) != "v" for kind in kinds):
+        names = [f"c{i}" for i in range(len(kinds))]
+        selected = [
+            carried_sql(name, kind) if kind is not None else name for name, kind in zip(names, kinds, strict=True)
+        ]
+        rows = relation.query("q", f"SELECT {', '.join(selected)} FROM q AS q({', '.join(names)})")
+    table = plain(rows.to_arrow_table())
+    fields = []
+    for name, kind, field in zip(relation.columns, kinds, table.schema, strict=True):
+        marked = kind.field(name) if kind is not None else None
+        fields.append(marked if marked is not None and marked.type == field.type else field.with_name(name))
+    return pa.table(table.columns, schema=pa.schema(fields)), tuple(str(kind) for kind in relation.types)
 
 
 def _sealed() -> duckdb.DuckDBPyConnection:
@@ -46,7 +105,7 @@ def _sealed() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain(table: pa.Table) -> pa.Table:
     """Arrow's own types in the place of DuckDB's extension types (UUID, JSON, HUGEINT, …)."""
     columns, fields = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -67,7 +126,8 @@ def _unwrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     raise UnsupportedFeatureError(f"Results of the type {name.rsplit('.', 1)[-1]} are not supported yet; cast them.")
 
 
-def _translated(error: duckdb.Error) -> DuckLakeError:
+def translated(error: duckdb.Error) -> DuckLakeError:
+    """The error of ours for one of DuckDB's, in one line."""
     text = str(error).strip().split("\n\nLINE ")[0].splitlines()
     message = " ".join(line.strip() for line in text if line.strip())
     _, _, rest = message.partition("Error: ")

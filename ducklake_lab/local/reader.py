@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import cast_sql
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
-from ducklake_lab.model.entries import ROW_ID_FIELD, Column
+from ducklake_lab.local.mapped import value_sql
+from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.positions import (
+    Positions,
+    check_files,
+    deleted_positions,
+    distinct_files,
+    distinct_paths,
+    newly_deleted_positions,
+)
+from ducklake_lab.storage import Storage
 
+_storage = Storage()
+_BY_NAME = "read_parquet($1, filename = true, file_row_number = true, union_by_name = true, hive_partitioning = false)"
 _SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
 
 
@@ -26,7 +41,11 @@ def read(plan: ScanPlan, *, virtual: bool = False) -> pa.Table:
     """
     parts = []
     if plan.files:
-        parts.append(_read_files(plan.columns, plan.files, [], virtual))
+        check_files(plan.files)
+        parts += [
+            _read_files(plan.columns, files, deleted_positions(files, _storage), virtual)
+            for files in distinct_paths(plan.files)
+        ]
     if plan.inlined is not None:
         parts.append(_inlined(plan, virtual))
     schema = _schema(plan.columns, virtual)
@@ -36,18 +55,18 @@ def read(plan: ScanPlan, *, virtual: bool = False) -> pa.Table:
 def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
     """The rows that were deleted between two states of the files, virtual columns included."""
     schema = _schema(plan.columns, virtual=True)
-    if not deleted:
-        return schema.empty_table()
-    parts = [
-        _read_files(plan.columns, [replace(rows.after, snapshot_id=rows.snapshot_id)], [rows.before], virtual=True)
-        for rows in deleted
-    ]
-    return pa.concat_tables(parts).cast(schema)
+    parts = []
+    for group in distinct_files(deleted):
+        positions = newly_deleted_positions(group, _storage)
+        files = [replace(rows.after, snapshot_id=rows.snapshot_id) for rows in group if len(positions[rows.after.path])]
+        if files:
+            parts.append(_read_files(plan.columns, files, positions, virtual=True, keep_deleted=True))
+    return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
 
 
 def _schema(columns: Sequence[Column], virtual: bool) -> pa.Schema:
-    fields = [pa.field(column.name, column.data_type.arrow()) for column in columns]
-    return pa.schema([*fields, *_SYSTEM]) if virtual else pa.schema(fields)
+    fields = [column.data_type.field(column.name) for column in columns]
+    return pa.schema([*fields, *_SYSTEM] if virtual else fields)
 
 
 def _inlined(plan: ScanPlan, virtual: bool) -> pa.Table:
@@ -67,38 +86,76 @@ def _inlined(plan: ScanPlan, virtual: bool) -> pa.Table:
 
 
 def _read_files(
-    columns: Sequence[Column], files: Sequence[ScanFile], before: Sequence[ScanFile], virtual: bool
+    columns: Sequence[Column],
+    files: Sequence[ScanFile],
+    positions: Mapping[str, Positions],
+    virtual: bool,
+    keep_deleted: bool = False,
 ) -> pa.Table:
-    """Rows of files that are not deleted; with `before`, those deleted in `files` and not in `before`."""
-    for file in (*files, *before):
-        _check(file)
+    """The rows of files at whose positions nothing is deleted, or with `keep_deleted` only those that are."""
+    _check(files)
+    parts = [
+        _read_group(columns, group, mapping, positions, virtual, keep_deleted)
+        for mapping, group in _by_mapping(files).items()
+    ]
+    return pa.concat_tables(parts)
+
+
+def _by_mapping(files: Sequence[ScanFile]) -> dict[ColumnMapping | None, list[ScanFile]]:
+    groups: dict[ColumnMapping | None, list[ScanFile]] = {}
+    for file in files:
+        groups.setdefault(file.data_file.mapping, []).append(file)
+    return groups
+
+
+def _read_group(
+    columns: Sequence[Column],
+    files: Sequence[ScanFile],
+    mapping: ColumnMapping | None,
+    positions: Mapping[str, Positions],
+    virtual: bool,
+    keep_deleted: bool,
+) -> pa.Table:
+    """The same for files with the same columns."""
     connection = duckdb.connect(":memory:")
     try:
-        connection.execute("SET TimeZone = 'UTC'")
+        # without these, the rows are on the side of the joins that keeps the order they have in the file
+        connection.execute("SET TimeZone = 'UTC'; SET disabled_optimizers = 'join_order,build_side_probe_side'")
         connection.register("files", _file_table(files))
-        deleting = any(file.has_deletes for file in files)
-        if deleting:
-            connection.execute(f"CREATE TEMP TABLE deleted AS {_deleted_sql(connection, files, 'inlined_now')}")
-        condition = "NOT EXISTS (FROM deleted AS x WHERE x.file_id = f.file_id AND x.pos = r.file_row_number)"
-        if before:
-            connection.execute(f"CREATE TEMP TABLE earlier AS {_deleted_sql(connection, before, 'inlined_then')}")
-            condition = (
-                f"{condition.replace('NOT EXISTS', 'EXISTS')} AND "
-                "NOT EXISTS (FROM earlier AS x WHERE x.file_id = f.file_id AND x.pos = r.file_row_number)"
-            )
-        where = f"WHERE {condition}" if deleting or before else ""
+        conditions = []
+        if positions:
+            connection.register("deleted", _position_table(files, positions))
+            if keep_deleted:
+                # row groups without any of them are not read
+                first = min(int(found[0]) for found in positions.values() if len(found))
+                last = max(int(found[-1]) for found in positions.values() if len(found))
+                conditions.append(f"r.file_row_number BETWEEN {first} AND {last}")
+            if not (keep_deleted and len(files) == 1 and _is_run(positions[files[0].path])):
+                conditions.append(
+                    f"{'' if keep_deleted else 'NOT '}EXISTS "
+                    "(FROM deleted AS x WHERE x.file_id = f.file_id AND x.pos = r.file_row_number)"
+                )
+        if any(file.is_bounded for file in files):
+            conditions.append("(f.rows_up_to IS NULL OR r.ducklake_snapshot_id <= f.rows_up_to)")
+            conditions.append("(f.rows_from IS NULL OR r.ducklake_snapshot_id >= f.rows_from)")
+            conditions.append("NOT coalesce(list_contains(f.rows_except, r.ducklake_snapshot_id), false)")
+        stored = "r.ducklake_row_id" if mapping is None else "NULL"
+        snapshot = "r.ducklake_snapshot_id" if mapping is None else "NULL"
         system = (
             f", f.file_id AS {FILE_ID}, r.file_row_number AS {POSITION}, "
-            f"coalesce(r.ducklake_row_id, f.row_id_start + r.file_row_number) AS {ROW_ID}, "
-            f"f.snapshot_id AS {SNAPSHOT_ID}"
+            f"coalesce({stored}, f.row_id_start + r.file_row_number) AS {ROW_ID}, "
+            f"coalesce(f.snapshot_id, {snapshot}) AS {SNAPSHOT_ID}"
             if virtual
             else ""
         )
+        values = [f"r.c{i}" if mapping is None else value_sql(column, mapping) for i, column in enumerate(columns)]
         selected = ", ".join(
-            f"{cast_sql(f'r.c{index}', column.data_type)} AS c{index}" for index, column in enumerate(columns)
+            f"{cast_sql(value, column.data_type)} AS c{index}"
+            for index, (value, column) in enumerate(zip(values, columns, strict=True))
         )
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         table = connection.execute(
-            f"SELECT {selected}{system} FROM {_parquet(columns)} AS r JOIN files AS f ON r.filename = f.path {where}",
+            f"SELECT {selected}{system} FROM {_parquet(columns) if mapping is None else _BY_NAME} AS r JOIN files AS f ON r.filename = f.path {where}",
             [[file.path for file in files]],
         ).to_arrow_table()
     except duckdb.Error as error:
@@ -109,6 +166,11 @@ def _read_files(
     return table.rename_columns([*names, *VIRTUAL_COLUMNS] if virtual else names).cast(_schema(columns, virtual))
 
 
+def _is_run(positions: Positions) -> bool:
+    """Whether ascending positions leave none out between the first and the last."""
+    return len(positions) > 0 and int(positions[-1]) - int(positions[0]) + 1 == len(positions)
+
+
 def _parquet(columns: Sequence[Column]) -> str:
     """A read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks."""
     fields = [
@@ -116,7 +178,8 @@ def _parquet(columns: Sequence[Column]) -> str:
         f"'default_value': {_text(column.initial_default)}}}"
         for index, column in enumerate(columns)
     ]
-    fields.append(f"{ROW_ID_FIELD}: {{'name': 'ducklake_row_id', 'type': 'BIGINT', 'default_value': NULL}}")
+    for field, name in ((ROW_ID_FIELD, "ducklake_row_id"), (SNAPSHOT_ID_FIELD, "ducklake_snapshot_id")):
+        fields.append(f"{field}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}")
     return f"read_parquet($1, schema = MAP {{{', '.join(fields)}}}, filename = true, file_row_number = true)"
 
 
@@ -125,43 +188,41 @@ def _text(value: str | None) -> str:
 
 
 def _file_table(files: Iterable[ScanFile]) -> pa.Table:
-    rows = [(file.path, file.data_file.data_file_id, file.data_file.row_id_start, file.snapshot_id) for file in files]
-    types = {"path": pa.string(), "file_id": pa.int64(), "row_id_start": pa.int64(), "snapshot_id": pa.int64()}
-    return pa.table({name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(types.items())})
-
-
-def _deleted_sql(connection: duckdb.DuckDBPyConnection, files: Sequence[ScanFile], name: str) -> str:
-    """A query of (file_id, pos): positions deleted by delete files and by catalog rows."""
-    pairs = [(file.data_file.data_file_id, position) for file in files for position in file.inlined_deletes]
-    inlined = {
-        "file_id": pa.array([file_id for file_id, _ in pairs], pa.int64()),
-        "pos": pa.array([position for _, position in pairs], pa.int64()),
-    }
-    connection.register(name, pa.table(inlined))
-    parts = [f"SELECT file_id, pos FROM {name}"]
-    for file in files:
-        if file.delete_path is None:
-            continue
-        up_to = file.deleted_up_to
-        applies = f" WHERE _ducklake_internal_snapshot_id <= {up_to:d}" if up_to is not None else ""
-        parts.append(
-            f"SELECT {file.data_file.data_file_id:d} AS file_id, pos FROM read_parquet({_text(file.delete_path)}){applies}"
+    rows = [
+        (
+            file.path,
+            file.data_file.data_file_id,
+            file.data_file.row_id_start,
+            None if file.shows_own_snapshots else file.snapshot_id,
+            file.rows_from,
+            file.rows_up_to,
+            list(file.rows_except),
+            [(str(column), text) for column, text in path_values(file)],
         )
-    return " UNION ALL ".join(parts)
+        for file in files
+    ]
+    names = ("path", "file_id", "row_id_start", "snapshot_id", "rows_from", "rows_up_to", "rows_except", "hive")
+    types = (pa.string(), *([pa.int64()] * (len(names) - 3)), pa.list_(pa.int64()), pa.map_(pa.string(), pa.string()))
+    return pa.table({name: pa.array([row[i] for row in rows], types[i]) for i, name in enumerate(names)})
 
 
-def _check(file: ScanFile) -> None:
-    """Raises UnsupportedFeatureError for files that cannot be read yet."""
-    data_file = file.data_file
-    for present, feature in (
-        (data_file.encryption_key, "encrypted data files"),
-        (data_file.mapping_id is not None, "files added from outside, whose columns are mapped by name"),
-        (data_file.partial_max is not None, "data files merged from several snapshots"),
-        (file.delete_file is not None and file.delete_file.format != "parquet", "puffin deletion vectors"),
-        ("://" in file.path, "reading object stores in process"),
-    ):
-        if present:
-            raise UnsupportedFeatureError(f"Reading {file.path.rsplit('/', 1)[-1]} needs {feature}: not supported yet.")
+def _position_table(files: Iterable[ScanFile], positions: Mapping[str, Positions]) -> pa.Table:
+    """(file_id, pos) of all deleted positions."""
+    ids, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for file in files:
+        if file.path in positions:
+            found.append(positions[file.path])
+            ids.append(np.full(len(found[-1]), file.data_file.data_file_id, np.int64))
+    return pa.table({"file_id": np.concatenate(ids), "pos": np.concatenate(found)})
+
+
+def _check(files: Iterable[ScanFile]) -> None:
+    """Raises UnsupportedFeatureError for files that are out of DuckDB's reach."""
+    for file in files:
+        if "://" in file.path:
+            raise UnsupportedFeatureError(
+                f"Reading {file.path.rsplit('/', 1)[-1]} needs reading object stores in process: not supported yet."
+            )
 
 
 def _reason(error: duckdb.Error, files: Sequence[ScanFile]) -> str:

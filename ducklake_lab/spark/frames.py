@@ -1,21 +1,129 @@
-"""Arrow tables as Spark DataFrames."""
+"""Arrow tables as Spark DataFrames, and back."""
 
 from __future__ import annotations
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Iterator
 
-from ducklake_lab.model.types import from_arrow
-from ducklake_lab.spark.types import spark_type
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from ducklake_lab.catalog.casting import carried_as, through, typed_sql
+from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.spark.types import from_spark, spark_type
+
+#: DuckDB's types of the values that Spark takes, by the name of a type that it does not.
+_CASTS = {
+    "uint8": "SMALLINT",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "uint64": "DECIMAL(20,0)",
+    "uint128": "DECIMAL(38,0)",
+    "int128": "DECIMAL(38,0)",
+    "timestamp_s": "TIMESTAMP",
+    "timestamp_ms": "TIMESTAMP",
+    "timestamp_ns": "TIMESTAMP",
+    "uuid": "VARCHAR",
+    "json": "VARCHAR",
+    "timetz": "VARCHAR",
+    "interval": "VARCHAR",
+}
+#: How Spark carries a variant in Arrow.
+_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of an Arrow table, held by Spark; types as DuckLake maps them.
+    """The rows of an Arrow table, held by Spark; types as spark/types.py maps them.
 
     Raises:
         UnsupportedFeatureError: a column's type has no Spark type.
     """
-    from pyspark.sql.types import StructField, StructType
+    kinds = [from_field(field) for field in table.schema]
+    schema = T.StructType(
+        [T.StructField(field.name, spark_type(kind)) for field, kind in zip(table.schema, kinds, strict=True)]
+    )
+    return spark.createDataFrame(arrow_for_spark(table), schema)
 
-    schema = StructType([StructField(field.name, spark_type(from_arrow(field.type))) for field in table.schema])
-    return spark.createDataFrame(table, schema)
+
+def arrow_for_spark(table: pa.Table) -> pa.Table:
+    """The rows in the Arrow types that Spark takes.
+
+    Raises:
+        ConstraintError: a whole number has more than 38 digits.
+    """
+    for index, kind in enumerate([from_field(field) for field in table.schema]):
+        if not any(part.name in _CASTS or part.name in ("variant", "geometry") for part in kind.walk()):
+            continue
+        values = carried_as(table.column(index), kind, _for_spark(typed_sql("v", kind), kind))
+        name = table.schema.field(index).name
+        table = table.set_column(index, name, _with_variants(values, kind))
+    return table
+
+
+def _for_spark(expression: str, kind: DataType) -> str:
+    if kind.name == "variant":
+        return (
+            f"CASE WHEN {expression} IS NOT NULL THEN "
+            f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB)) END"
+        )
+    if kind.name == "geometry":
+        return f"ST_AsWKB({expression})"
+    if kind.is_nested:
+        return through(expression, kind, _for_spark)
+    return f"CAST({expression} AS {_CASTS[kind.name]})" if kind.name in _CASTS else expression
+
+
+def _with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Array:
+    """The values with variants in Spark's form, at any depth."""
+    array = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) and values.num_chunks else values
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.array([], array.type)
+    if kind.name == "variant":
+        parts = [array.field("value"), array.field("metadata")]
+        return pa.StructArray.from_arrays(parts, fields=list(_VARIANT), mask=array.is_null())
+    if not any(part.name == "variant" for part in kind.walk()):
+        return array
+    if kind.name == "struct":
+        parts = [_with_variants(array.field(i), child) for i, (_, child) in enumerate(kind.children)]
+        return pa.StructArray.from_arrays(parts, [name for name, _ in kind.children], mask=array.is_null())
+    if kind.name == "list":
+        return pa.ListArray.from_arrays(
+            array.offsets, _with_variants(array.values, kind.children[0][1]), mask=array.is_null()
+        )
+    (_, key), (_, value) = kind.children
+    return pa.MapArray.from_arrays(
+        array.offsets, _with_variants(array.keys, key), _with_variants(array.items, value), mask=array.is_null()
+    )
+
+
+def to_arrow_table(frame: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, variants in the model's Arrow form."""
+    variants = [i for i, field in enumerate(frame.schema.fields) if isinstance(field.dataType, T.VariantType)]
+    if not variants:
+        return frame.toArrow()
+    # PySpark's own conversion fails on variants that are NULL
+    schema = T.StructType(
+        [
+            T.StructField(field.name, T.BinaryType() if i in variants else field.dataType)
+            for i, field in enumerate(frame.schema.fields)
+        ]
+    )
+
+    def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = list(batch.columns)
+            for i in variants:
+                columns[i] = pc.binary_join_element_wise(columns[i].field("metadata"), columns[i].field("value"), b"")
+            yield pa.record_batch(columns, names=batch.schema.names)
+
+    table = frame.mapInArrow(joined, schema).toArrow()
+    for i in variants:
+        kind = from_spark(frame.schema.fields[i].dataType)
+        table = table.set_column(i, kind.field(frame.columns[i]), table.column(i))
+    return table

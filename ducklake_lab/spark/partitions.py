@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import unquote
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
 
 from ducklake_lab.catalog.casting import cast_columns, texts
-from ducklake_lab.catalog.paths import hive_segment
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.entries import Column, PartitionField, Table
-from ducklake_lab.model.types import DataType
+from ducklake_lab.files.partitions import (
+    TRANSFORMS,
+    Values,
+    bucket_count,
+    buckets_of,
+    is_hashed_as_integer,
+    partition_column,
+)
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.types import FLOATS, TIMESTAMPS, DataType
 
-_TRANSFORMS = ("year", "month", "day", "hour")
 # Spark takes an empty text for NULL in folder names, so a value is marked as one
 _VALUE, _NULL = "v", "n"
-
-#: The values of one file, one per partition key, as the catalog stores them.
-Values = tuple[str | None, ...]
 
 
 def key_names(table: Table) -> list[str]:
@@ -36,13 +41,15 @@ def check_partition(table: Table) -> None:
         UnsupportedFeatureError: names the key.
     """
     for field in table.partition.fields if table.partition else ():
-        column = _column(table, field)
+        column = partition_column(table, field)
         name = column.name
-        if field.transform.startswith("bucket"):
+        is_bucket = bucket_count(field.transform) is not None
+        if is_bucket and column.type in ("time", "timestamp_ns"):
             raise UnsupportedFeatureError(
-                f"Writing to a table partitioned by {field.transform} of {name} is not supported yet."
+                f"Writing to a table partitioned by {field.transform} of {name} ({column.data_type.sql()}) "
+                "is not supported on Spark."
             )
-        if field.transform != "identity" and field.transform not in _TRANSFORMS:
+        if field.transform != "identity" and not is_bucket and field.transform not in TRANSFORMS:
             raise UnsupportedFeatureError(f"The partition transform {field.transform} of {name} is not supported.")
         if column not in table.columns or column.data_type.is_nested or column.type == "blob":
             raise UnsupportedFeatureError(
@@ -57,13 +64,47 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
     keys = []
     for name, field in zip(key_names(table), table.partition.fields, strict=True):
         index = next(i for i, column in enumerate(table.columns) if column.column_id == field.column_id)
-        keys.append(_key(F.col(frame.columns[index]), field.transform).alias(name))
+        value = F.col(frame.columns[index])
+        buckets = bucket_count(field.transform)
+        part = value
+        if buckets is not None:
+            part = _bucket(value, table.columns[index].data_type, buckets)
+        elif field.transform != "identity":
+            part = F.call_function(field.transform, value)
+        text = F.concat(F.lit(_VALUE), part.cast("string"))
+        keys.append(F.when(value.isNull(), F.lit(_NULL)).otherwise(text).alias(name))
     return frame.select("*", *keys)
 
 
-def _key(value: SparkColumn, transform: str) -> SparkColumn:
-    part = value if transform == "identity" else F.call_function(transform, value)
-    return F.when(part.isNull(), F.lit(_NULL)).otherwise(F.concat(F.lit(_VALUE), part.cast("string")))
+def _bucket(value: SparkColumn, data_type: DataType, buckets: int) -> SparkColumn:
+    """The bucket of values that are not NULL, by a function in Python: Spark's own hash has another seed."""
+    name = data_type.name
+    if name in FLOATS:
+        hashed = value.cast("double")
+    elif not is_hashed_as_integer(data_type):
+        hashed = value.cast("string")
+    elif data_type.decimal is not None:
+        hashed = (value.cast(f"decimal(38,{data_type.decimal[1]})") * F.lit(10 ** data_type.decimal[1])).cast("bigint")
+    elif name == "date":
+        hashed = F.unix_date(value).cast("bigint")
+    elif name in TIMESTAMPS:
+        per_second = {"timestamp_s": F.unix_seconds, "timestamp_ms": F.unix_millis}
+        hashed = per_second.get(name, F.unix_micros)(value.cast("timestamp"))
+    else:
+        hashed = value.cast("int").cast("bigint") if name == "boolean" else value.cast("bigint")
+    # pandas would make floats of integers with NULLs among them
+    filled = hashed if hashed is value else F.coalesce(hashed, F.lit("") if _is_text(data_type) else F.lit(0))
+
+    @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator]
+    def of(values: pd.Series) -> pd.Series:
+        return pd.Series(buckets_of(pa.chunked_array([pa.Array.from_pandas(values)]), buckets))
+
+    result: SparkColumn = of(filled)
+    return result
+
+
+def _is_text(data_type: DataType) -> bool:
+    return data_type.name not in FLOATS and not is_hashed_as_integer(data_type)
 
 
 def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
@@ -73,7 +114,7 @@ def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
     columns = []
     for i, field in enumerate(table.partition.fields):
         values = [None if key[i] == _NULL else key[i].removeprefix(_VALUE) for key in keys]
-        data_type = _column(table, field).data_type
+        data_type = partition_column(table, field).data_type
         columns.append(values if field.transform != "identity" else _as_duckdb_writes(values, data_type))
     return list(zip(*columns, strict=True))
 
@@ -88,26 +129,3 @@ def keys_of_path(path: str, names: Sequence[str]) -> tuple[str, ...]:
     """The key texts in the folders that Spark made for a file."""
     folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     return tuple(unquote(folders[name]) for name in names)
-
-
-def hive_folder(table: Table, values: Values) -> str:
-    """The folder, ending in `/`, of files with these values; "" for a table without keys."""
-    if table.partition is None:
-        return ""
-    used: set[str] = set()
-    segments = []
-    for field, value in zip(table.partition.fields, values, strict=True):
-        column = _column(table, field)
-        name = column.name if field.transform == "identity" else field.transform
-        if name.casefold() in used:
-            name = f"{name}_{column.name}"
-        used.add(name.casefold())
-        segments.append(hive_segment(name, value) + "/")
-    return "".join(segments)
-
-
-def _column(table: Table, field: PartitionField) -> Column:
-    column = table.column_by_id(field.column_id)
-    if column is None:
-        raise UnsupportedFeatureError(f"Table {table.name} is partitioned by a column it does not have.")
-    return column

@@ -3,8 +3,8 @@
 Files are grouped by what has to be done to them, and each group is one scan:
 
 - a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
-- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by the
-  file's URI, and looked up by `_metadata.row_index`;
+- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by a hash
+  of the file's URI, and looked up by `_metadata.row_index`;
 - a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
   is read from its footer, for tables with such columns only.
 
@@ -26,27 +26,33 @@ from pyspark.sql import types as T
 
 from ducklake_lab.catalog.casting import constant_column
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.entries import ROW_ID_FIELD, Column
+from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
     Positions,
     check_files,
     deleted_positions,
+    distinct_files,
+    distinct_paths,
     file_column_ids,
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.spark.types import FIELD_ID, arrow_for_spark, from_stored, spark_type, stored_field
+from ducklake_lab.spark import mapped
+from ducklake_lab.spark.frames import from_arrow_table
+from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
 from ducklake_lab.storage import Storage, hadoop_uri
 
 _storage = Storage()
 
 # names that exist only inside the plan; a table's own columns cannot clash with them, see _read_name
-_PATH = "_ducklake_file_path"
+_FILE = "_ducklake_file"
 _INDEX = "_ducklake_row_index"
 _WORDS = "_ducklake_deleted"
 _STORED_ROW_ID = "_ducklake_stored_row_id"
+_STORED_SNAPSHOT = "_ducklake_stored_snapshot_id"
 _FIRST_ROW_ID = "_ducklake_first_row_id"
 
 
@@ -60,7 +66,9 @@ def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False) -> DataFram
         DataFileError: a delete file is missing.
     """
     check_files(plan.files)
-    parts = _scans(spark, plan, plan.files, virtual, deleted_positions(plan.files, _storage), keep_deleted=False)
+    parts = []
+    for files in distinct_paths(plan.files):
+        parts += _scans(spark, plan, files, virtual, deleted_positions(files, _storage), keep_deleted=False)
     if plan.inlined is not None:
         parts.append(_inlined(spark, plan, plan.inlined, virtual))
     return _union(spark, plan, parts, virtual)
@@ -79,25 +87,12 @@ def read_deleted(spark: SparkSession, plan: ScanPlan, deleted: Sequence[DeletedR
     """
     check_files(file for rows in deleted for file in (rows.after, rows.before))
     parts = []
-    # one snapshot after the other: a file that several snapshots deleted from has an entry for each
-    for group in _distinct_files(deleted):
+    for group in distinct_files(deleted):
         positions = newly_deleted_positions(group, _storage)
         files = [rows.after for rows in group if len(positions[rows.after.path])]
         snapshots = {rows.after.path: rows.snapshot_id for rows in group}
         parts += _scans(spark, plan, files, True, positions, keep_deleted=True, snapshots=snapshots)
     return _union(spark, plan, parts, True)
-
-
-def _distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
-    """The entries in as few groups as have no file twice."""
-    groups: list[dict[str, DeletedRows]] = []
-    for rows in deleted:
-        group = next((group for group in groups if rows.after.path not in group), None)
-        if group is None:
-            group = {}
-            groups.append(group)
-        group[rows.after.path] = rows
-    return [list(group.values()) for group in groups]
 
 
 def _scans(
@@ -110,13 +105,14 @@ def _scans(
     keep_deleted: bool,
     snapshots: Mapping[str, int] | None = None,
 ) -> list[DataFrame]:
-    """One DataFrame per group of files."""
-    missing = _missing_columns(plan.columns, files)
-    groups: dict[tuple[tuple[int, ...], bool], list[ScanFile]] = defaultdict(list)
+    """One DataFrame per group of files that lack the same columns and of which the same snapshots' rows are read."""
+    missing = _missing_columns(plan.columns, [file for file in files if file.data_file.mapping is None])
+    groups: dict[tuple[tuple[int, ...], bool, object], list[ScanFile]] = defaultdict(list)
     for file in files:
-        groups[missing.get(file.path, ()), file.path in positions].append(file)
+        bounds = (file.rows_from, file.rows_up_to, file.rows_except, file.data_file.mapping)
+        groups[missing.get(file.path, ()), file.path in positions, bounds].append(file)
     scans = []
-    for (absent, has_positions), group in groups.items():
+    for (absent, has_positions, _), group in groups.items():
         bits = {file.path: positions[file.path] for file in group} if has_positions else {}
         scans.append(_scan(spark, plan, group, absent, virtual, bits, keep_deleted, snapshots or {}))
     return scans
@@ -134,33 +130,64 @@ def _scan(
 ) -> DataFrame:
     present = [column for column in plan.columns if column.column_id not in absent]
     names = {column.column_id: _read_name(column, plan.reused_names) for column in present}
+    mapping = files[0].data_file.mapping
     fields = [stored_field(column, names[column.column_id]) for column in present]
-    if virtual:
+    if mapping is not None:
+        fields = mapped.read_fields(plan.columns, mapping)
+    bounded = files[0].is_bounded
+    has_ids = virtual and mapping is None
+    if has_ids:
         fields.append(T.StructField(_STORED_ROW_ID, T.LongType(), True, {FIELD_ID: ROW_ID_FIELD}))
+    if has_ids or bounded:
+        fields.append(T.StructField(_STORED_SNAPSHOT, T.LongType(), True, {FIELD_ID: SNAPSHOT_ID_FIELD}))
     frame = (
         spark.read.schema(T.StructType(fields))
         # the paths are files: no folder in them names a column by `key=value`
         .option("recursiveFileLookup", "true")
         .parquet(*(_literal(file.path) for file in files))
     )
-    outputs = [_output(column, names, frame) for column in plan.columns]
+    if bounded:
+        frame = frame.where(_in_bounds(frame[_STORED_SNAPSHOT], files[0]))
+    info = [_file_key(frame["_metadata.file_path"]).alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
+    if mapping is not None:
+        # what is in the files' paths has to be known before the columns can be made
+        frame = frame.select("*", *info).join(F.broadcast(_path_table(spark, files)), _FILE)
+        info = [F.col(_FILE), F.col(_INDEX)]
+        outputs = [
+            mapped.output(column, mapping, frame, None if column.initial_default is None else _default(column))
+            for column in plan.columns
+        ]
+    else:
+        outputs = [_output(column, names, frame) for column in plan.columns]
     if not positions and not virtual:
-        return (
-            frame
-            if frame.columns == [c.name for c in plan.columns] and not _computed(plan, absent)
-            else (frame.select(*outputs))
-        )
-    info = [frame["_metadata.file_path"].alias(_PATH), frame["_metadata.row_index"].alias(_INDEX)]
-    stored_id = [frame[_STORED_ROW_ID]] if virtual else []
-    frame = frame.select(*outputs, *stored_id, *info)
-    frame = frame.join(F.broadcast(_file_table(spark, files, positions, snapshots, virtual)), _PATH)
+        same = mapping is None and frame.columns == [c.name for c in plan.columns] and not _computed(plan, absent)
+        return frame if same else frame.select(*outputs)
+    nothing = F.lit(None).cast("bigint")
+    stored = [
+        (frame[name] if has_ids else nothing).alias(name) for name in (_STORED_ROW_ID, _STORED_SNAPSHOT) if virtual
+    ]
+    frame = frame.select(*outputs, *stored, *info)
+    frame = frame.join(F.broadcast(_file_table(spark, files, positions, snapshots, virtual)), _FILE)
     if positions:
         frame = frame.where(_is_deleted() if keep_deleted else ~_is_deleted())
     columns = [F.col(_quoted(column.name)) for column in plan.columns]
     if virtual:
         row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
-        columns += [F.col(FILE_ID), F.col(_INDEX).alias(POSITION), row_id.alias(ROW_ID), F.col(SNAPSHOT_ID)]
+        snapshot = F.coalesce(SNAPSHOT_ID, _STORED_SNAPSHOT)
+        columns += [F.col(FILE_ID), F.col(_INDEX).alias(POSITION), row_id.alias(ROW_ID), snapshot.alias(SNAPSHOT_ID)]
     return frame.select(*columns)
+
+
+def _in_bounds(stored_snapshot: SparkColumn, file: ScanFile) -> SparkColumn:
+    """Whether a row is of the snapshots that are read of the file; it has the ids of its rows' snapshots."""
+    bounds = []
+    if file.rows_from is not None:
+        bounds.append(stored_snapshot >= file.rows_from)
+    if file.rows_up_to is not None:
+        bounds.append(stored_snapshot <= file.rows_up_to)
+    if file.rows_except:
+        bounds.append(~stored_snapshot.isin(*file.rows_except))
+    return reduce(SparkColumn.__and__, bounds)
 
 
 def _literal(path: str) -> str:
@@ -178,7 +205,7 @@ def _read_name(column: Column, reused: frozenset[int] | None) -> str:
     Spark skips row groups by the statistics of the column of that name in the file, though it reads the column of
     that id. A name that another column has or had must not reach the file, so that nothing is skipped by it.
     """
-    clashes = column.name.casefold() in ("_metadata", _STORED_ROW_ID)
+    clashes = column.name.casefold() in ("_metadata", _STORED_ROW_ID, _STORED_SNAPSHOT)
     if clashes or reused is None or any(part.column_id in reused for part in column.walk()):
         return f"_ducklake_column_{column.column_id}"
     return column.name
@@ -212,16 +239,36 @@ def _file_table(
     snapshots: Mapping[str, int],
     virtual: bool,
 ) -> DataFrame:
-    """What is constant for a file, by its URI as `_metadata.file_path` shows it."""
-    data: dict[str, pa.Array] = {_PATH: pa.array([hadoop_uri(file.path) for file in files], pa.string())}
+    """What is constant for a file, by the key of its URI as `_metadata.file_path` shows it."""
+    data: dict[str, pa.Array] = {_FILE: pa.array([hadoop_uri(file.path) for file in files], pa.string())}
     if positions:
         data[_WORDS] = pa.array([pack(positions[file.path]) for file in files], pa.list_(pa.int64()))
     if virtual:
-        shown = [snapshots.get(file.path, file.snapshot_id) for file in files]
+        shown = [snapshots.get(f.path, None if f.shows_own_snapshots else f.snapshot_id) for f in files]
         data[FILE_ID] = pa.array([file.data_file.data_file_id for file in files], pa.int64())
         data[_FIRST_ROW_ID] = pa.array([file.data_file.row_id_start for file in files], pa.int64())
         data[SNAPSHOT_ID] = pa.array(shown, pa.int64())
-    return spark.createDataFrame(pa.table(data))
+    table = spark.createDataFrame(pa.table(data))
+    return table.withColumn(_FILE, _file_key(table[_FILE]))
+
+
+def _path_table(spark: SparkSession, files: Sequence[ScanFile]) -> DataFrame:
+    """The values that files have in their paths, by the key of their URI."""
+    values = [[(str(column), text) for column, text in path_values(file)] for file in files]
+    data = {
+        _FILE: pa.array([hadoop_uri(file.path) for file in files], pa.string()),
+        mapped.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string())),
+    }
+    table = spark.createDataFrame(pa.table(data))
+    return table.withColumn(_FILE, _file_key(table[_FILE]))
+
+
+def _file_key(uri: SparkColumn) -> SparkColumn:
+    """A number to join files by, for every row of a scan: twice as fast as joining by the text.
+
+    Only files of the same scan meet. That two of 100,000 have the same key is as likely as 1 in 3,000,000,000.
+    """
+    return F.xxhash64(uri)
 
 
 def _missing_columns(columns: Sequence[Column], files: Sequence[ScanFile]) -> dict[str, tuple[int, ...]]:
@@ -251,13 +298,13 @@ def _default(column: Column) -> SparkColumn:
 
 def _inlined(spark: SparkSession, plan: ScanPlan, inlined: InlinedRows, virtual: bool) -> DataFrame:
     names = [column.name for column in plan.columns]
+    fields = [column.data_type.field(column.name) for column in plan.columns]
     rows = inlined.rows.select([*names, ROW_ID, SNAPSHOT_ID] if virtual else names)
-    schema = T.StructType([T.StructField(c.name, spark_type(c.data_type)) for c in plan.columns])
     if virtual:
         nulls = pa.nulls(rows.num_rows, pa.int64())
         rows = rows.append_column(FILE_ID, nulls).append_column(POSITION, nulls).select([*names, *VIRTUAL_COLUMNS])
-        schema = T.StructType([*schema.fields, *(T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS)])
-    return spark.createDataFrame(arrow_for_spark(rows), schema=schema)
+        fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+    return from_arrow_table(spark, rows.cast(pa.schema(fields)))
 
 
 def _union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virtual: bool) -> DataFrame:

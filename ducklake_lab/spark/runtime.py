@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -36,6 +37,8 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.timeType.enabled": "true",
+    # a text like ${env:HOME} in a query is itself, not a variable
+    "spark.sql.variable.substitute": "false",
 }
 
 _start_lock = threading.Lock()
@@ -55,7 +58,8 @@ def start(config: Mapping[str, str] | None = None) -> SparkSession:
         spark = active()
         if spark is None:
             try:
-                spark = _connect() if os.environ.get("SPARK_REMOTE") else _launch(config or {})
+                remote = os.environ.get("SPARK_REMOTE")
+                spark = _connect(remote, config or {}) if remote else _launch(config or {})
             except (PySparkException, RuntimeError, OSError) as error:
                 first = next(iter(str(error).splitlines()), type(error).__name__)
                 raise SparkError(f"Spark could not start: {first}") from error
@@ -95,27 +99,36 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _connect() -> SparkSession:
-    return SparkSession.builder.getOrCreate()
+def _connect(remote: str, config: Mapping[str, str]) -> SparkSession:
+    # `local[…]` starts a server on this machine, which needs what a local Spark needs
+    settings = {**_local(), **config} if remote.startswith("local") else config
+    settings = {key: value for key, value in settings.items() if key != "spark.master"}
+    with warnings.catch_warnings():
+        # what the server was started with cannot be set again, as PySpark then tries
+        warnings.filterwarnings("ignore", message="Failed to set spark", category=UserWarning)
+        return _build(SparkSession.builder.remote(remote), settings)
 
 
 def _launch(config: Mapping[str, str]) -> SparkSession:
-    os.environ["JAVA_HOME"] = find_java()
-    # workers must be this Python, which has pyarrow
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**_defaults(), **REQUIRED, **config}
-    # pyspark would print every failed query as JSON, beside the exception that it raises
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # and py4j the stack of a call that was interrupted
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    builder = SparkSession.builder
+    return _build(SparkSession.builder, {**_local(), **REQUIRED, **config})
+
+
+def _build(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _defaults() -> dict[str, str]:
+def _local() -> Mapping[str, str]:
+    """Readies this process to run a JVM; the settings it is started with."""
+    os.environ["JAVA_HOME"] = find_java()
+    # workers must be this Python, which has pyarrow
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # pyspark would print every failed query as JSON, beside the exception that it raises
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # and py4j the stack of a call that was interrupted
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # log4j2 takes a plain path as well as a URL, and the package is never inside an archive
     log4j = Path(str(files("ducklake_lab.spark") / "log4j2.properties")).resolve().as_uri()
     return {

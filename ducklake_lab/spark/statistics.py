@@ -123,21 +123,15 @@ def leaf_columns(columns: Sequence[Column]) -> list[Column]:
     return [part for column in columns for part in column.walk() if not part.children]
 
 
-def column_statistics(
-    leaves: Sequence[Column], footers: Sequence[Footer], nan_leaves: Sequence[frozenset[int]]
-) -> list[tuple[ColumnStats, ...]]:
-    """The statistics of each file, one per leaf column.
-
-    Args:
-        nan_leaves: per file, leaf columns by number that are known to have a NaN though the footer does not show it.
-    """
-    per_file = [_summed(leaves, footer, nans) for footer, nans in zip(footers, nan_leaves, strict=True)]
+def column_statistics(leaves: Sequence[Column], footers: Sequence[Footer]) -> list[tuple[ColumnStats, ...]]:
+    """The statistics of each file, one per leaf column."""
+    per_file = [_summed(leaves, footer) for footer in footers]
     columns = [_encode_column(leaf, [file[i] for file in per_file]) for i, leaf in enumerate(leaves)]
     return [tuple(column[i] for column in columns) for i in range(len(footers))]
 
 
-def _summed(leaves: Sequence[Column], footer: Footer, nans: frozenset[int]) -> list[_Leaf]:
-    totals = [_Leaf(nan=i in nans) for i in range(len(leaves))]
+def _summed(leaves: Sequence[Column], footer: Footer) -> list[_Leaf]:
+    totals = [_Leaf() for _ in leaves]
     for group in footer.row_groups:
         for leaf, total, chunk in zip(leaves, totals, group, strict=True):
             total.add(chunk, leaf.type in FLOATS)

@@ -14,6 +14,12 @@ time          TIME(6)                 the same               `spark.sql.timeType
 timestamp*    TIMESTAMP_NTZ           the same               timestamp_s, timestamp_ms too
 timestamp_ns  TIMESTAMP_NTZ           BIGINT                 cut to microseconds
 timestamptz   TIMESTAMP               the same
+int128        DECIMAL(38,0)           DOUBLE                 files hold doubles; 39 digits are an error
+uint128       DECIMAL(38,0)           DOUBLE                 likewise
+timetz        STRING                  TIME(6)                DuckDB's text; files hold no zone but UTC
+interval      STRING                  BINARY                 DuckDB's text; files hold no microseconds
+geometry      BINARY                  the same               WKB
+variant       VARIANT                 the same               shredded too
 ============  ======================  =====================  ===============================================
 """
 
@@ -21,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -55,16 +60,21 @@ _SPARK: dict[str, T.DataType] = {
     "json": T.StringType(),
     "uuid": T.StringType(),
     "blob": T.BinaryType(),
+    "int128": T.DecimalType(38, 0),
+    "uint128": T.DecimalType(38, 0),
+    "timetz": T.StringType(),
+    "interval": T.StringType(),
+    "geometry": T.BinaryType(),
+    "variant": T.VariantType(),
 }
 #: Where the Parquet reader's type is another one.
-_STORED: dict[str, T.DataType] = {"uuid": T.BinaryType(), "timestamp_ns": T.LongType()}
-
-#: Arrow types that Spark takes, by the name of the one it does not.
-_ARROW: dict[str, pa.DataType] = {
-    "uint8": pa.int16(),
-    "uint16": pa.int32(),
-    "uint32": pa.int64(),
-    "uint64": pa.decimal128(20, 0),
+_STORED: dict[str, T.DataType] = {
+    "uuid": T.BinaryType(),
+    "timestamp_ns": T.LongType(),
+    "int128": T.DoubleType(),
+    "uint128": T.DoubleType(),
+    "timetz": T.TimeType(6),
+    "interval": T.BinaryType(),
 }
 
 #: Spark type -> DuckLake type, for columns made from a DataFrame.
@@ -84,6 +94,7 @@ _FROM_SPARK: dict[type[T.DataType], str] = {
     T.TimestampType: "timestamptz",
     T.TimestampNTZType: "timestamp",
     T.TimeType: "time",
+    T.VariantType: "variant",
     # what DuckDB makes of a column that is NULL throughout
     T.NullType: "int32",
 }
@@ -144,16 +155,13 @@ def from_spark(spark: T.DataType) -> DataType:
     return DataType(name)
 
 
-def read_schema(columns: Sequence[Column], with_ids: bool = True) -> T.StructType:
-    """The schema in which files are read or written: stored types, each field with its column id.
-
-    Args:
-        with_ids: False for the same types without field ids.
+def table_schema(columns: Sequence[Column]) -> T.StructType:
+    """The schema of a DataFrame of these columns.
 
     Raises:
-        UnsupportedFeatureError: names a column that cannot be read.
+        UnsupportedFeatureError: Spark has no type for one.
     """
-    return T.StructType([stored_field(column, column.name, with_ids=with_ids) for column in columns])
+    return T.StructType([T.StructField(column.name, spark_type(column.data_type)) for column in columns])
 
 
 def stored_field(column: Column, name: str, *, with_ids: bool = True) -> T.StructField:
@@ -188,7 +196,70 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
         # rounds down, before 1970 too; the session's time zone is UTC
         micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
         return F.timestamp_micros(micros).cast(T.TimestampNTZType())
+    if data_type.name in ("int128", "uint128"):
+        return _whole(value)
+    if data_type.name == "timetz":
+        return F.concat(value.cast("string"), F.lit("+00"))
+    if data_type.name == "interval":
+        return _interval_text(value)
     return _through(value, data_type, from_stored)
+
+
+def _whole(value: SparkColumn) -> SparkColumn:
+    """A whole double as DECIMAL(38,0), all its digits; an error, never NULL, where those are too many.
+
+    A cast would take the shortest digits that make the double, which are another number.
+    """
+    problem = F.concat(F.lit("The number "), value.cast("string"), F.lit(" has more than the 38 digits of a DECIMAL."))
+    size = F.abs(value)
+    high = F.floor(size / F.lit(2.0**64)).cast("bigint")
+    rest = size - high.cast("double") * F.lit(2.0**64)
+    middle = F.floor(rest / F.lit(2.0**32)).cast("bigint")
+    low = (rest - middle.cast("double") * F.lit(2.0**32)).cast("bigint")
+    digits = (
+        high.cast("decimal(18,0)") * F.lit(str(2**64)).cast("decimal(20,0)")
+        + middle.cast("decimal(10,0)") * F.lit(2**32).cast("decimal(10,0)")
+        + low.cast("decimal(10,0)")
+    )
+    whole = F.when(value.isNull() | (size < F.lit(1e38)), F.when(value < 0, -digits).otherwise(digits)).otherwise(
+        F.raise_error(problem)
+    )
+    return whole.cast(T.DecimalType(38, 0))
+
+
+def _interval_text(value: SparkColumn) -> SparkColumn:
+    """The twelve bytes of Parquet's interval (months, days, milliseconds; the lowest byte first) as DuckDB's text."""
+    digits = F.hex(value)
+
+    def number(start: int) -> SparkColumn:
+        turned = F.concat(*(F.substring(digits, start + 2 * byte, 2) for byte in (3, 2, 1, 0)))
+        return F.conv(turned, 16, 10).cast("bigint")
+
+    def unit(count: SparkColumn, name: str) -> SparkColumn:
+        text = F.concat(count.cast("string"), F.when(count == 1, F.lit(f" {name}")).otherwise(F.lit(f" {name}s")))
+        return F.when(count != 0, text)
+
+    def whole(count: SparkColumn, of: int) -> SparkColumn:
+        return F.floor(count / F.lit(of)).cast("bigint")
+
+    months, days, millis = number(1), number(9), number(17)
+    seconds = whole(millis, 1000)
+    clock = F.concat_ws(
+        ":",
+        F.lpad(
+            whole(seconds, 3600).cast("string"),
+            F.greatest(F.lit(2), F.length(whole(seconds, 3600).cast("string"))),
+            F.lit("0"),
+        ),
+        F.lpad(F.pmod(whole(seconds, 60), F.lit(60)).cast("string"), 2, "0"),
+        F.lpad(F.pmod(seconds, F.lit(60)).cast("string"), 2, "0"),
+    )
+    fraction = F.rtrim(F.lpad(F.pmod(millis, F.lit(1000)).cast("string"), 3, "0"), F.lit("0"))
+    time = F.concat(clock, F.when(fraction != "", F.concat(F.lit("."), fraction)).otherwise(F.lit("")))
+    parts = [unit(whole(months, 12), "year"), unit(F.pmod(months, F.lit(12)), "month"), unit(days, "day")]
+    nothing = (months == 0) & (days == 0)
+    text = F.concat_ws(" ", *parts, F.when((millis != 0) | nothing, time))
+    return F.when(value.isNotNull(), text)
 
 
 def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
@@ -222,22 +293,3 @@ def _through(
     key, item = data_type.children[0][1], data_type.children[1][1]
     values = F.transform(F.map_values(value), lambda part: convert(part, item))
     return F.map_from_arrays(F.transform(F.map_keys(value), lambda part: convert(part, key)), values)
-
-
-def arrow_for_spark(table: pa.Table) -> pa.Table:
-    """An Arrow table with the model's types as one that Spark takes without loss."""
-    fields = [pa.field(field.name, _arrow_type(field.type)) for field in table.schema]
-    # "unsafe" only cuts nanoseconds; every other cast here widens
-    return table.cast(pa.schema(fields), safe=False)
-
-
-def _arrow_type(arrow: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(arrow):
-        return pa.struct([pa.field(field.name, _arrow_type(field.type)) for field in arrow])
-    if pa.types.is_list(arrow):
-        return pa.list_(pa.field("element", _arrow_type(arrow.value_type)))
-    if pa.types.is_map(arrow):
-        return pa.map_(_arrow_type(arrow.key_type), _arrow_type(arrow.item_type))
-    if pa.types.is_timestamp(arrow):
-        return pa.timestamp("us", tz=arrow.tz)
-    return _ARROW.get(str(arrow), arrow)

@@ -1,8 +1,8 @@
 """DataFrame -> Parquet data files with field ids and statistics, ready to commit.
 
 There are two ways to write, and the schema decides. Spark's own Parquet writer is the fast one. It has no unsigned
-integers, UUIDs, milliseconds and nanoseconds, and gives the parts of lists and maps no field ids: a table with any of
-those is written by pyarrow in Python workers (see arrow_writer). Both write into a folder of their own below the
+integers, UUIDs, milliseconds and nanoseconds, intervals, shredded variants, and gives the parts of lists and maps no
+field ids: a table with any of those is written by DuckDB in Python workers (see arrow_writer). Both write into a folder of their own below the
 table's, so that a failure leaves nothing in the table's; the files are then moved to their names (local filesystems),
 or stay where they are (object stores, where moving is copying).
 """
@@ -11,21 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.errors import ConstraintError
+from ducklake_lab.files.options import WriteOptions
+from ducklake_lab.files.partitions import hive_folder
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.spark import arrow_writer
-from ducklake_lab.spark.arrow_writer import WrittenPart
 from ducklake_lab.spark.partitions import (
     check_partition,
     decode_keys,
-    hive_folder,
     key_names,
     keys_of_path,
     with_keys,
@@ -34,6 +35,15 @@ from ducklake_lab.spark.runtime import configure
 from ducklake_lab.spark.statistics import column_statistics, leaf_columns, read_footer
 from ducklake_lab.spark.types import FIELD_ID, spark_type, stored_field, to_stored
 from ducklake_lab.storage import Storage, is_local, join
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """A file as a task of Spark's writer left it, with the key texts of its partition."""
+
+    path: str
+    keys: tuple[str, ...] = ()
+
 
 _storage = Storage()
 _PARALLEL = 16
@@ -45,7 +55,7 @@ def write(
     table: Table,
     folder: str,
     *,
-    compression: str = "snappy",
+    options: WriteOptions | None = None,
     compact: bool = False,
 ) -> list[WrittenFile]:
     """Writes rows as data files of a table. Runs the query; creates no snapshot.
@@ -54,7 +64,7 @@ def write(
         df: the table's columns in order, cast to their types here; then, if the rows keep their ids,
             `_ducklake_internal_row_id`.
         folder: the table's folder, an absolute path or URL.
-        compression: Parquet codec.
+        options: codec, sizes and places of the files.
         compact: shuffles the rows into few files; for results that are scattered over many tasks. Tables with
             partition keys are always shuffled, by those.
 
@@ -65,6 +75,7 @@ def write(
         UnsupportedFeatureError: a column or a partition key cannot be written; nothing was run.
         ConstraintError: there is a NULL in a column that is NOT NULL; what was written is removed.
     """
+    options = options or WriteOptions()
     check_partition(table)
     for column in table.columns:
         spark_type(column.data_type)
@@ -78,15 +89,19 @@ def write(
         frame = frame.hint("rebalance")
     temporary = join(folder, f"ducklake-{new_uuid()}")
     try:
+        options = options or WriteOptions()
         if arrow_writer.is_needed(table):
-            parts = arrow_writer.write(frame, table, temporary, names, keeps_ids, compression)
+            written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)
+            _check_not_null(table, [file.column_stats for _, file in written])
+            values = decode_keys(table, [keys for keys, _ in written])
+            files = [replace(file, partition_values=value) for (_, file), value in zip(written, values, strict=True)]
         else:
-            parts = _write_native(frame, table, temporary, names, keeps_ids, compression)
-        files = _describe(parts, table, temporary, keeps_ids)
+            parts = _write_native(frame, table, temporary, names, keeps_ids, options)
+            files = _describe(parts, table, temporary, keeps_ids)
     except BaseException:
         _storage.delete_folder(temporary)
         raise
-    return _publish(files, table, folder, temporary)
+    return _publish(files, table, folder, temporary, hive=options.hive_file_pattern)
 
 
 def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
@@ -97,7 +112,10 @@ def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
     for i, column in enumerate(columns):
         value = F.col(f"c{i}")
         wanted = spark_type(column.data_type)
-        if unique.schema[i].dataType != wanted:
+        given = unique.schema[i].dataType
+        if isinstance(wanted, T.VariantType) and isinstance(given, T.StructType | T.ArrayType | T.MapType):
+            value = F.to_variant_object(value)
+        elif given != wanted:
             value = value.cast(wanted)
         values.append(value.alias(f"c{i}"))
     if keeps_ids:
@@ -106,7 +124,7 @@ def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
 
 
 def _write_native(
-    frame: DataFrame, table: Table, temporary: str, keys: Sequence[str], keeps_ids: bool, compression: str
+    frame: DataFrame, table: Table, temporary: str, keys: Sequence[str], keeps_ids: bool, options: WriteOptions
 ) -> list[WrittenPart]:
     outputs = []
     for i, column in enumerate(table.columns):
@@ -118,9 +136,11 @@ def _write_native(
         outputs.append(F.col(ROW_ID_COLUMN).alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD}))
     writer = (
         frame.select(*outputs, *keys)
-        .write.option("compression", compression)
+        .write.option("compression", options.compression)
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     )
+    for name, setting in _parquet_options(options).items():
+        writer = writer.option(name, setting)
     (writer.partitionBy(*keys) if keys else writer).parquet(temporary)
     files = [path for path in _storage.list_files(temporary) if path.endswith(".parquet")]
     return [WrittenPart(path, keys_of_path(path[len(temporary) :], keys)) for path in files]
@@ -132,7 +152,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
     types = [leaf.data_type for leaf in leaves]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         footers = list(pool.map(lambda part: read_footer(part.path, _storage, types), parts))
-    statistics = column_statistics(leaves, footers, [part.nan_leaves for part in parts])
+    statistics = column_statistics(leaves, footers)
     _check_not_null(table, statistics)
     values = decode_keys(table, [part.keys for part in parts])
     return [
@@ -150,12 +170,25 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
     ]
 
 
-def _publish(files: Sequence[WrittenFile], table: Table, folder: str, temporary: str) -> list[WrittenFile]:
+def _parquet_options(options: WriteOptions) -> dict[str, str]:
+    """Options of Parquet's own writer; a row group's rows cannot be told to it, its bytes can."""
+    found: dict[str, object] = {
+        "parquet.block.size": options.row_group_size_bytes,
+        "parquet.writer.version": options.version,
+        "parquet.compression.codec.zstd.level": options.compression_level if options.compression == "zstd" else None,
+    }
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _publish(
+    files: Sequence[WrittenFile], table: Table, folder: str, temporary: str, *, hive: bool
+) -> list[WrittenFile]:
     """Gives the files their names, where that is cheap, and tidies up; the files with paths below `folder`."""
     published: list[WrittenFile] = []
     try:
         for file in files:
-            path = f"{hive_folder(table, file.partition_values)}ducklake-{new_uuid()}.parquet"
+            place = hive_folder(table, file.partition_values) if hive else ""
+            path = f"{place}ducklake-{new_uuid()}.parquet"
             if is_local(folder):
                 published.append(replace(file, path=path))
                 _storage.move(join(temporary, file.path), join(folder, path))

@@ -35,7 +35,7 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
     first, second = sorted(_by_id(plan))
     matched = reader.read(spark, plan, virtual=True).where("i BETWEEN 42 AND 60 OR i IN (105, 103) OR i = 1000")
     small, large = sorted(
-        write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, 10), key=lambda d: d.delete_count
+        write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, 10, 99), key=lambda d: d.delete_count
     )
     assert (small.data_file_id, small.path, small.positions) == (second, None, (3, 5))
     # the delete file that is replaced comes along; what the catalog has deleted stays there, and only there
@@ -45,7 +45,8 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
     assert table.column("pos").to_pylist() == [*range(30), *range(42, 61)]
     assert set(table.column("file_path").to_pylist()) == {_by_id(plan)[first].path}
     ids = [field.metadata[b"PARQUET:field_id"] for field in pq.read_schema(plan.data_path + large.path)]
-    assert ids == [b"2147483646", b"2147483645"]
+    # it replaces an older delete file, so that it says of each position which snapshot deleted it
+    assert ids == [b"2147483646", b"2147483645", b"2147483539"]
     assert large.file_size_bytes == Path(plan.data_path + large.path).stat().st_size
     assert large.footer_size == pq.read_metadata(plan.data_path + large.path).serialized_size
     assert all(path.is_file() for path in Path(plan.data_path).iterdir())
@@ -60,7 +61,7 @@ def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: P
     plan = _lake(tmp_path).plan("t")
     first = min(_by_id(plan))
     again = spark.createDataFrame([(first, 3), (first, 40)], "_ducklake_file_id bigint, _ducklake_position bigint")
-    assert write_deletes(spark, again, _by_id(plan), plan.data_path, 0) == []
+    assert write_deletes(spark, again, _by_id(plan), plan.data_path, 0, 99) == []
     more = again.union(spark.createDataFrame([(first, 99)], again.schema))
-    (deletes,) = write_deletes(spark, more, _by_id(plan), plan.data_path, 1)
+    (deletes,) = write_deletes(spark, more, _by_id(plan), plan.data_path, 1, 99)
     assert deletes.positions == (99,)

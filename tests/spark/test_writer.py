@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.spark import reader, writer
@@ -152,14 +152,6 @@ def test_partition_values_and_folders(spark: SparkSession, tmp_path: Path) -> No
     # the files keep the columns they are partitioned by
     rows = [row for file in written for row in pq.read_table(plan.data_path + file.path, partitioning=None).to_pylist()]
     assert sorted(row["n"] for row in rows if row["s"] is not None) == [1, 2, 3]
-
-
-def test_bucket_partitions_are_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
-    lake = ReferenceLake(tmp_path)
-    lake.run("CREATE TABLE t(i INTEGER)", "ALTER TABLE t SET PARTITIONED BY (bucket(4, i))")
-    plan = lake.plan("t")
-    with pytest.raises(UnsupportedFeatureError, match=r"bucket\(4\) of i"):
-        writer.write(spark, spark.sql("SELECT raise_error('ran') AS i"), plan.table, plan.data_path)
 
 
 @pytest.mark.parametrize("kind", ["INTEGER", "UINTEGER"])

@@ -1,0 +1,212 @@
+"""Positions to delete from a data file -> a delete file, or a few for the catalog (spec: ducklake_delete_file)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
+from ducklake_lab.model.files import DeleteFile, WrittenDeletes
+from ducklake_lab.model.staged import FILE_ID, POSITION
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.scan.positions import check_files, read_deletions
+from ducklake_lab.storage import Storage, join
+
+#: The schema of a delete file.
+DELETE_SCHEMA = pa.schema(
+    [
+        pa.field("file_path", pa.string(), metadata={b"PARQUET:field_id": str(DELETE_PATH_FIELD).encode()}),
+        pa.field("pos", pa.int64(), metadata={b"PARQUET:field_id": str(DELETE_POSITION_FIELD).encode()}),
+    ]
+)
+_SNAPSHOT_FIELD = pa.field(
+    SNAPSHOT_ID_COLUMN, pa.int64(), metadata={b"PARQUET:field_id": str(SNAPSHOT_ID_FIELD).encode()}
+)
+
+
+def write_matched(
+    matched: pa.Table, files: Mapping[int, ScanFile], folder: str, inline_limit: int, new_snapshot: int
+) -> list[WrittenDeletes]:
+    """Records deletions of rows that are known here, writing delete files in process. Creates no snapshot.
+
+    Args:
+        matched: has `_ducklake_file_id`, not NULL, and `_ducklake_position`; rows may be there twice.
+        files, folder, inline_limit, new_snapshot: as of `spark.deletes.write_deletes`.
+
+    Returns:
+        One per file with newly deleted rows, by file id.
+    """
+    check_files(files.values())
+    positions: dict[int, list[Any]] = defaultdict(list)
+    for file_id, position in zip(*(matched.column(n).to_pylist() for n in (FILE_ID, POSITION)), strict=True):
+        positions[file_id].append(position)
+    storage = Storage()
+    written: list[WrittenDeletes] = []
+    try:
+        for file_id in sorted(positions):
+            found = delete_positions(
+                files[file_id],
+                np.asarray(positions[file_id], np.int64),
+                folder,
+                "ducklake-",
+                inline_limit,
+                new_snapshot,
+                storage,
+            )
+            written += [found] if found is not None else []
+    except BaseException:
+        storage.delete(join(folder, deletes.path) for deletes in written if deletes.path is not None)
+        raise
+    return written
+
+
+def delete_positions(
+    file: ScanFile,
+    matched: npt.NDArray[np.int64],
+    folder: str,
+    prefix: str,
+    inline_limit: int,
+    new_snapshot: int,
+    storage: Storage,
+) -> WrittenDeletes | None:
+    """Deletes positions of one file beside those deleted before; None where all of them were.
+
+    Args:
+        matched: positions, in any order, also several times.
+        folder: where a delete file goes; its name starts with `prefix`.
+        inline_limit: up to so many of a committed file are returned for the catalog.
+        new_snapshot: the snapshot that the transaction is likely to become. Beside deletions of earlier snapshots the
+            new ones are marked with it.
+    """
+    file_id = file.data_file.data_file_id
+    earlier = earlier_deletions(file, storage)
+    # inlined positions stay in the catalog: a reader takes a position that is in both for a broken file
+    known = np.union1d(earlier.positions, np.asarray(file.inlined_deletes, np.int64))
+    added = np.setdiff1d(np.unique(matched), known)
+    if not len(added):
+        return None
+    # the rows of a file that is not committed yet have no id to inline a deletion under
+    if len(added) <= inline_limit and file.snapshot_id is not None:
+        return WrittenDeletes(file_id, positions=tuple(added.tolist()))
+    name = f"{prefix}{new_uuid()}-delete.parquet"
+    if earlier.snapshots is None:
+        positions = np.union1d(earlier.positions, added)
+        size, footer = write_delete_file(storage, join(folder, name), file.path, positions)
+        return WrittenDeletes(file_id, name, len(positions), size, footer)
+    deletions = Deletions(
+        np.concatenate([earlier.positions, added]),
+        np.concatenate([earlier.snapshots, np.full(len(added), new_snapshot, np.int64)]),
+    )
+    return replace(
+        write_deletions(deletions, file, folder, name, storage), new_snapshot=new_snapshot, replaces=earlier.replaces
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Deleted positions of a data file.
+
+    Attributes:
+        snapshots: of each the snapshot that deleted it; None where all are the open transaction's.
+        replaces: the committed delete files they are from.
+    """
+
+    positions: npt.NDArray[np.int64]
+    snapshots: npt.NDArray[np.int64] | None = None
+    replaces: tuple[DeleteFile, ...] = ()
+
+
+def earlier_deletions(file: ScanFile, storage: Storage) -> Deletions:
+    """What the delete file of a data file says.
+
+    Deletions of the snapshot that made the file are not marked as such in it, unless earlier ones are in it too.
+    """
+    delete = file.delete_file
+    if delete is None:
+        return Deletions(np.zeros(0, np.int64))
+    positions, snapshots = read_deletions(replace(file, inlined_deletes=()), storage)
+    if delete.delete_file_id < 0:
+        return Deletions(positions, snapshots)
+    if snapshots is None:
+        snapshots = np.full(len(positions), delete.begin_snapshot, np.int64)
+    return Deletions(positions, snapshots, (delete,))
+
+
+def write_deletions(deletions: Deletions, file: ScanFile, folder: str, name: str, storage: Storage) -> WrittenDeletes:
+    """Writes a delete file that has the snapshot ids of its deletions."""
+    assert deletions.snapshots is not None
+    order = np.argsort(deletions.positions, kind="stable")
+    positions, snapshots = deletions.positions[order], deletions.snapshots[order]
+    size, footer = write_delete_file(storage, join(folder, name), file.path, positions, snapshots)
+    return WrittenDeletes(
+        file.data_file.data_file_id,
+        name,
+        len(positions),
+        size,
+        footer,
+        begin_snapshot=int(snapshots.min()),
+        partial_max=int(snapshots.max()),
+    )
+
+
+def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> WrittenDeletes:
+    """The delete file, written anew with another id for the snapshot that commits it: others came in between."""
+    assert deletes.path is not None
+    storage = Storage()
+    path = join(folder, deletes.path)
+    with storage.open_input(path) as source:
+        table = pq.read_table(source)
+    snapshots = table.column(2).to_numpy()
+    snapshots = np.where(snapshots == deletes.new_snapshot, snapshot_id, snapshots)
+    name = f"ducklake-{new_uuid()}-delete.parquet"
+    data_file: str = table.column(0)[0].as_py()
+    size, footer = write_delete_file(storage, join(folder, name), data_file, table.column(1).to_numpy(), snapshots)
+    storage.delete([path])
+    return replace(
+        deletes,
+        path=name,
+        file_size_bytes=size,
+        footer_size=footer,
+        partial_max=snapshot_id,
+        new_snapshot=snapshot_id,
+    )
+
+
+def write_delete_file(
+    storage: Storage,
+    path: str,
+    data_file: str,
+    positions: npt.NDArray[np.int64],
+    snapshots: npt.NDArray[np.int64] | None = None,
+) -> tuple[int, int]:
+    """Writes a delete file of ascending positions, with the snapshots that deleted them where these are given.
+
+    Returns:
+        Size of the file and of its footer, in bytes.
+    """
+    storage.make_folder(path.rpartition("/")[0])
+    paths = pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), pa.array([data_file])).cast(pa.string())
+    columns = [paths, pa.array(positions, pa.int64())]
+    schema = DELETE_SCHEMA
+    if snapshots is not None:
+        columns.append(pa.array(snapshots, pa.int64()))
+        schema = schema.append(_SNAPSHOT_FIELD)
+    with storage.open_output(path) as sink:
+        # neighbouring positions differ by little: deltas are a fraction of the size
+        pq.write_table(
+            pa.table(columns, schema=schema),
+            sink,
+            use_dictionary=["file_path", _SNAPSHOT_FIELD.name],
+            column_encoding={"pos": "DELTA_BINARY_PACKED"},
+            store_schema=False,
+        )
+    with storage.open_input(path) as source:
+        return source.size(), pq.read_metadata(source).serialized_size

@@ -1,0 +1,91 @@
+"""How data files are written: the options of a lake that speak of Parquet (spec: usage/configuration)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ducklake_lab.catalog.options import Options
+from ducklake_lab.errors import CatalogError
+from ducklake_lab.model.entries import Table
+
+#: Bytes of a data file that inserts and merges aim at.
+DEFAULT_TARGET_FILE_SIZE = 512_000_000
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "byte": 1,
+    "bytes": 1,
+    **{unit + suffix: 1000**i for i, unit in enumerate("kmgt", 1) for suffix in ("", "b")},
+    **{unit + "ib": 1024**i for i, unit in enumerate("kmgt", 1)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of data files; None where DuckDB's own choice is taken.
+
+    Attributes:
+        compression: Parquet codec.
+        compression_level: of codecs that have levels.
+        row_group_size: rows.
+        row_group_size_bytes: bytes.
+        hive_file_pattern: files of partitioned tables lie in folders `key=value`.
+        target_file_size: bytes; a file of new rows that has reached it is followed by another.
+        version: of Parquet, `v1` or `v2`.
+    """
+
+    compression: str = "snappy"
+    compression_level: int | None = None
+    row_group_size: int | None = None
+    row_group_size_bytes: int | None = None
+    version: str | None = None
+    hive_file_pattern: bool = True
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE
+
+
+def target_file_size(options: Options, table: Table) -> int:
+    """Bytes.
+
+    Raises:
+        CatalogError: the stored option is no size.
+    """
+    text = options.get("target_file_size", schema_id=table.schema_id, table_id=table.table_id)
+    return DEFAULT_TARGET_FILE_SIZE if text is None else parse_bytes(text)
+
+
+def parse_bytes(text: str) -> int:
+    """The number that a size such as `512MB` or `1.5 GiB` stands for."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.casefold())
+    if match is None or match[2] not in _UNITS:
+        raise CatalogError(f'"{text}" is not a size; write e.g. 512MB.')
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def write_options(options: Options, table: Table) -> WriteOptions:
+    """The options that apply to a table.
+
+    Raises:
+        CatalogError: a stored option is not what it must be.
+    """
+
+    def text(key: str) -> str | None:
+        return options.get(key, schema_id=table.schema_id, table_id=table.table_id)
+
+    def number(key: str) -> int | None:
+        found = text(key)
+        if found is None or found.isdigit():
+            return int(found) if found is not None else None
+        raise CatalogError(f'The option {key} is "{found}", which is not a number.')
+
+    version = text("parquet_version")
+    return WriteOptions(
+        compression=text("parquet_compression") or "snappy",
+        compression_level=number("parquet_compression_level"),
+        row_group_size=number("parquet_row_group_size"),
+        row_group_size_bytes=number("parquet_row_group_size_bytes"),
+        hive_file_pattern=text("hive_file_pattern") != "false",
+        target_file_size=target_file_size(options, table),
+        version=None if version is None else f"v{version.removeprefix('v').removeprefix('V')}",
+    )

@@ -1,0 +1,297 @@
+"""Writes data files with DuckDB's Parquet writer, in process and in Spark's Python workers.
+
+It has every type of the format in its exact Parquet form, gives all parts of nested columns their field ids, and
+reports the statistics of what it wrote, those of NaN, variants and geometries included: nothing is read back.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.catalog.casting import quote_identifier, typed_sql
+from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.engine import connect
+from ducklake_lab.files.options import WriteOptions
+from ducklake_lab.files.partitions import groups, hive_folder, key_sql
+from ducklake_lab.files.statistics import column_statistics
+from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD, Column, Table
+from ducklake_lab.model.files import WrittenFile
+from ducklake_lab.model.types import DataType
+from ducklake_lab.storage import Storage, is_local, join
+
+
+def write_rows(
+    table: Table, rows: pa.Table, folder: str, options: WriteOptions, row_ids: pa.Array | None = None
+) -> list[WrittenFile]:
+    """Writes rows that are in memory as data files of a table. Creates no snapshot.
+
+    Args:
+        rows: the table's columns by name, in the Arrow forms of their types.
+        folder: the table's folder, an absolute path or URL.
+        row_ids: of the rows, where they keep those they have.
+
+    Returns:
+        One per combination of partition keys, several where they reach the size that files aim at; none for no rows.
+        Paths are relative to `folder`.
+
+    Raises:
+        UnsupportedFeatureError: a partition key cannot be computed here; nothing was written.
+    """
+    if rows.num_rows == 0:
+        return []
+    keys = key_sql(table)
+    written: list[WrittenFile] = []
+    storage = Storage()
+    with Writer(table, options, keeps_ids=row_ids is not None) as writer:
+        parts = groups(writer.evaluate(rows, keys), table) if keys else [((), None)]
+        try:
+            for values, numbers in parts:
+                place = hive_folder(table, values) if options.hive_file_pattern else ""
+                part, ids = (rows, row_ids) if numbers is None else (rows.take(numbers), _take(row_ids, numbers))
+                if ids is not None:
+                    part = part.append_column(ROW_ID_COLUMN, ids)
+                if part.nbytes > options.target_file_size:
+                    split = writer.write_split(part, join(folder, place), storage)
+                    written += [_described(file, place + file.path, values) for file in split]
+                else:
+                    path = f"{place}ducklake-{new_uuid()}.parquet"
+                    file = writer.write(part, join(folder, path), storage)
+                    written.append(_described(file, path, values))
+        except BaseException:
+            storage.delete(join(folder, file.path) for file in written)
+            raise
+    return written
+
+
+def _take(row_ids: pa.Array | None, numbers: pa.Array) -> pa.Array | None:
+    return None if row_ids is None else row_ids.take(numbers)
+
+
+def _described(file: WrittenFile, path: str, values: tuple[str | None, ...]) -> WrittenFile:
+    return replace(file, path=path, partition_values=values)
+
+
+@dataclass
+class Writer:
+    """A connection that writes files of one table.
+
+    Attributes:
+        keeps_ids: the rows come with their row ids, which the file holds.
+        keeps_snapshots: likewise with the ids of the snapshots that inserted them.
+        convert: gives the SQL that makes a value of a type of what the rows hold; by default they hold the Arrow forms.
+        checks_nulls: a NULL in a column that is NOT NULL is an error here.
+    """
+
+    table: Table
+    options: WriteOptions
+    keeps_ids: bool = False
+    keeps_snapshots: bool = False
+    convert: Callable[[str, DataType], str] = typed_sql
+    checks_nulls: bool = True
+    connection: duckdb.DuckDBPyConnection = field(init=False)
+
+    def __enter__(self) -> Writer:
+        self.connection = connect()
+        if self.options.row_group_size_bytes is not None:
+            # DuckDB counts bytes of row groups only then; one thread keeps the order all the same
+            self.connection.execute("SET SESSION preserve_insertion_order = false")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def evaluate(self, rows: pa.Table, expressions: Sequence[str]) -> pa.Table:
+        """Some expressions over the table's columns of the rows, in the rows' order."""
+        self.connection.register("source", _positional(rows))
+        try:
+            listed = ", ".join(f"{text} AS e{i}" for i, text in enumerate(expressions))
+            return self.connection.execute(f"SELECT {listed} FROM ({self._query(())})").to_arrow_table()
+        finally:
+            self.connection.unregister("source")
+
+    def _query(self, kept: Iterable[str]) -> str:
+        selected = [
+            f"{self.convert(f'c{i}', column.data_type)} AS {quote_identifier(column.name)}"
+            for i, column in enumerate(self.table.columns)
+        ]
+        for name in kept:
+            selected.append(f"c{len(selected)} AS {name}")
+        return f"SELECT {', '.join(selected)} FROM source"
+
+    def _kept(self) -> dict[str, int]:
+        """The field ids of what the file holds beside the table's columns."""
+        kept = {ROW_ID_COLUMN: ROW_ID_FIELD} if self.keeps_ids else {}
+        return {**kept, SNAPSHOT_ID_COLUMN: SNAPSHOT_ID_FIELD} if self.keeps_snapshots else kept
+
+    def write(
+        self,
+        rows: pa.Table | pa.RecordBatchReader,
+        path: str,
+        storage: Storage,
+        *,
+        encryption_key: bytes | None = None,
+    ) -> WrittenFile:
+        """Writes one file; `path` of the result is the one given.
+
+        Args:
+            rows: the table's columns in order, then the row ids and the snapshot ids if they are kept.
+
+        Raises:
+            ConstraintError: a value does not fit its column's type, or is NULL where that is not allowed.
+            DataFileError: the file cannot be written.
+        """
+        if is_local(path):
+            target = path.removeprefix("file://")
+            storage.make_folder(path.rpartition("/")[0])
+            try:
+                return self._copy_one(rows, target, path, encryption_key)
+            except BaseException:
+                storage.delete([path])
+                raise
+        with TemporaryDirectory() as folder:
+            local = str(Path(folder) / "file.parquet")
+            file = self._copy_one(rows, local, path, encryption_key)
+            storage.upload(local, path)
+            return file
+
+    def write_split(self, rows: pa.Table, folder: str, storage: Storage) -> list[WrittenFile]:
+        """Writes files into a folder, each closed with the row group that reaches the size that files aim at.
+
+        Args:
+            rows: as for `write`.
+
+        Returns:
+            In the rows' order, with paths relative to `folder`.
+
+        Raises:
+            ConstraintError, DataFileError: as for `write`; nothing was written.
+        """
+        local = folder.removeprefix("file://") if is_local(folder) else None
+        if local is not None:
+            storage.make_folder(local)
+        # next to their place, so that they only have to be renamed
+        with TemporaryDirectory(prefix="ducklake-", dir=local) as made:
+            files = self._copy(rows, f"{made}/parts", f"FILE_SIZE_BYTES {self.options.target_file_size}")
+            placed: list[WrittenFile] = []
+            try:
+                for file in files:
+                    name = f"ducklake-{new_uuid()}.parquet"
+                    if local is not None:
+                        Path(file.path).rename(Path(local) / name)
+                    else:
+                        storage.upload(file.path, join(folder, name))
+                    placed.append(replace(file, path=name))
+            except BaseException:
+                storage.delete(join(folder, file.path) for file in placed)
+                raise
+            return placed
+
+    def _copy_one(
+        self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str, encryption_key: bytes | None
+    ) -> WrittenFile:
+        (file,) = self._copy(rows, target, "USE_TMP_FILE false", encryption_key)
+        return replace(file, path=path)
+
+    def _copy(
+        self,
+        rows: pa.Table | pa.RecordBatchReader,
+        target: str,
+        manner: str,
+        encryption_key: bytes | None = None,
+    ) -> list[WrittenFile]:
+        self.connection.register("source", _positional(rows))
+        quoted = target.replace("'", "''")
+        try:
+            written = self.connection.execute(
+                f"COPY ({self._query(self._kept())}) TO '{quoted}' ({self._options(encryption_key)}, {manner})"
+            ).fetchall()
+        except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
+            raise ConstraintError(str(error).splitlines()[0]) from None
+        except duckdb.NotImplementedException as error:
+            raise UnsupportedFeatureError(
+                f"{self.table.name} cannot be written: {str(error).splitlines()[0]}"
+            ) from None
+        except duckdb.IOException as error:
+            raise DataFileError(f"A data file cannot be written: {str(error).splitlines()[0]}") from None
+        finally:
+            self.connection.unregister("source")
+        files = [
+            WrittenFile(
+                path=path,
+                record_count=count,
+                file_size_bytes=size,
+                footer_size=footer,
+                column_stats=column_statistics(self.table.columns, reports),
+                has_row_ids=self.keeps_ids,
+            )
+            for path, count, size, footer, reports, _ in written
+        ]
+        if self.checks_nulls:
+            for file in files:
+                self._check_not_null(file)
+        return files
+
+    def _check_not_null(self, file: WrittenFile) -> None:
+        required = {column.column_id: column.name for column in self.table.columns if not column.nulls_allowed}
+        for stats in file.column_stats:
+            if stats.column_id in required and stats.null_count:
+                raise ConstraintError(
+                    f"Column {required[stats.column_id]} of {self.table.name} is NOT NULL, and a row has NULL."
+                )
+
+    def _options(self, encryption_key: bytes | None) -> str:
+        ids = {**_ids(self.table.columns), **self._kept()}
+        options = self.options
+        parts = [
+            "FORMAT parquet",
+            "RETURN_STATS",
+            "GEOPARQUET_VERSION 'NONE'",
+            f"FIELD_IDS {_literal(ids)}",
+            f"COMPRESSION '{options.compression}'",
+        ]
+        if options.compression_level is not None:
+            parts.append(f"COMPRESSION_LEVEL {options.compression_level}")
+        if options.row_group_size is not None:
+            parts.append(f"ROW_GROUP_SIZE {options.row_group_size}")
+        if options.row_group_size_bytes is not None:
+            parts.append(f"ROW_GROUP_SIZE_BYTES '{options.row_group_size_bytes} bytes'")
+        if options.version is not None:
+            parts.append(f"PARQUET_VERSION '{options.version}'")
+        if encryption_key is not None:
+            key = base64.b64encode(encryption_key).decode()
+            parts.append(f"ENCRYPTION_CONFIG {{footer_key_value: '{key}'}}")
+        return ", ".join(parts)
+
+
+def _positional(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
+    """The rows under names c0, c1, …: DuckDB folds case, the table's columns need not."""
+    if isinstance(rows, pa.Table):
+        return rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+    return rows
+
+
+def _ids(columns: Sequence[Column]) -> dict[str, Any]:
+    """Field ids by name; of nested columns with those of their parts."""
+    return {
+        column.name: {"__duckdb_field_id": column.column_id, **_ids(column.children)}
+        if column.children
+        else column.column_id
+        for column in columns
+    }
+
+
+def _literal(ids: Mapping[str, Any]) -> str:
+    parts = []
+    for name, value in ids.items():
+        quoted = name.replace("'", "''")
+        parts.append(f"'{quoted}': {_literal(value) if isinstance(value, dict) else value}")
+    return "{" + ", ".join(parts) + "}"

@@ -1,0 +1,106 @@
+"""SQL in DuckDB's own spelling, which is how the catalog keeps the text of views, macros and expressions.
+
+DuckDB parses the text and prints it; nothing is bound, so it may name what does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any
+
+import duckdb
+
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
+
+_local = threading.local()
+
+
+def query_text(sql: str) -> str:
+    """A query as DuckDB prints it.
+
+    Raises:
+        SqlSyntaxError: it is no query.
+        UnsupportedFeatureError: it is one that cannot be kept, e.g. a PIVOT whose columns depend on the data.
+    """
+    (serialized,) = _one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", sql)
+    parsed = json.loads(serialized)
+    if parsed["error"]:
+        message = str(parsed["error_message"]).splitlines()[0]
+        if parsed["error_type"] == "not implemented":
+            raise UnsupportedFeatureError(f"Views and macros cannot be kept with this query: {message}")
+        raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")
+    if len(parsed["statements"]) != 1:
+        raise SqlSyntaxError("One query was expected here.")
+    (text,) = _one("SELECT json_deserialize_sql(?::JSON)", serialized)
+    return _quoted_types(str(text))
+
+
+def expression_text(sql: str) -> str:
+    """An expression as DuckDB prints it.
+
+    Raises:
+        SqlSyntaxError: it is no expression.
+    """
+    return query_text(f"SELECT {sql}").removeprefix("SELECT ")
+
+
+def constant_text(sql: str) -> tuple[str | None, str]:
+    """(text, type) of a constant: its value cast to text, and DuckDB's name of its type.
+
+    Raises:
+        BindError: it is no constant.
+    """
+    try:
+        value, kind = _one(f"SELECT CAST(({sql}) AS VARCHAR), typeof(({sql}))")
+    except duckdb.Error as error:
+        raise BindError(f"{sql} is not a constant: {str(error).splitlines()[0]}") from error
+    return value, str(kind)
+
+
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\s+|.", re.DOTALL)
+_TYPE_NAMES = re.compile(
+    r"\b(TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|TIMESTAMP_(?:S|MS|NS)|DATE|BLOB|DOUBLE|U?TINYINT|USMALLINT|UINTEGER|"
+    r"UBIGINT|U?HUGEINT|UUID|BIT|VARIANT|GEOMETRY|BIGNUM)\b(?![\"(])"
+)
+
+
+def _quoted_types(text: str) -> str:
+    """The text with the types of casts spelled as in a text that was only parsed.
+
+    On its way through JSON a type is resolved; in the catalog, all but the types of DuckDB's grammar stand in quotes.
+    """
+    result: list[str] = []
+    # per open parenthesis: where the type of its cast begins in `result`; None before that and elsewhere
+    casts: list[bool] = []
+    types: list[int | None] = []
+    word = ""
+    for token in _TOKEN.findall(text):
+        if token == "(":
+            casts.append(word.upper() in ("CAST", "TRY_CAST"))
+            types.append(None)
+        elif token == ")" and types:
+            begin = types.pop()
+            casts.pop()
+            if begin is not None:
+                kind = "".join(result[begin:])
+                kind = re.sub(r"(DECIMAL\(\d+),(\d+\))", r"\1, \2", _TYPE_NAMES.sub(r'"\1"', kind))
+                result[begin:] = [kind]
+        result.append(token)
+        if token == "AS" and casts and casts[-1] and types[-1] is None:
+            types[-1] = len(result)
+        if not token.isspace():
+            word = token
+    return "".join(result)
+
+
+def _one(sql: str, *parameters: object) -> tuple[Any, ...]:
+    connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
+    if connection is None:
+        connection = duckdb.connect(":memory:")
+        connection.execute("SET TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
+        _local.connection = connection
+    row = connection.execute(sql, list(parameters)).fetchone()
+    assert row is not None  # one row is selected
+    return tuple(row)

@@ -1,0 +1,75 @@
+"""COPY … TO on Spark: rows to Parquet, CSV or JSON files outside of any lake."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.storage import is_local
+
+#: DuckDB's options and the names they have in Spark, by format.
+_OPTIONS = {
+    "parquet": {"compression": "compression", "codec": "compression"},
+    "csv": {
+        "header": "header",
+        "delimiter": "sep",
+        "delim": "sep",
+        "sep": "sep",
+        "quote": "quote",
+        "escape": "escape",
+        "nullstr": "nullValue",
+        "null": "nullValue",
+        "dateformat": "dateFormat",
+        "timestampformat": "timestampFormat",
+        "compression": "compression",
+    },
+    "json": {"compression": "compression", "dateformat": "dateFormat", "timestampformat": "timestampFormat"},
+}
+
+
+def export(frame: DataFrame, path: str, kind: str, partition_by: Sequence[str], options: Mapping[str, str]) -> int:
+    """Writes one file, or with `partition_by` or `per_thread_output` a folder of files; returns the number of rows.
+
+    Raises:
+        UnsupportedFeatureError: a format or option that is not known here.
+    """
+    known = _OPTIONS.get(kind)
+    if known is None:
+        raise UnsupportedFeatureError(f"COPY to the format {kind} is not supported; use parquet, csv or json.")
+    given = dict(options)
+    many = given.pop("per_thread_output", "false").casefold() == "true"
+    overwrite = given.pop("overwrite", given.pop("overwrite_or_ignore", "false")).casefold() == "true"
+    chosen = {"header": "true"} if kind == "csv" else {}
+    for name, value in given.items():
+        if name not in known:
+            raise UnsupportedFeatureError(f"The COPY option {name.upper()} is not supported on Spark.")
+        chosen[known[name]] = value
+    frame = frame.persist()
+    try:
+        count = frame.count()
+        mode = "overwrite" if overwrite else "errorifexists"
+        if partition_by or many:
+            frame.write.format(kind).options(**chosen).partitionBy(*partition_by).mode(mode).save(path)
+        else:
+            _one_file(frame, path, kind, chosen)
+    finally:
+        frame.unpersist()
+    return count
+
+
+def _one_file(frame: DataFrame, path: str, kind: str, options: Mapping[str, str]) -> None:
+    if not is_local(path):
+        raise UnsupportedFeatureError("COPY of many rows to one remote file is not supported; use PER_THREAD_OUTPUT.")
+    import os
+    import shutil
+
+    folder = f"{path}.{uuid.uuid4().hex}"
+    try:
+        frame.coalesce(1).write.format(kind).options(**options).save(folder)
+        part = next(name for name in os.listdir(folder) if name.startswith("part-"))
+        os.replace(os.path.join(folder, part), path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,28 @@
+"""Independent pieces of work, one task for each: what maintenance does with files too large to handle in process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+    """The function of each item, computed by the executors; function, items and results are pickled."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers, pieces = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+            results = [pickle.dumps(function(pickle.loads(piece))) for piece in pieces]
+            yield pa.record_batch([pa.array(numbers, pa.int64()), pa.array(results, pa.binary())], names=["n", "data"])
+
+    pieces = pa.table({"n": pa.array(range(len(items)), pa.int64()), "data": [pickle.dumps(item) for item in items]})
+    frame = spark.createDataFrame(pieces).repartitionByRange(max(len(items), 1), "n")
+    found = frame.mapInArrow(work, "n bigint, data binary").toArrow().sort_by("n")
+    return [pickle.loads(data) for data in found.column("data").to_pylist()]

@@ -1,0 +1,155 @@
+"""`format("ducklake")`: lakes for PySpark code without a session of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def uri(new_catalog: Callable[..., str], tmp_path: Path, spark: SparkSession) -> str:
+    """A lake with a table in three files, deleted rows, and rows in the catalog."""
+    uri = new_catalog()
+    with dl.connect(uri, data_path=f"{tmp_path}/data", spark=spark) as session:
+        assert session.spark is spark
+        for start in (0, 100, 200):
+            query = f"SELECT i AS id, 'n' || i AS name, i % 3 AS k FROM range({start}, {start + 100}) r(i)"
+            session.sql(f"CREATE TABLE t AS {query}" if start == 0 else f"INSERT INTO t {query}")
+        session.sql("DELETE FROM t WHERE k = 1 AND id < 150")
+        session.sql("INSERT INTO t VALUES (1000, NULL, 7)")
+    return uri
+
+
+def _ids(frame: Any) -> list[int]:
+    return sorted(row.id for row in frame.collect())
+
+
+def test_a_table_reads_as_a_session_reads_it(uri: str, spark: SparkSession) -> None:
+    frame = spark.read.format("ducklake").option("table", "t").load(uri)
+    with dl.connect(uri, spark=spark) as session:
+        expected = session.table("t").spark()
+        assert frame.schema.simpleString() == expected.schema.simpleString()
+        assert sorted(map(repr, frame.collect())) == sorted(map(repr, expected.collect()))
+
+
+def test_snapshots_and_filters(uri: str, spark: SparkSession) -> None:
+    reader = spark.read.format("ducklake").option("table", "main.t")
+    assert _ids(reader.option("version", 2).load(uri)) == list(range(200))
+    assert _ids(reader.option("version", 5).load(uri).where("id >= 250 AND name LIKE 'n25%'")) == list(range(250, 260))
+    assert _ids(reader.load(uri).where("name IS NULL")) == [1000]
+
+
+def test_filters_skip_files(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    # of three files one can have the row; the others need not be there
+    for file in sorted((tmp_path / "data/main/t").glob("*.parquet"), key=lambda f: f.stat().st_mtime)[:2]:
+        file.unlink()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    reader = spark.read.format("ducklake").options(table="main.t", filter_pushdown="true")
+    assert _ids(reader.load(uri).where("id >= 250 AND name LIKE 'n25%' AND k IN (0, 1)")) == [
+        i for i in range(250, 260) if i % 3 < 2
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs a lake and a table"),
+        ({"table": "tt"}, "Did you mean"),
+        ({"table": "t", "versoin": "1"}, "Did you mean version"),
+        ({"table": "t", "version": "x"}, "is a snapshot id"),
+    ],
+)
+def test_bad_options_are_named(uri: str, spark: SparkSession, options: dict[str, str], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        spark.read.format("ducklake").options(**options).load(uri).collect()
+
+
+def test_a_stream_reads_each_inserted_row_once(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.readStream.format("ducklake").option("table", "t").load(uri)
+    seen: list[list[int]] = []
+
+    def run() -> None:
+        query = (
+            frame.writeStream.foreachBatch(lambda batch, _: seen.append(_ids(batch)))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    run()
+    first = [i for i in range(300) if not (i % 3 == 1 and i < 150)] + [1000]
+    assert seen == [first]
+    with dl.connect(uri, spark=spark) as session:
+        session.sql("INSERT INTO t SELECT i, 'late', 0 FROM range(2000, 2050) r(i)")
+        session.sql("INSERT INTO t VALUES (3000, 'last', 0)")
+        session.sql("DELETE FROM t WHERE id < 50")
+    run()
+    assert [i for batch in seen[1:] for i in batch] == [*range(2000, 2050), 3000]
+
+
+def _count(uri: str, spark: SparkSession) -> int:
+    return spark.read.format("ducklake").option("table", "t").load(uri).count()
+
+
+def test_batches_are_appended_and_overwrite(uri: str, spark: SparkSession) -> None:
+    rows = spark.range(5000, 5100, numPartitions=2).selectExpr("'w' || id AS NAME", "id % 5 AS k", "id")
+    before = _count(uri, spark)
+    rows.write.format("ducklake").option("table", "t").mode("append").save(uri)
+    assert _count(uri, spark) == before + 100
+    with dl.connect(uri, spark=spark) as session:
+        assert session.sql("SELECT id, name, k FROM t WHERE id = 5003").fetchall() == [(5003, "w5003", 3)]
+        newest = session.current_snapshot().snapshot_id
+    rows.write.format("ducklake").option("table", "t").mode("overwrite").save(uri)
+    assert _ids(spark.read.format("ducklake").option("table", "t").load(uri)) == list(range(5000, 5100))
+    with dl.connect(uri, spark=spark) as session:
+        assert session.current_snapshot().snapshot_id == newest + 1
+        assert len(session.table("t", at=newest).arrow()) == before + 100
+
+
+def test_a_failed_write_leaves_neither_a_snapshot_nor_a_file(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    files = sorted((tmp_path / "data").rglob("*.parquet"))
+    good = spark.range(100).selectExpr("id", "'x' AS name", "id AS k")
+    broken = good.selectExpr("id", "name", "IF(id = 99, raise_error('no'), k) AS k").repartition(2)
+    for rows, message in ((broken, "no"), (good.drop("k"), 'no column "k"'), (good.selectExpr("*", "1 AS z"), '"z"')):
+        with pytest.raises(Exception, match=message):
+            rows.write.format("ducklake").option("table", "t").mode("append").save(uri)
+    assert sorted((tmp_path / "data").rglob("*.parquet")) == files
+    with dl.connect(uri, spark=spark) as session:
+        assert session.current_snapshot().snapshot_id == 5
+
+
+def test_a_stream_writes_each_batch_once(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    with dl.connect(uri, spark=spark) as session:
+        session.sql("CREATE TABLE copied AS FROM t WITH NO DATA")
+        checkpoint = tmp_path / "checkpoint"
+
+        def run() -> None:
+            frame = spark.readStream.format("ducklake").option("table", "t").load(uri)
+            query = (
+                frame.writeStream.format("ducklake")
+                .options(table="copied", path=uri, checkpointLocation=str(checkpoint))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+
+        def copied() -> int:
+            return session.sql("SELECT count(*) FROM copied").fetchall()[0][0]
+
+        run()
+        assert copied() == 251
+        # as if the stream had been stopped after the commit, before it noted that in its checkpoint
+        for name in ("0", ".0.crc"):
+            (checkpoint / "commits" / name).unlink()
+        run()
+        assert copied() == 251
+        session.sql("INSERT INTO t VALUES (4000, 'new', 1)")
+        run()
+        assert copied() == 252

@@ -1,0 +1,44 @@
+"""Diffs too big for one process: the same counts from Spark, and a sample that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ducklake_lab as dl
+from ducklake_lab.diff import compute, large
+
+
+@pytest.fixture
+def session(tmp_path: Path, spark: SparkSession) -> Iterator[dl.Session]:
+    with dl.connect(f"ducklake:sqlite:{tmp_path}/lake.sqlite", alias="lake", spark=spark) as session:
+        session.sql("CREATE TABLE t (i INTEGER, s VARCHAR, m MAP(VARCHAR, INTEGER), old INTEGER)")
+        session.sql("INSERT INTO t SELECT range, 'a' || range % 7, MAP {'k': range % 3}, 1 FROM range(3000)")
+        session.sql("ALTER TABLE t DROP COLUMN old; ALTER TABLE t RENAME COLUMN s TO name")
+        session.sql("UPDATE t SET name = 'b', m = MAP {'k': 9} WHERE i < 1000; DELETE FROM t WHERE i >= 2500")
+        session.sql("INSERT INTO t SELECT range, 'new', NULL FROM range(3000, 3200)")
+        yield session
+
+
+@pytest.mark.parametrize("key", [None, ["i"]])
+def test_spark_counts_what_a_process_counts(
+    session: dl.Session, monkeypatch: pytest.MonkeyPatch, key: list[str] | None
+) -> None:
+    small = session.table("t").diff(2, key=key)
+    monkeypatch.setattr(compute, "MAX_CHANGED_ROWS", 100)
+    big = session.table("t").diff(2, key=key)
+    assert big.summary == small.summary
+    assert (big.summary.updated, big.summary.deleted, big.summary.inserted) == (1000, 500, 200)
+    assert big.to_dict() == small.to_dict()
+
+    monkeypatch.setattr(large, "SAMPLE", 300)
+    sampled = session.table("t").diff(2, key=key)
+    assert sampled.summary == small.summary
+    assert sampled.sampled is not None
+    assert 100 < sampled.sampled < 600
+    assert [column.updated for column in sampled.columns] == [column.updated for column in small.columns]
+    assert f"from a sample of {sampled.sampled}" in sampled._repr_html_()
+    assert any(pattern.condition == "name = 'new'" for pattern in sampled.patterns)

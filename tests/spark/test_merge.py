@@ -1,0 +1,32 @@
+"""MERGE INTO on rows in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ducklake_lab as dl
+
+
+def test_merge_on_files_as_the_reference_reads_it(
+    spark: Any, new_catalog: Callable[..., str], tmp_path: Path, reference: Any
+) -> None:
+    uri = new_catalog()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark) as session:
+        session.sql("CREATE TABLE t AS SELECT i, 'v' || i AS s FROM range(100) r(i)")
+        session.sql("CREATE TEMP TABLE changes AS SELECT i * 2 AS i, 'new' AS s FROM range(40, 60) r(i)")
+        count = session.sql(
+            "MERGE INTO t USING changes AS c ON t.i = c.i WHEN MATCHED AND c.i = 80 THEN DELETE "
+            "WHEN MATCHED THEN UPDATE SET s = c.s WHEN NOT MATCHED THEN INSERT VALUES (c.i, 'added')"
+        ).fetchone()
+        assert count == (20,)
+        wanted = [(i, i, "new" if i % 2 == 0 and i > 80 else f"v{i}") for i in range(100) if i != 80]
+        wanted += [(100 + place, i, "added") for place, i in enumerate(range(100, 120, 2))]
+        assert session.sql("SELECT rowid, i, s FROM t ORDER BY i").fetchall() == wanted
+        with pytest.raises(dl.ConstraintError, match="several rows"):
+            session.sql("MERGE INTO t USING (SELECT 1 AS i FROM range(20)) u ON t.i = u.i WHEN MATCHED THEN DELETE")
+    reference.execute(f"ATTACH '{uri}' AS lake")
+    assert reference.execute("SELECT rowid, i, s FROM lake.t ORDER BY i").fetchall() == wanted
