@@ -2,90 +2,150 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import sqlalchemy as sa
 
-from ducklake_lab.catalog.files import read_column_stats
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history_of
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.model import ColumnChange, FileDiff
+from ducklake_lab.diff.known import Known, known
+from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
 from ducklake_lab.diff.rows import ChangedRows
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.diff.sides import Aligned, Side, align
+from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.local import reader
-from ducklake_lab.model.entries import LOCAL_ID_START, Column, Table
-from ducklake_lab.model.staged import StagedData
-from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.entries import SnapshotInfo, Table
+from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.scan.changes import compare
+from ducklake_lab.scan.history import lake_history
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
-#: Changed rows up to which a diff is computed in process.
-MAX_CHANGED_ROWS = 3_000_000
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Changed rows up to which a diff is computed in process; more are counted on Spark and sampled.
+MAX_CHANGED_ROWS = 1_000_000
+
+#: A block in which Spark's jobs run.
+SparkRunner = Callable[[], "AbstractContextManager[SparkSession]"]
 
 
-def diff_states(
-    lake: Lake,
-    before: CatalogState,
-    after: CatalogState,
-    old: Table,
-    new: Table,
-    name: str,
-    *,
-    staged: StagedData | None = None,
+def diff_sides(
+    before: Side, after: Side, name: str, *, key: Sequence[str] = (), spark: SparkRunner | None = None
 ) -> Diff:
-    """The diff of a table between two states of a lake.
+    """The diff of a table between two states, or of two tables.
 
     Args:
-        old: the table in the earlier state.
-        new: the table in the later one.
-        staged: the open transaction's changes to it, where the later state is not committed.
+        key: columns by which rows are paired; by row id where there are none.
+        spark: runs what is too big to be done in process.
 
     Raises:
-        UnsupportedFeatureError: more rows changed than are looked at in process.
+        UsageError: the states do not share row ids and no key is given, or the key is not unique.
+        UnsupportedFeatureError: more rows changed than are looked at in process, and there is no Spark.
     """
-    dropped = _dropped(old, new)
-    combined = replace(new, columns=(*new.columns, *dropped))
-    uncommitted = staged is not None or after.snapshot is before.snapshot
-    with lake.connect() as connection:
-        earlier = plan_scan(lake, connection, before, combined)
-        later = plan_scan(lake, connection, after, combined, staged=staged)
-        start = read_history_of(connection, before.snapshot.snapshot_id)
-        end = None if uncommitted else read_history_of(connection, after.snapshot.snapshot_id)
-        constant, null_shares = _known(connection, new, before)
-    # that rows have no value in a column that was not there is no news
-    constant |= {column.name for column in new.columns if old.column_by_id(column.column_id) is None}
-    change = compare(earlier, later)
-    _check_size(change, name)
+    old, new = before.table or after.table, after.table or before.table
+    if old is None or new is None:
+        raise EntryNotFoundError(f"There is no table {name} in either state.")
+    same = old.table_id == new.table_id and before.lake is after.lake
+    _check_key(old, new, name, key, same=same)
+    aligned = align(old, new, same=same)
+    earlier = _plan(before, aligned.before)
+    later = _plan(after, aligned.after)
+    change = compare(earlier, later) if same else ChangePlan(later, earlier, ())
+    count = rows_to_read(change)
+    schema = schema_changes(old, new, same=same)
+    if count > MAX_CHANGED_ROWS:
+        if spark is None:
+            raise UnsupportedFeatureError(
+                f"{count:,} rows of {name} may have changed; without Spark a diff looks at up to {MAX_CHANGED_ROWS:,}. "
+                "Choose snapshots closer together, or query the change feed with table_changes."
+            )
+        from ducklake_lab.diff.large import changed_rows
+
+        with spark() as session:
+            changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned))
+    else:
+        changed = _in_process(change, aligned, key, _baseline(before, aligned))
+        counts = changed.count()
+    summary = counts.summary(_live_rows(later))
+    return Diff(
+        table=name,
+        start=_info(before),
+        end=None if _uncommitted(before, after) else _info(after),
+        schema=schema,
+        summary=summary,
+        counts=counts,
+        renamed=aligned.renamed,
+        files=_files(earlier, later, change),
+        changed=changed,
+        history=_history(before, after) if same else (),
+        key=tuple(key),
+        other=_other(before, after) if not same else None,
+    )
+
+
+def _uncommitted(before: Side, after: Side) -> bool:
+    return after.staged is not None or not after.committed or after.state.snapshot is before.state.snapshot
+
+
+def _check_key(old: Table, new: Table, name: str, key: Sequence[str], *, same: bool) -> None:
+    if not key and not same:
+        raise UsageError(
+            f"The rows of {name} have other row ids in the two states; say by which columns to pair them, "
+            'e.g. key=["id"] or --key id.'
+        )
+    for column in key:
+        for table in (old, new):
+            if table.column(column) is None:
+                hint = did_you_mean(column, [known.name for known in table.columns])
+                raise EntryNotFoundError(f'{table.name} has no column "{column}" to pair rows by.{hint}')
+
+
+def _plan(side: Side, table: Table) -> ScanPlan:
+    with side.lake.connect() as connection:
+        if side.table is not None:
+            return plan_scan(side.lake, connection, side.state, table, staged=side.staged, committed=side.committed)
+    return ScanPlan(table, (), None, 0, 0, side.lake.data_path)
+
+
+def _baseline(before: Side, aligned: Aligned) -> Known:
+    """What is known of the earlier state, under the later state's names."""
+    told = known(before)
+    earlier = {was: now for now, was in aligned.renamed.items()}
+    absent = (
+        set()
+        if before.table is None
+        else {c.name for c in aligned.columns if before.table.column_by_id(c.column_id) is None}
+    )
+    return Known(
+        # that rows have no value in a column that was not there is no news
+        frozenset(earlier.get(name, name) for name in told.constant) | absent,
+        {earlier.get(name, name): share for name, share in told.null_shares.items()},
+        {earlier.get(name, name): bounds for name, bounds in told.ranges.items()},
+    )
+
+
+def _in_process(change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known) -> ChangedRows:
     added = reader.read(change.inserted, virtual=True)
     removed = reader.read(change.removed, virtual=True)
     if change.deleted:
         removed = pa.concat_tables([removed, reader.read_deleted(change.removed, change.deleted)])
-    changed = ChangedRows(
-        removed, added, combined.columns, only_before=len(dropped), constant=constant, null_shares=null_shares
-    )
-    summary = changed.summary(_rows(later))
-    return Diff(
-        table=name,
-        start=start,
-        end=end,
-        schema=schema_changes(old, new),
-        summary=summary,
-        columns=changed.columns(summary),
-        files=_files(earlier, later, change),
-        patterns=changed.patterns(summary),
-        changed=changed,
-    )
+    return ChangedRows(removed, added, aligned.columns, only_before=aligned.only_before, key=key, known=baseline)
 
 
-def schema_changes(old: Table, new: Table) -> list[ColumnChange]:
-    """Top-level columns that differ, by column id: in the order of the later schema, dropped ones last."""
-    before = {column.column_id: column for column in old.columns}
+def schema_changes(old: Table, new: Table, *, same: bool = True) -> list[ColumnChange]:
+    """Top-level columns that differ, by column id (by name in two tables): in the later order, dropped ones last."""
+    before = {column.column_id if same else column.name.casefold(): column for column in old.columns}
+    kept = set()
     changes = []
     for column in new.columns:
-        was = before.get(column.column_id)
+        place = column.column_id if same else column.name.casefold()
+        kept.add(place)
+        was = before.get(place)
         now = (column.name, column.data_type.sql())
         if was is None:
             changes.append(ColumnChange("added", column.column_id, None, now))
@@ -95,46 +155,30 @@ def schema_changes(old: Table, new: Table) -> list[ColumnChange]:
             changes.append(ColumnChange("renamed", column.column_id, then, now))
         if then[1] != now[1]:
             changes.append(ColumnChange("retyped", column.column_id, then, now))
-    kept = {column.column_id for column in new.columns}
     changes += [
         ColumnChange("dropped", column.column_id, (column.name, column.data_type.sql()), None)
-        for column in old.columns
-        if column.column_id not in kept
+        for place, column in before.items()
+        if place not in kept
     ]
     return changes
 
 
-def _dropped(old: Table, new: Table) -> tuple[Column, ...]:
-    """Columns only the earlier schema has, under names the later one does not use."""
-    kept = {column.column_id for column in new.columns}
-    names = {column.name.casefold() for column in new.columns}
-    return tuple(
-        replace(column, name=f"{column.name} (dropped)") if column.name.casefold() in names else column
-        for column in old.columns
-        if column.column_id not in kept
-    )
-
-
-def _check_size(change: ChangePlan, name: str) -> None:
-    rows = sum(file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files) + sum(
-        _deleted(rows.after) for rows in change.deleted
-    )
-    if rows > MAX_CHANGED_ROWS:
-        raise UnsupportedFeatureError(
-            f"{rows:,} rows of {name} may have changed; a diff looks at up to {MAX_CHANGED_ROWS:,}. "
-            "Choose snapshots closer together, or query the change feed with table_changes."
-        )
+def rows_to_read(change: ChangePlan) -> int:
+    """Rows in what a diff has to read; more than what has changed where files were rewritten."""
+    rows = sum(file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files)
+    inlined: int = sum(plan.inlined.rows.num_rows for plan in (change.inserted, change.removed) if plan.inlined)
+    return rows + inlined + sum(_deleted(rows.after) for rows in change.deleted)
 
 
 def _deleted(file: ScanFile) -> int:
     return len(file.inlined_deletes) + (file.delete_file.delete_count if file.delete_file is not None else 0)
 
 
-def _rows(plan: ScanPlan) -> int:
-    """Live rows; asked of the reader where a delete file holds several snapshots' deletions."""
+def _live_rows(plan: ScanPlan) -> int:
+    """Live rows; asked of the reader where a file holds rows or deletions of several snapshots."""
     inlined = plan.inlined.rows.num_rows if plan.inlined is not None else 0
-    exact = [file for file in plan.files if file.deleted_up_to is None]
-    partial = [file for file in plan.files if file.deleted_up_to is not None]
+    exact = [file for file in plan.files if file.deleted_up_to is None and file.rows_up_to is None]
+    partial = [file for file in plan.files if file not in exact]
     rows = inlined + sum(file.data_file.record_count - _deleted(file) for file in exact)
     if partial:
         narrow = replace(plan.table, columns=plan.table.columns[:1])
@@ -143,35 +187,56 @@ def _rows(plan: ScanPlan) -> int:
 
 
 def _files(before: ScanPlan, after: ScanPlan, change: ChangePlan) -> FileDiff:
-    old_deletes = {file.delete_path for file in before.files}
-    new_deletes = {
-        file.delete_path: file.delete_file.file_size_bytes
-        for file in after.files
-        if file.delete_file is not None and file.delete_path not in old_deletes
-    }
+    old_deletes, new_deletes = _delete_files(before), _delete_files(after)
+    gained = [file for path, file in new_deletes.items() if path not in old_deletes]
+    lost = [file for path, file in old_deletes.items() if path not in new_deletes]
     return FileDiff(
         unchanged=len(after.files) - len(change.inserted.files),
         added=len(change.inserted.files),
         removed=len(change.removed.files),
         bytes_added=change.inserted.bytes_read,
         bytes_removed=change.removed.bytes_read,
-        delete_files_added=len(new_deletes),
-        delete_bytes_added=sum(new_deletes.values()),
+        delete_files_added=len(gained),
+        delete_bytes_added=sum(file.bytes for file in gained),
+        only_after=(*_data_files(change.inserted), *gained),
+        only_before=(*_data_files(change.removed), *lost),
     )
 
 
-def _known(connection: sa.Connection, table: Table, state: CatalogState) -> tuple[frozenset[str], dict[str, float]]:
-    """From the files' statistics: columns of one value, and the share of NULL per column."""
-    if table.table_id >= LOCAL_ID_START:
-        return frozenset(), {}
-    files = read_column_stats(connection, table.table_id, None, state.snapshot.snapshot_id)
-    constant, shares = set(), {}
-    for column in table.columns:
-        stats = [known[column.column_id] for known in files.values() if column.column_id in known]
-        values: set[str | None] = {text for known in stats for text in (known.min_value, known.max_value)}
-        if len(values) == 1 and None not in values:
-            constant.add(column.name)
-        nulls, others = sum(s.null_count or 0 for s in stats), sum(s.value_count or 0 for s in stats)
-        if nulls + others:
-            shares[column.name] = nulls / (nulls + others)
-    return frozenset(constant), shares
+def _data_files(plan: ScanPlan) -> list[FileChange]:
+    return [
+        FileChange(file.path, file.data_file.record_count, file.data_file.file_size_bytes, "data")
+        for file in plan.files
+    ]
+
+
+def _delete_files(plan: ScanPlan) -> dict[str, FileChange]:
+    return {
+        file.delete_path: FileChange(
+            file.delete_path, file.delete_file.delete_count, file.delete_file.file_size_bytes, "deletes"
+        )
+        for file in plan.files
+        if file.delete_file is not None and file.delete_path is not None
+    }
+
+
+def _info(side: Side) -> SnapshotInfo:
+    with side.lake.connect() as connection:
+        return read_history_of(connection, side.snapshot_id)
+
+
+def _history(before: Side, after: Side) -> Sequence[HistoryEntry]:
+    """The snapshots after the earlier state, up to the later one, that touched the table."""
+    table = after.table or before.table
+    assert table is not None  # checked before
+    if after.snapshot_id <= before.snapshot_id:
+        return ()
+    with after.lake.connect() as connection:
+        return lake_history(
+            after.lake, connection, table_id=table.table_id, between=(before.snapshot_id + 1, after.snapshot_id)
+        )
+
+
+def _other(before: Side, after: Side) -> str:
+    assert before.table is not None and after.table is not None  # two tables are there, or they were one
+    return f"{after.lake.alias}.{after.state.qualified_name(after.table)}"

@@ -23,12 +23,17 @@ class ColumnChange:
 
 @dataclass(frozen=True, slots=True)
 class DiffSummary:
-    """Row counts. `unchanged` rows are in both states with equal values."""
+    """Row counts. `unchanged` rows are in both states with equal values.
+
+    Attributes:
+        cells: cells that differ in updated rows, in columns of the later schema.
+    """
 
     inserted: int
     deleted: int
     updated: int
     unchanged: int
+    cells: int = 0
 
     @property
     def changed(self) -> int:
@@ -40,7 +45,7 @@ class Histogram:
     """Values of one column in the changed rows, before and after.
 
     Attributes:
-        labels: one per bin: a category, or the bin's lower edge as text.
+        labels: one per bin: a category, or the bin's lower edge as text, an ISO date or time for times.
         before: how many changed rows had a value in the bin in the earlier state (deleted and updated rows).
         after: how many have one in the later state (inserted and updated rows).
         numeric: the bins are equal-width intervals `[edge, next edge)`, the last one closed.
@@ -59,6 +64,7 @@ class ColumnDiff:
     Attributes:
         updated: updated rows whose cell differs.
         share: `updated` / updated rows, 0.0 to 1.0; 0.0 where there are none.
+        renamed_from: its name in the earlier schema, where that was another.
     """
 
     name: str
@@ -66,11 +72,33 @@ class ColumnDiff:
     updated: int
     share: float
     histogram: Histogram | None = None
+    renamed_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that only one of the two states has.
+
+    Attributes:
+        path: absolute path or URL.
+        rows: rows in it; of a delete file, rows it deletes.
+        kind: data or deletes.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    kind: Literal["data", "deletes"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """Files of the two states; sizes in bytes."""
+    """Files of the two states; sizes in bytes.
+
+    Attributes:
+        only_after: data and delete files of the later state alone.
+        only_before: those of the earlier state alone.
+    """
 
     unchanged: int
     added: int
@@ -79,6 +107,8 @@ class FileDiff:
     bytes_removed: int
     delete_files_added: int
     delete_bytes_added: int
+    only_after: tuple[FileChange, ...] = ()
+    only_before: tuple[FileChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +136,10 @@ class Pattern:
         kind: which rows it speaks of.
         condition: SQL condition over the table's columns.
         share: share of those rows for which it holds, 0.0 to 1.0.
+        rows: how many rows that is, of those looked at.
     """
 
     kind: Literal["inserted", "deleted", "updated"]
     condition: str
     share: float
+    rows: int = 0

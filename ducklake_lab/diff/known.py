@@ -1,0 +1,55 @@
+"""What the files' statistics tell of a whole table, so that a diff can say what is special about its changed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.diff.sides import Side
+from ducklake_lab.model.entries import LOCAL_ID_START
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.values import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """By column name.
+
+    Attributes:
+        constant: columns of one value.
+        null_shares: share of NULL.
+        ranges: (smallest, largest) of numbers.
+    """
+
+    constant: frozenset[str] = frozenset()
+    null_shares: Mapping[str, float] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def known(side: Side) -> Known:
+    """Of the table's data files at the side's snapshot; nothing of a table that is not committed."""
+    table = side.table
+    if table is None or table.table_id >= LOCAL_ID_START or not side.committed:
+        return Known()
+    with side.lake.connect() as connection:
+        files = read_column_stats(connection, table.table_id, None, side.snapshot_id)
+    by_column: dict[int, list[ColumnStats]] = {}
+    for stats_of_file in files.values():
+        for column_id, stats in stats_of_file.items():
+            by_column.setdefault(column_id, []).append(stats)
+    constant, shares, ranges = set(), {}, {}
+    for column in table.columns:
+        stats_of_column = by_column.get(column.column_id, [])
+        texts = {text for stats in stats_of_column for text in (stats.min_value, stats.max_value)}
+        nulls = sum(stats.null_count or 0 for stats in stats_of_column)
+        total = nulls + sum(stats.value_count or 0 for stats in stats_of_column)
+        if total:
+            shares[column.name] = nulls / total
+        if len(texts) == 1 and None not in texts:
+            constant.add(column.name)
+        elif column.data_type.is_numeric and None not in texts:
+            values = [float(value) for text in texts if (value := decode(text, column.data_type)) is not None]  # type: ignore[arg-type]
+            if len(values) == len(texts) and values:
+                ranges[column.name] = (min(values), max(values))
+    return Known(frozenset(constant), shares, ranges)

@@ -1,0 +1,109 @@
+"""The two states of a diff, and the columns under which both are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.staged import StagedData
+from ducklake_lab.model.state import CatalogState
+
+#: Ids no catalog hands out: columns that one side does not have read as NULL.
+_ABSENT = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A table in one state of a lake.
+
+    Attributes:
+        table: None where the table is not there: it has no rows then.
+        staged: the open transaction's changes to it, where the state is not committed.
+        committed: the table is in the catalog; False for one that the transaction made.
+    """
+
+    lake: Lake
+    state: CatalogState
+    table: Table | None
+    staged: StagedData | None = None
+    committed: bool = True
+
+    @property
+    def snapshot_id(self) -> int:
+        return self.state.snapshot.snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """One list of columns for both sides: those of the later schema, then those only the earlier one has.
+
+    Attributes:
+        before: the earlier table under these names.
+        after: the later one.
+        only_before: how many of the columns, at the end, only the earlier schema has.
+        renamed: earlier name by later name, for columns that were renamed.
+    """
+
+    before: Table
+    after: Table
+    only_before: int
+    renamed: Mapping[str, str]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.after.columns
+
+
+def align(old: Table, new: Table, *, same: bool) -> Aligned:
+    """Matches columns by id where it is the same table, by name where there are two."""
+    matches = {
+        column.column_id: found
+        for column in new.columns
+        if (found := old.column_by_id(column.column_id) if same else old.column(column.name)) is not None
+        # a nested column of another type in another table is another column
+        and (same or not found.children or found.data_type == column.data_type)
+    }
+    matched = {column.column_id for column in matches.values()}
+    dropped = _dropped([column for column in old.columns if column.column_id not in matched], new)
+    renamed = {
+        column.name: matches[column.column_id].name
+        for column in new.columns
+        if column.column_id in matches and matches[column.column_id].name != column.name
+    }
+    if same:
+        # one list serves both: an id of the later schema that an earlier file lacks reads as NULL
+        combined = (*new.columns, *dropped)
+        return Aligned(replace(old, columns=combined), replace(new, columns=combined), len(dropped), renamed)
+    earlier = [
+        replace(matches[column.column_id], name=column.name) if column.column_id in matches else _absent(column, at)
+        for at, column in enumerate(new.columns)
+    ]
+    later = [*new.columns, *(_absent(column, at) for at, column in enumerate(dropped, start=len(new.columns)))]
+    return Aligned(
+        replace(old, columns=(*earlier, *dropped)), replace(new, columns=tuple(later)), len(dropped), renamed
+    )
+
+
+def _dropped(columns: Sequence[Column], new: Table) -> list[Column]:
+    """Columns only the earlier schema has, under names the later one does not use."""
+    taken = {column.name.casefold() for column in new.columns}
+    found = []
+    for column in columns:
+        name = column.name
+        while name.casefold() in taken:
+            name += " (dropped)"
+        taken.add(name.casefold())
+        found.append(replace(column, name=name))
+    return found
+
+
+def _absent(column: Column, at: int) -> Column:
+    ids = {part.column_id: _ABSENT + 1000 * at + number for number, part in enumerate(column.walk())}
+
+    def renumber(part: Column) -> Column:
+        children = tuple(renumber(child) for child in part.children)
+        return replace(part, column_id=ids[part.column_id], initial_default=None, children=children)
+
+    return renumber(column)

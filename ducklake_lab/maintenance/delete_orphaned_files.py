@@ -1,0 +1,39 @@
+"""delete_orphaned_files: deletes files below the data path that the catalog does not know (spec: maintenance)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.storage import Storage
+from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
+
+#: Names of the files a lake is made of; whatever else lies in its folder is somebody else's.
+_SUFFIXES = (".parquet", ".puffin")
+
+
+def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
+    """Deletes data and delete files that the catalog does not name; their absolute paths, in order.
+
+    Args:
+        older_than: only files last changed before; all for None. Files of a transaction that is not committed yet are
+            orphans too.
+    """
+    storage = Storage()
+    # the files first: what is committed while they are listed is then among those known
+    listed = [(path, changed) for path, changed in storage.list_changed(lake.data_path) if path.endswith(_SUFFIXES)]
+    known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)}
+    below = {path[len(lake.data_path) :] for path in known if path.startswith(lake.data_path)}
+    # a path stored in full may name a file in the lake in another spelling
+    elsewhere = {path.rpartition("/")[2] for path in known if not path.startswith(lake.data_path)}
+    orphans = [
+        lake.data_path + path
+        for path, changed in listed
+        if path not in below
+        and path.rpartition("/")[2] not in elsewhere
+        and (older_than is None or changed < older_than)
+    ]
+    if orphans and not dry_run:
+        lake.check_writable()
+        storage.delete(orphans)
+    return orphans

@@ -1,0 +1,126 @@
+"""flush_inlined_data: inlined rows and deletions move into files (spec: advanced_features/data_inlining).
+
+A file of inlined rows holds the snapshots that inserted them, and its delete file those that deleted them, so that
+every snapshot reads as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.catalog.inlined import InlinedVersion
+from ducklake_lab.errors import TransactionError
+from ducklake_lab.files.deletes import Deletions, earlier_deletions, write_deletions
+from ducklake_lab.files.options import WriteOptions, write_options
+from ducklake_lab.files.partitions import groups, hive_folder, key_sql
+from ducklake_lab.files.sorting import sort_rows
+from ducklake_lab.files.writer import Writer
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import DataFile, WrittenDeletes
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
+from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.storage import Storage, join
+from ducklake_lab.transaction.transaction import Transaction
+
+_END = "end_snapshot"
+
+
+def flush_inlined_data(transaction: Transaction, table: Table) -> int:
+    """Writes the inlined rows and deletions of a table into files; the count of rows written, deleted ones included.
+
+    Raises:
+        TransactionError: the transaction has changed rows of the table.
+    """
+    staged = transaction.peek(table)
+    if staged is not None and staged.changes_rows:
+        raise TransactionError(
+            f"flush_inlined_data cannot follow changes of rows of {table.name} in one transaction; COMMIT them first."
+        )
+    lake, state = transaction.lake, transaction.base
+    if not transaction.is_committed(table) or (staged is not None and staged.flushed):
+        return 0
+    with lake.connect() as connection:
+        versions = read_inlined(lake, connection, state, state.tables[table.table_id])
+        deletions = read_inlined_deletions(lake, connection, state, state.tables[table.table_id])
+    folder = lake.folder(state, state.tables[table.table_id])
+    at = state.snapshot.snapshot_id
+    storage = Storage()
+    files: list[FlushedFile] = []
+    deletes: list[WrittenDeletes] = []
+    try:
+        for then, version in versions:
+            if version.rows.num_rows:
+                options = write_options(transaction.options, table)
+                files += _write(table, then, version, folder, options, storage)
+        deletes += [_merged(found, folder, storage) for found in deletions]
+    except BaseException:
+        paths = [f.file.path for f in files] + [f.deletes.path for f in files if f.deletes and f.deletes.path]
+        storage.delete(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
+        raise
+    flushed = {version.name: at for _, version in versions if version.rows.num_rows}
+    transaction.flush(table, files, flushed, deletes, at if deletes else None)
+    return sum(file.file.record_count for file in files)
+
+
+def _write(
+    newest: Table, then: Table, version: InlinedVersion, folder: str, options: WriteOptions, storage: Storage
+) -> list[FlushedFile]:
+    """The files of one inlined data table, one per combination of partition keys."""
+    count = len(version.columns)
+    rows = version.rows.select([*range(3, 3 + count), 0, 1, 2])
+    rows = sort_rows(rows, newest, version.columns, [ROW_ID, SNAPSHOT_ID])
+    table = replace(then, columns=version.columns)
+    keys = key_sql(table)
+    files: list[FlushedFile] = []
+    with Writer(table, options, keeps_ids=True, keeps_snapshots=True) as writer:
+        parts = groups(writer.evaluate(rows.select(range(count)), keys), table) if keys else [((), None)]
+        for values, numbers in parts:
+            part = rows if numbers is None else rows.take(numbers)
+            place = hive_folder(table, values) if options.hive_file_pattern else ""
+            path = f"{place}ducklake-{new_uuid()}.parquet"
+            written = writer.write(part.select(range(count + 2)), join(folder, path), storage)
+            snapshots = part.column(SNAPSHOT_ID).to_numpy()
+            has_keys = table.partition is not None and bool(table.partition.fields)
+            files.append(
+                FlushedFile(
+                    file=replace(written, path=path, partition_values=values),
+                    partition_id=table.partition.partition_id if table.partition is not None and has_keys else None,
+                    begin_snapshot=int(snapshots.min()),
+                    partial_max=int(snapshots.max()),
+                    row_id_start=int(part.column(ROW_ID).to_numpy().min()),
+                    deletes=_deletes_of(part, join(folder, path), folder, storage),
+                )
+            )
+    return files
+
+
+def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage) -> WrittenDeletes | None:
+    """A delete file of the rows that were deleted while they were inlined."""
+    ends = rows.column(_END).to_pylist()
+    positions = [i for i, end in enumerate(ends) if end is not None]
+    if not positions:
+        return None
+    deletions = Deletions(np.array(positions, np.int64), np.array([ends[i] for i in positions], np.int64))
+    file = ScanFile(DataFile(-1, -1, -1, None, path, False, rows.num_rows, 0, None, None), path)
+    return write_deletions(deletions, file, folder, _name(), storage)
+
+
+def _merged(found: InlinedDeletions, folder: str, storage: Storage) -> WrittenDeletes:
+    """A delete file of the inlined deletions from a data file, and of those in the delete file that it replaces."""
+    earlier = earlier_deletions(found.file, storage)
+    pairs = dict(found.deletions)
+    if earlier.snapshots is not None:
+        for position, snapshot_id in zip(earlier.positions.tolist(), earlier.snapshots.tolist(), strict=True):
+            pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
+    deletions = Deletions(np.array(list(pairs), np.int64), np.array(list(pairs.values()), np.int64))
+    written = write_deletions(deletions, found.file, folder, _name(), storage)
+    return replace(written, replaces=earlier.replaces, end_snapshot=found.file.data_file.end_snapshot)
+
+
+def _name() -> str:
+    return f"ducklake-{new_uuid()}-delete.parquet"

@@ -1,0 +1,141 @@
+"""restore: a table holds again what it held at an earlier snapshot, as a new snapshot.
+
+No row is read or written: the files of then are linked, or copied by the storage, under names of their own, so that
+expiry of the old snapshots does not take them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.files.deletes import write_delete_file
+from ducklake_lab.files.options import write_options
+from ducklake_lab.files.writer import write_rows
+from ducklake_lab.local import reader
+from ducklake_lab.maintenance.rewriting import new_path
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.staged import POSITION, ROW_ID
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.positions import check_files, deleted_positions
+from ducklake_lab.scan.restoring import plan_restore
+from ducklake_lab.storage import Storage, join
+from ducklake_lab.transaction.transaction import Transaction
+
+
+def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
+    """Stages that a table has the columns and rows again that it had at an earlier snapshot; it may have been dropped.
+
+    Args:
+        then: the entries of that snapshot.
+        old: the table among them.
+
+    Raises:
+        TransactionError: the transaction has changed the table already.
+        DataFileError: a file of then has been deleted.
+    """
+    lake, now = transaction.lake, transaction.base
+    current = now.tables.get(old.table_id)
+    if transaction.state.tables.get(old.table_id) != current or transaction.peek(old):
+        raise TransactionError(f"The transaction has changed {old.name}; COMMIT before restoring it.")
+    with lake.connect() as connection:
+        plan = plan_restore(lake, connection, now, current, then, old)
+    check_files(plan.files)
+    storage = Storage()
+    for file in plan.files:
+        if not storage.exists(file.path):
+            raise DataFileError(
+                f"{old.name} cannot be restored to snapshot {then.snapshot.snapshot_id}: its file {file.path} is gone."
+            )
+    table = _with_entries_of(transaction, current, then, old)
+    folder = lake.folder(transaction.state, table)
+    written: list[str] = []
+    try:
+        files = []
+        for file in plan.files:
+            copy = new_path(file.data_file)
+            storage.duplicate(file.path, join(folder, copy))
+            written.append(copy)
+            positions = _hidden_positions(file, old, storage)
+            described = _described(file, copy, plan.stats.get(file.data_file.data_file_id, ()))
+            deletes = None
+            if len(positions):
+                name = f"ducklake-{new_uuid()}-delete.parquet"
+                sizes = write_delete_file(storage, join(folder, name), join(folder, copy), positions)
+                written.append(name)
+                deletes = WrittenDeletes(-1, name, len(positions), *sizes)
+            files.append((described, file.data_file.partition_id, file.data_file.row_id_start, deletes))
+        transaction.restore_files(table, plan.gone, files)
+        transaction.delete_inlined(table, plan.row_ids)
+        if plan.rows is not None:
+            _add_rows(transaction, table, plan.rows, folder)
+    except BaseException:
+        storage.delete(join(folder, path) for path in written)
+        raise
+
+
+def _with_entries_of(transaction: Transaction, current: Table | None, then: CatalogState, old: Table) -> Table:
+    """The table with the columns of then; it is created again if it was dropped."""
+    if current is None:
+        schema = then.schemas[old.schema_id]
+        if old.schema_id not in transaction.state.schemas:
+            raise EntryNotFoundError(
+                f"The schema {schema.name} of {old.name} has been dropped; tables cannot be restored without it."
+            )
+        transaction.check_name_is_free(schema, old.name)
+        transaction.state = transaction.state.with_table(old)
+        return old
+    if current.columns != old.columns:
+        ids = {column.column_id for column in old.columns}
+        for key in current.partition.fields if current.partition is not None else ():
+            if key.column_id not in ids:
+                raise UnsupportedFeatureError(
+                    f"{old.name} is partitioned by a column it did not have then; RESET PARTITIONED BY first."
+                )
+        transaction.replace_table(replace(current, columns=old.columns))
+    return transaction.state.tables[old.table_id]
+
+
+def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> np.ndarray:
+    """The rows of a file that were not visible: deleted, or of later snapshots."""
+    deleted = deleted_positions([file], storage).get(file.path, np.zeros(0, np.int64))
+    if file.rows_up_to is None:
+        return deleted
+    narrow = replace(table, columns=table.columns[:1])
+    later = replace(file, rows_from=file.rows_up_to + 1, rows_up_to=None, delete_file=None, delete_path=None)
+    plan = ScanPlan(narrow, (replace(later, inlined_deletes=()),), None, 1, 0, "")
+    rows = reader.read(plan, virtual=True).column(POSITION).to_numpy()
+    return np.union1d(deleted, rows)
+
+
+def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFile:
+    data_file = file.data_file
+    return WrittenFile(
+        path=path,
+        record_count=data_file.record_count,
+        file_size_bytes=data_file.file_size_bytes,
+        footer_size=data_file.footer_size or 0,
+        column_stats=tuple(stats),  # type: ignore[arg-type]
+        partition_values=data_file.partition_values,
+        has_row_ids=True,
+    )
+
+
+def _add_rows(transaction: Transaction, table: Table, rows: pa.Table, folder: str) -> None:
+    """Rows that were inlined then: inlined again, or in a file if they are many."""
+    options = transaction.options
+    row_ids = rows.column(ROW_ID).combine_chunks()
+    values = rows.drop_columns([ROW_ID])
+    if rows.num_rows <= options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
+        transaction.append_rows(table, values, row_ids)
+        return
+    files = write_rows(table, values, folder, write_options(options, table), row_ids)
+    partition = table.partition.partition_id if table.partition is not None and table.partition.fields else None
+    transaction.restore_files(table, (), [(file, partition, None, None) for file in files])

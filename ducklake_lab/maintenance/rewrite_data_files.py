@@ -1,0 +1,55 @@
+"""rewrite_data_files: files of which much is deleted are written anew without it (spec: maintenance).
+
+The old files end with the snapshot this makes; earlier ones go on reading them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ducklake_lab.files.options import write_options
+from ducklake_lab.maintenance.rewriting import Rewrite, Spark, new_path, rewrite_all
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.staged import Compaction
+from ducklake_lab.scan.candidates import Candidate, columns_of, read_candidates, scan_of
+from ducklake_lab.transaction.transaction import Transaction
+
+#: Share of deleted rows from which a file is rewritten.
+DEFAULT_DELETE_THRESHOLD = 0.95
+
+
+def rewrite_data_files(
+    transaction: Transaction, table: Table, delete_threshold: float, spark: Spark
+) -> list[tuple[int, int]]:
+    """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file."""
+    lake, state = transaction.lake, transaction.base
+    folder = lake.folder(state, table)
+    alike: dict[object, list[Candidate]] = defaultdict(list)
+    with lake.connect() as connection:
+        for candidate in read_candidates(lake, connection, state, table):
+            source = candidate.data_file
+            rows, deleted = source.record_count, candidate.deleted_rows
+            if deleted and (deleted / rows if rows else 0) >= delete_threshold:
+                alike[candidate.schema_version, source.partition_id, source.partition_values].append(candidate)
+        groups = list(alike.values())
+        columns = [columns_of(connection, table, group[0]) for group in groups]
+    rewrites = [
+        Rewrite(
+            table=table,
+            columns=own_columns,
+            files=tuple(scan_of(candidate, folder) for candidate in group),
+            folder=folder,
+            path=new_path(group[0].data_file),
+            options=write_options(transaction.options, table),
+            row_id_start=None,
+            keeps_snapshots=False,
+        )
+        for group, own_columns in zip(groups, columns, strict=True)
+    ]
+    written = rewrite_all(rewrites, spark)
+    compactions = []
+    for group, file in zip(groups, written, strict=True):
+        sources = tuple(candidate.data_file for candidate in group)
+        compactions.append(Compaction("rewrite_delete", sources, file, partition_id=sources[0].partition_id))
+    transaction.compact(table, compactions)
+    return [(len(group), int(file is not None)) for group, file in zip(groups, written, strict=True)]

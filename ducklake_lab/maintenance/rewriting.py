@@ -1,0 +1,104 @@
+"""Files of a table that become one: in process while they are small, one Spark task for each when they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.files.options import WriteOptions
+from ducklake_lab.files.sorting import sort_rows
+from ducklake_lab.files.writer import Writer
+from ducklake_lab.local import reader
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import DataFile, WrittenFile
+from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.storage import Storage, join
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Bytes of data files up to which starting Spark would take longer than the work itself.
+IN_PROCESS_BYTES = 64 << 20
+
+#: A running Spark, started when it is entered.
+Spark = Callable[[], "AbstractContextManager[SparkSession]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Files to read and to write as one, below the folder of their table.
+
+    Attributes:
+        table: as it is now: its sort keys order the rows.
+        columns: those the new file has.
+        files: in the order of their rows; they have the same columns and partition values.
+        path: of the new file, relative to `folder`.
+        row_id_start: the file holds row ids only if they do not just count up from here; None if it has to hold them.
+        keeps_snapshots: it holds the ids of the snapshots that inserted its rows.
+    """
+
+    table: Table
+    columns: tuple[Column, ...]
+    files: tuple[ScanFile, ...]
+    folder: str
+    path: str
+    options: WriteOptions
+    row_id_start: int | None
+    keeps_snapshots: bool
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.data_file.file_size_bytes for file in self.files)
+
+
+def new_path(like: DataFile) -> str:
+    """A new file's path in the folder of another, if that is in the table's."""
+    folder = like.path.rpartition("/")[0] if like.path_is_relative else ""
+    return f"{folder}/ducklake-{new_uuid()}.parquet" if folder else f"ducklake-{new_uuid()}.parquet"
+
+
+def rewrite_all(rewrites: Sequence[Rewrite], spark: Spark) -> list[WrittenFile | None]:
+    """Does all of them; None for those no row is left of. If one fails, nothing stays behind."""
+    try:
+        if sum(item.bytes for item in rewrites) <= IN_PROCESS_BYTES:
+            return [rewrite(item) for item in rewrites]
+        from ducklake_lab.spark.tasks import run_tasks
+
+        with spark() as session:
+            return run_tasks(session, rewrite, rewrites)
+    except BaseException:
+        Storage().delete(join(item.folder, item.path) for item in rewrites)
+        raise
+
+
+def rewrite(item: Rewrite) -> WrittenFile | None:
+    """Reads the files and writes the new one."""
+    table = replace(item.table, columns=item.columns)
+    plan = ScanPlan(table, item.files, None, len(item.files), item.bytes, item.folder)
+    rows = reader.read(plan, virtual=True)
+    if rows.num_rows == 0:
+        return None
+    order = {file.data_file.data_file_id: i for i, file in enumerate(item.files)}
+    places = pa.array([order[file_id] for file_id in rows.column(FILE_ID).to_pylist()], pa.int32())
+    rows = sort_rows(
+        rows.append_column("_ducklake_place", places), item.table, item.columns, ["_ducklake_place", POSITION]
+    )
+    row_ids = rows.column(ROW_ID)
+    keeps_ids = item.row_id_start is None or not _counts_up(row_ids, item.row_id_start)
+    selected = list(range(len(item.columns)))
+    selected += [rows.column_names.index(ROW_ID)] if keeps_ids else []
+    selected += [rows.column_names.index(SNAPSHOT_ID)] if item.keeps_snapshots else []
+    with Writer(table, item.options, keeps_ids=keeps_ids, keeps_snapshots=item.keeps_snapshots) as writer:
+        written = writer.write(rows.select(selected), join(item.folder, item.path), Storage())
+    return replace(written, path=item.path, partition_values=item.files[0].data_file.partition_values)
+
+
+def _counts_up(row_ids: pa.ChunkedArray, start: int) -> bool:
+    return bool(np.array_equal(row_ids.to_numpy(), np.arange(start, start + len(row_ids))))

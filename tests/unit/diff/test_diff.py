@@ -1,0 +1,182 @@
+"""Diffs of real lakes, in process: pairing, net effect, schema, segments, two tables, transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.diff.diff import Diff
+
+
+@pytest.fixture
+def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        yield session
+
+
+def counts(diff: Diff) -> tuple[int, int, int, int]:
+    s = diff.summary
+    return s.inserted, s.deleted, s.updated, s.unchanged
+
+
+def newest(session: dl.Session) -> int:
+    return session.current_snapshot().snapshot_id
+
+
+def test_a_range_is_folded_to_its_net_effect(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    start = newest(session)
+    session.sql("UPDATE t SET s = 'x' WHERE i = 1")
+    session.sql("UPDATE t SET s = 'a' WHERE i = 1")  # as it was
+    session.sql("UPDATE t SET s = 'y' WHERE i = 2")
+    session.sql("UPDATE t SET s = 'z' WHERE i = 2")
+    session.sql("INSERT INTO t VALUES (4, 'd')")
+    session.sql("DELETE FROM t WHERE i IN (3, 4)")  # 4 came and went
+    diff = session.table("t").diff(start)
+    assert counts(diff) == (0, 1, 1, 1)
+    assert diff.summary.cells == 1
+    assert [(row.kind, row.changed) for row in diff.rows()] == [("updated", ("s",)), ("deleted", ())]
+    assert diff.rows()[0].after == {"i": 2, "s": "z"}
+    assert [entry.info.snapshot_id for entry in diff.history] == list(range(start + 1, start + 7))
+    assert "6 snapshots" in diff._repr_html_()
+
+
+def test_columns_that_were_renamed_dropped_and_added_are_told_as_such(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, was VARCHAR, gone INTEGER); INSERT INTO t VALUES (1, 'a', 7), (2, 'b', 8)")
+    start = newest(session)
+    session.sql("ALTER TABLE t RENAME COLUMN was TO name; ALTER TABLE t DROP COLUMN gone")
+    session.sql("ALTER TABLE t ADD COLUMN gone VARCHAR; UPDATE t SET name = 'B', gone = 'new' WHERE i = 2")
+    diff = session.table("t").diff(start)
+    assert [(change.kind, (change.after or change.before or ("",))[0]) for change in diff.schema] == [
+        ("renamed", "name"),
+        ("added", "gone"),
+        ("dropped", "gone"),
+    ]
+    (row,) = diff.rows()
+    assert row.before == {"i": 2, "name": "b", "gone": None, "gone (dropped)": 8}
+    assert row.after == {"i": 2, "name": "B", "gone": "new"}
+    assert [column.renamed_from for column in diff.columns] == [None, "was", None]
+    assert "was was" in diff._repr_html_().replace("</span>", "").replace('<span class="dlk-soft">', "")
+
+
+def test_a_table_made_anew_needs_a_key(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (NULL, 'n')")
+    start = newest(session)
+    session.sql("CREATE OR REPLACE TABLE t (i INTEGER, s VARCHAR, more DOUBLE)")
+    session.sql("INSERT INTO t VALUES (1, 'a', NULL), (2, 'B', NULL), (4, 'd', 0.5), (NULL, 'n', NULL)")
+    with pytest.raises(dl.UsageError, match='key=\\["id"\\] or --key'):
+        session.table("t").diff(start)
+    diff = session.table("t").diff(start, key=["I"])
+    assert counts(diff) == (1, 1, 1, 2)
+    assert [(change.kind, change.after) for change in diff.schema] == [("added", ("more", "DOUBLE"))]
+    assert {row.kind: (row.before or row.after or {})["i"] for row in diff.rows()} == {
+        "updated": 2,
+        "deleted": 3,
+        "inserted": 4,
+    }
+
+
+def test_two_tables_are_compared_by_key(session: dl.Session) -> None:
+    session.sql("CREATE TABLE a (id INTEGER, x INTEGER, only_a INTEGER); INSERT INTO a VALUES (1, 1, 0), (2, 2, 0)")
+    session.sql("CREATE TABLE b (x INTEGER, id INTEGER); INSERT INTO b VALUES (1, 1), (5, 2), (6, 3)")
+    diff = session.table("a").diff(newest(session), other="b", key=["id"])
+    assert counts(diff) == (1, 0, 1, 1)
+    assert diff.other == "lake.main.b"
+    assert [(change.kind, (change.before or ("",))[0]) for change in diff.schema] == [("dropped", "only_a")]
+    with pytest.raises(dl.EntryNotFoundError, match='no column "nr" to pair'):
+        session.table("a").diff(newest(session), other="b", key=["nr"])
+
+
+def test_a_key_that_is_none_is_told(session: dl.Session) -> None:
+    session.sql("CREATE TABLE a (id INTEGER); INSERT INTO a VALUES (1), (1), (1)")
+    with pytest.raises(dl.UsageError, match="id is no key: in the earlier state 2 rows"):
+        session.table("a").diff(0 + newest(session), other="a", key=["id"]) if False else _other(session)
+
+
+def _other(session: dl.Session) -> Diff:
+    session.sql("CREATE TABLE b (id INTEGER); INSERT INTO b VALUES (1)")
+    return session.table("a").diff(newest(session), other="b", key=["id"])
+
+
+def test_segments_say_where_changes_concentrate(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, carrier VARCHAR, n INTEGER, fixed INTEGER)")
+    carriers = ["UA" if n % 10 < 3 else "it's" for n in range(1000)]
+    rows = {"i": range(1000), "carrier": carriers, "n": pa.nulls(1000, pa.int32()), "fixed": [1] * 1000}
+    session.write(pa.table({name: values if name == "n" else pa.array(values) for name, values in rows.items()}), "t")
+    start = newest(session)
+    session.sql("UPDATE t SET n = 5 WHERE carrier = 'UA' AND i < 100")
+    diff = session.table("t").diff(start)
+    told = {pattern.condition: pattern.share for pattern in diff.patterns}
+    assert told["carrier = 'UA'"] == 1.0
+    assert not any("fixed" in condition for condition in told)
+    assert not any(condition == "n IS NULL" for condition in told)  # so are all others
+
+
+def test_the_open_transaction_as_diffs(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2); CREATE TABLE gone AS SELECT 1 AS a")
+    with session.transaction() as tx:
+        session.sql("UPDATE t SET i = 3 WHERE i = 2; CREATE TABLE made (x INTEGER); INSERT INTO made VALUES (7)")
+        session.sql("DROP TABLE gone")
+        found = {diff.table: counts(diff) for diff in tx.diffs()}
+        assert found == {"main.gone": (0, 1, 0, 0), "main.made": (1, 0, 0, 0), "main.t": (0, 0, 1, 1)}
+        assert counts(tx.diff("made")) == (1, 0, 0, 0)
+        with pytest.raises(dl.UsageError, match="say which"):
+            tx.diff()
+        tx.rollback()
+
+
+def test_a_preview_is_committed_or_rolled_back(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2)")
+    before = newest(session)
+    preview = session.preview("DELETE FROM t WHERE i = 1")
+    assert (preview.state, counts(preview.diffs[0])) == ("open", (0, 1, 0, 1))
+    with pytest.raises(dl.TransactionError, match="open already"):
+        session.preview("DELETE FROM t")
+    preview.rollback()
+    assert (preview.state, newest(session)) == ("rolled back", before)
+    with pytest.raises(dl.TransactionError, match="rolled back already"):
+        preview.commit()
+
+    preview = session.preview("DELETE FROM t WHERE i = :gone", {"gone": 2})
+    snapshot = preview.commit(message="two is gone", author="ana")
+    assert snapshot is not None
+    assert (preview.state, session.snapshots()[-1].info.commit_message) == ("committed", "two is gone")
+
+    preview = session.preview("INSERT INTO t VALUES (9)")
+    session.sql("COMMIT")  # in another cell
+    assert preview.state == "committed"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("SELECT 1", dl.UsageError, "change nothing"),
+        ("INSERT INTO t VALUES (3); COMMIT", dl.UsageError, "leave COMMIT"),
+        ("INSERT INTO t VALUES (3); SELECT nothing", dl.DuckLakeError, "nothing"),
+    ],
+)
+def test_what_cannot_be_previewed_leaves_no_transaction(
+    session: dl.Session, text: str, error: type[Exception], message: str
+) -> None:
+    session.sql("CREATE TABLE t (i INTEGER)")
+    with pytest.raises(error, match=message):
+        session.preview(text)
+    session.sql("BEGIN; ROLLBACK")
+
+
+def test_machines_and_pages(session: dl.Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE t (d DATE, b BLOB, x DOUBLE, l INTEGER[], m DECIMAL(5,2))")
+    start = newest(session)
+    session.sql("INSERT INTO t VALUES (DATE '2026-03-02', '\\xAB'::BLOB, 'nan', [1, NULL], 1.5)")
+    diff = session.table("t").diff(start)
+    (row,) = json.loads(diff.to_json())["rows"]
+    assert row["after"] == {"d": "2026-03-02", "b": "ab", "x": "nan", "l": [1, None], "m": "1.50"}
+    page = diff.to_html(tmp_path / "diff.html")
+    assert (tmp_path / "diff.html").read_text() == page
+    assert page.startswith("<!doctype html>")
+    assert not any(mark in page for mark in ("http://", "https://", "<script", "<link"))
