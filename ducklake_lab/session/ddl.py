@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from ducklake_lab.catalog.casting import cast_columns, texts
-from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.model.entries import Column, PartitionField, Table
-from ducklake_lab.model.types import DataType
+from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.files.partitions import bucket_count
+from ducklake_lab.local import canonical
+from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.types import NESTED, DataType
+from ducklake_lab.session import altering
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.expansion import columns_of, renamed
+from ducklake_lab.transaction.transaction import Transaction
+
+HasNulls = Callable[[str], bool]
 
 _TRANSFORMS = ("identity", "year", "month", "day", "hour")
 _OF_DATES = ("year", "month", "day")
@@ -30,28 +39,32 @@ def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
 
 
 def build_column(definition: op.ColumnDef, column_id: int) -> Column:
-    """A column with its default, checked to fit the type."""
-    default = definition.default
-    expression = definition.default_type == "expression"
-    if default is not None and not expression:
-        default = _literal_text(default, definition)
-    return Column.build(
-        definition.name,
-        definition.type,
-        column_id,
-        nulls_allowed=definition.nulls_allowed,
-        initial_default=None if expression else default,
-        default_value="NULL" if default is None else default,
-        default_value_type="expression" if expression else "" if definition.type.is_nested else "literal",
-    )
+    """A new column with its default, checked to fit the type."""
+    column = Column.build(definition.name, definition.type, column_id, nulls_allowed=definition.nulls_allowed)
+    if definition.default is None:
+        return column
+    with_default = _with_default(column, definition.default, definition.default_type)
+    if definition.default_type == "expression":
+        return with_default
+    return replace(with_default, initial_default=_literal_text(definition.default, column))
 
 
-def _literal_text(default: str, definition: op.ColumnDef) -> str:
-    """The default as the text of a value of the column's type, e.g. `7.0` for 7 in a DOUBLE column."""
-    import pyarrow as pa
+def _with_default(column: Column, default: str | None, default_type: str) -> Column:
+    """A column whose new rows get another default; those that are there keep theirs."""
+    if default is not None and column.type in NESTED:
+        raise BindError(f"A default value for a column of type {column.data_type.sql()} is not supported.")
+    if default is None:
+        return replace(column, default_value="NULL", default_value_type="literal")
+    if default_type == "expression":
+        return replace(column, default_value=canonical.expression_text(default), default_value_type="expression")
+    _literal_text(default, column)
+    return replace(column, default_value=default, default_value_type="literal")
 
-    cast = cast_columns(pa.table({"v": [default]}), {"v": definition.type})
-    text = texts(cast, {"v": definition.type})[0][0]
+
+def _literal_text(default: str, column: Column) -> str:
+    """A default as the text of a value of the column's type, e.g. `7.0` for 7 in a DOUBLE column."""
+    types = {"v": column.data_type}
+    text = texts(cast_columns(pa.table({"v": [default]}), types), types)[0][0]
     return default if text is None else text
 
 
@@ -103,88 +116,115 @@ class Ddl:
         with self._lakes.writing(place.lake) as transaction:
             transaction.drop_table(transaction.state.table(place.schema, place.name))
 
-    def alter(self, place: Place, statement: op.Operation) -> None:
-        """Runs an ALTER TABLE."""
+    def alter(self, place: Place, statement: op.Operation, has_nulls: HasNulls) -> None:
+        """Runs an ALTER TABLE.
+
+        Args:
+            has_nulls: tells whether a column of the table has no value in some row.
+        """
         if getattr(statement, "if_exists", False) and place.find() is None:
             return
         with self._lakes.writing(place.lake) as transaction:
             table = transaction.state.table(place.schema, place.name)
-            match statement:
-                case op.AddColumn():
-                    changed = self._add_column(table, statement)
-                case op.DropColumn():
-                    changed = _drop_column(table, statement)
-                case op.RenameColumn():
-                    changed = _rename_column(table, statement)
-                case op.RenameTable():
-                    if statement.new_name.casefold() != table.name.casefold():
-                        transaction.check_name_is_free(transaction.state.schema_of(table), statement.new_name)
-                    changed = replace(table, name=statement.new_name)
-                case op.SetPartitionedBy():
-                    fields = _partition_fields(table, statement.keys)
-                    same = table.partition is not None and table.partition.fields == fields
-                    changed = table if same else replace(table, partition=transaction.new_partition(fields))
-                case op.ResetPartitionedBy():
-                    changed = replace(table, partition=transaction.new_partition(())) if table.partition else table
-                case _:
-                    raise UnsupportedFeatureError(f"{type(statement).__name__} is not supported yet.")
+            changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
                 transaction.replace_table(changed)
 
-    def _add_column(self, table: Table, statement: op.AddColumn) -> Table:
-        definition = statement.column
-        if table.column(definition.name) is not None:
-            if statement.if_not_exists:
-                return table
-            raise EntryExistsError(f'{table.name} has a column "{definition.name}" already.')
-        if definition.default_type == "expression" and definition.default is not None:
-            raise UnsupportedFeatureError(
-                f"A new column's default must be a literal; {definition.default} is an expression. "
-                "Add the column without it, then UPDATE."
-            )
-        if not definition.nulls_allowed:
-            raise UnsupportedFeatureError("ADD COLUMN … NOT NULL is not supported; add the column without it.")
-        transaction = self._lakes.transaction
-        assert transaction is not None  # inside writing()
-        column = build_column(definition, transaction.next_column_id(table))
-        return replace(table, columns=(*table.columns, column))
+    def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
+        match statement:
+            case op.AddColumn():
+                return _add_column(transaction, table, statement)
+            case op.DropColumn():
+                names = (*statement.parents, statement.column)
+                changed = altering.drop_column(table, names, if_exists=statement.if_column_exists)
+                if changed is not table and len(names) == 1:
+                    _check_not_sorted_by(table, statement.column)
+                return changed
+            case op.RenameColumn():
+                return _rename_column(transaction, table, statement)
+            case op.RenameTable():
+                if statement.new_name.casefold() != table.name.casefold():
+                    transaction.check_name_is_free(transaction.state.schema_of(table), statement.new_name)
+                return replace(table, name=statement.new_name)
+            case op.SetColumnType():
+                next_id = transaction.next_column_id(table)
+                return altering.set_type(table, statement.column, statement.type, next_id)
+            case op.SetDefault():
+                column = altering.existing(table, statement.column)
+                return altering.with_change(
+                    table, [column], lambda found: _with_default(found, statement.default, statement.default_type)
+                )
+            case op.SetNotNull():
+                changed = altering.set_not_null(table, statement.column, required=statement.required)
+                if statement.required and has_nulls(altering.existing(table, statement.column).name):
+                    raise ConstraintError(
+                        f"Cannot SET NOT NULL on column {statement.column} of {table.name}: the column has NULL values."
+                    )
+                return changed
+            case op.SetPartitionedBy():
+                fields = _partition_fields(table, statement.keys)
+                same = table.partition is not None and table.partition.fields == fields
+                return table if same else replace(table, partition=transaction.new_partition(fields))
+            case op.ResetPartitionedBy():
+                return replace(table, partition=transaction.new_partition(())) if table.partition else table
+            case op.SetSortedBy():
+                keys = _sort_keys(table, statement.keys)
+                return replace(table, sort=transaction.new_sort(keys) if keys else None)
+            case _:
+                raise UnsupportedFeatureError(f"{type(statement).__name__} is not supported yet.")
 
 
-def _existing(table: Table, name: str) -> Column:
-    column = table.column(name)
-    if column is None:
-        hint = did_you_mean(name, (column.name for column in table.columns))
-        raise BindError(f'{table.name} has no column "{name}".{hint}')
-    return column
-
-
-def _drop_column(table: Table, statement: op.DropColumn) -> Table:
-    if statement.if_column_exists and table.column(statement.column) is None:
-        return table
-    column = _existing(table, statement.column)
-    if len(table.columns) == 1:
-        raise UnsupportedFeatureError(f"{column.name} is the only column of {table.name}; a table needs one.")
-    if table.partition is not None and any(field.column_id == column.column_id for field in table.partition.fields):
-        raise UnsupportedFeatureError(
-            f"{column.name} is a partition key of {table.name}; use ALTER TABLE {table.name} RESET PARTITIONED BY first."
+def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn) -> Table:
+    definition = statement.column
+    if not statement.parents and table.column(definition.name) is not None:
+        if statement.if_not_exists:
+            return table
+        raise EntryExistsError(f'{table.name} has a column "{definition.name}" already.')
+    if definition.default_type == "expression" and definition.default is not None and not statement.parents:
+        raise BindError(
+            f"A new column's default must be a literal; {definition.default} is an expression. "
+            "Add the column without it, then use ALTER TABLE … ALTER … SET DEFAULT, and UPDATE the rows there are."
         )
-    return replace(table, columns=tuple(c for c in table.columns if c.column_id != column.column_id))
+    if not definition.nulls_allowed:
+        raise BindError("ADD COLUMN … NOT NULL is not supported; add the column without it.")
+    column = build_column(definition, transaction.next_column_id(table))
+    if statement.parents:
+        return altering.add_field(table, statement.parents, column, if_not_exists=statement.if_not_exists)
+    return replace(table, columns=(*table.columns, column))
 
 
-def _rename_column(table: Table, statement: op.RenameColumn) -> Table:
-    column = _existing(table, statement.column)
-    taken = table.column(statement.new_name)
-    if taken is not None and taken.column_id != column.column_id:
-        raise EntryExistsError(f'{table.name} has a column "{statement.new_name}" already.')
-    renamed = replace(column, name=statement.new_name)
-    return replace(table, columns=tuple(renamed if c.column_id == column.column_id else c for c in table.columns))
+def _rename_column(transaction: Transaction, table: Table, statement: op.RenameColumn) -> Table:
+    changed = altering.rename_column(table, (*statement.parents, statement.column), statement.new_name)
+    if table.sort is None or statement.parents:
+        return changed
+    keys = [
+        replace(
+            key, expression=canonical.expression_text(renamed(key.expression, statement.column, statement.new_name))
+        )
+        for key in table.sort.keys
+    ]
+    return replace(changed, sort=transaction.new_sort(keys))
+
+
+def _check_not_sorted_by(table: Table, name: str) -> None:
+    for key in table.sort.keys if table.sort is not None else ():
+        if name.casefold() in (column.casefold() for column in columns_of(key.expression)):
+            raise BindError(f"{table.name} is sorted by {name}; use ALTER TABLE {table.name} RESET SORTED BY first.")
+
+
+def _sort_keys(table: Table, keys: Sequence[op.SortKey]) -> tuple[SortKey, ...]:
+    unknown = [name for key in keys for name in key.columns if table.column(name) is None]
+    if unknown:
+        hint = did_you_mean(unknown[0], (column.name for column in table.columns))
+        raise BindError(f"{table.name} has no column {', '.join(dict.fromkeys(unknown))} to be sorted by.{hint}")
+    return tuple(SortKey(canonical.expression_text(key.sql), key.direction, key.null_order) for key in keys)
 
 
 def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[PartitionField, ...]:
     fields = []
     for key in keys:
-        column = _existing(table, key.column)
-        if key.transform not in _TRANSFORMS:
+        column = altering.existing(table, key.column)
+        if key.transform not in _TRANSFORMS and bucket_count(key.transform) is None:
             raise UnsupportedFeatureError(f"The partition transform {key.transform} is not supported yet.")
         _check_transform(column, key.transform)
         fields.append(PartitionField(column.column_id, key.transform))
@@ -194,6 +234,11 @@ def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[Pa
 def _check_transform(column: Column, transform: str) -> None:
     kind: DataType = column.data_type
     timestamp = kind.name.startswith("timestamp")
-    fits = transform == "identity" or timestamp or (transform in _OF_DATES and kind.name == "date")
+    fits = (
+        transform == "identity"
+        or bucket_count(transform) is not None
+        or timestamp
+        or (transform in _OF_DATES and kind.name == "date")
+    )
     if kind.is_nested or not fits:
         raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

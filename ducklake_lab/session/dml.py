@@ -5,26 +5,34 @@ Spark reads the rows to change and writes the new files; small changes go into t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import cast_columns
-from ducklake_lab.errors import ConstraintError
-from ducklake_lab.local import engine as local_engine
+from ducklake_lab.catalog.casting import cast_columns, quote_identifier
+from ducklake_lab.catalog.inlined import can_inline
+from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.files.deletes import write_matched
+from ducklake_lab.files.options import write_options
+from ducklake_lab.files.sorting import sort_rows, sort_sql
+from ducklake_lab.files.writer import write_rows
 from ducklake_lab.local import reader as local_reader
-from ducklake_lab.model.entries import LOCAL_ID_START, ROW_ID_COLUMN, Table
-from ducklake_lab.model.files import WrittenDeletes
+from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
+from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
+from ducklake_lab.session.definitions import with_plain_sort_keys
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.session.result import RunInfo
-from ducklake_lab.session.sources import Scan, Sources, in_memory
+from ducklake_lab.session.sources import Scan, Sources, is_small
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.storage import Storage, is_local
 from ducklake_lab.transaction.transaction import Transaction
@@ -32,15 +40,23 @@ from ducklake_lab.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: Deleted positions up to which their files are written in process, without a job of Spark's.
+_FEW_POSITIONS = 100_000
+
 
 @dataclass(frozen=True, slots=True)
-class _Matched:
-    """The rows an UPDATE or DELETE touches, and the plan that found them; `frame` where Spark holds them."""
+class Matched:
+    """The rows an UPDATE or DELETE touches, and the plan that found them; `frame` where Spark holds them.
+
+    Attributes:
+        few: rows up to which they are fetched.
+    """
 
     target: ScanPlan
     count: int
     rows: pa.Table | None
     frame: DataFrame | None
+    few: int = 0
 
 
 class Dml:
@@ -61,34 +77,63 @@ class Dml:
 
     def insert(self, table: Table, plan: QueryPlan) -> int:
         """Adds the rows of a plan whose output is the table's columns, in order; how many."""
-        result = self._sources.run(plan)
+        result = self._sources.run(plan, small=True)
         if result.in_process:
-            return self.append_arrow(table, result.arrow())
+            return self.append_arrow(table, result.carried())
         return self.append_frame(table, result.spark())
 
-    def append_arrow(self, table: Table, rows: pa.Table) -> int:
-        """Adds rows that are in memory: a few are inlined, many are written by Spark."""
+    def append_arrow(self, table: Table, rows: pa.Table, *, inline: bool = True) -> int:
+        """Adds rows that are in memory: a few are inlined, unless that is not wanted, many are written to files."""
         types = {column.name: column.data_type for column in table.columns}
         rows = cast_columns(rows.rename_columns(list(types)), types)
         _check_not_null(table, rows)
         count: int = rows.num_rows
-        if count <= self._inline_limit(table):
-            self._transaction.append_rows(table, rows)
-            return count
-        from ducklake_lab.spark.frames import from_arrow_table
+        transaction = self._transaction
+        if self._sorts(table):
+            rows = sort_rows(rows, with_plain_sort_keys(transaction.state, table), table.columns, [])
+        if inline and count <= self._row_limit(table):
+            transaction.append_rows(table, rows)
+        else:
+            transaction.append_files(table, self._write_rows(table, rows))
+        return count
 
-        return self.append_frame(table, from_arrow_table(self._engine(), rows))
+    def _sorts(self, table: Table) -> bool:
+        """Whether rows are sorted when they are inserted."""
+        options = self._transaction.options
+        enabled = options.get("sort_on_insert", schema_id=table.schema_id, table_id=table.table_id) != "false"
+        return enabled and bool(sort_sql(table.sort))
 
-    def append_frame(self, table: Table, frame: DataFrame) -> int:
-        """Adds the rows of a DataFrame with the table's columns, in order."""
+    def _sorted_frame(self, table: Table, frame: DataFrame) -> DataFrame:
+        """The rows in the order of the table's sort keys."""
+        name = self._sources.register(frame.toDF(*[column.name for column in table.columns]))
+        try:
+            query = parse(f"FROM {quote_identifier(name)} ORDER BY {', '.join(sort_sql(table.sort))}")[0].operation
+            assert isinstance(query, op.Query)
+            return self._sources.query(query).spark()
+        except UnsupportedFeatureError:
+            # which order rows have in a file is a matter of speed only; compaction, in process, sorts them
+            return frame
+        finally:
+            del self._sources.frames[name]
+
+    def _write_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> list[WrittenFile]:
+        """Writes rows that are in memory, in process: shipping them to Spark would cost more than writing them."""
+        transaction = self._transaction
+        folder = transaction.lake.folder(transaction.state, table)
+        return write_rows(table, rows, folder, write_options(transaction.options, table), row_ids)
+
+    def append_frame(self, table: Table, frame: DataFrame, *, inline: bool = True) -> int:
+        """Adds the rows of a DataFrame with the table's columns, in order; a few are inlined, unless not wanted."""
         from ducklake_lab.spark import writer
 
+        if self._sorts(table):
+            frame = self._sorted_frame(table, frame)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
-            files = writer.write(spark, frame, table, folder)
+            files = writer.write(spark, frame, table, folder, options=write_options(transaction.options, table))
         count = sum(file.record_count for file in files)
-        if 0 < count <= self._inline_limit(table) and is_local(folder):
+        if inline and 0 < count <= self._row_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay
             rows = local_reader.read(plan_written(table, files, folder))
             Storage().delete([folder + file.path for file in files])
@@ -101,40 +146,33 @@ class Dml:
 
     def delete(self, table: Table, plan: QueryPlan) -> int:
         """Deletes the rows of a plan whose output is the virtual columns of the table; how many."""
-        matched = self._match(plan)
-        try:
-            self._delete_matched(table, matched)
-        finally:
-            _release(matched)
-        return matched.count
+        with self.matching(plan) as matched:
+            self.delete_matched(table, matched)
+            return matched.count
 
     def update(self, table: Table, plan: QueryPlan) -> int:
         """Replaces the rows of a plan whose output is the virtual columns, then the table's columns anew; how many."""
-        matched = self._match(plan)
-        try:
-            self._delete_matched(table, matched)
-            self._append_new_versions(table, matched)
-        finally:
-            _release(matched)
-        return matched.count
+        with self.matching(plan) as matched:
+            self.delete_matched(table, matched)
+            self.append_new_versions(table, matched)
+            return matched.count
 
-    def _append_new_versions(self, table: Table, matched: _Matched) -> None:
+    def append_new_versions(self, table: Table, matched: Matched) -> None:
+        """Adds rows with the row ids they had: the new values follow the virtual columns."""
         names = [column.name for column in table.columns]
         transaction = self._transaction
         if matched.rows is not None:
             types = {column.name: column.data_type for column in table.columns}
-            # by position: the new values follow the virtual columns
             columns = matched.rows.columns[len(VIRTUAL_COLUMNS) :]
             rows = cast_columns(pa.table(columns, names=names), types)
             _check_not_null(table, rows)
             row_ids = matched.rows.column(ROW_ID).combine_chunks()
-            if rows.num_rows <= self._inline_limit(table):
+            if rows.num_rows <= self._row_limit(table):
                 transaction.append_rows(table, rows, row_ids)
                 return
-            from ducklake_lab.spark.frames import from_arrow_table
-
-            frame = from_arrow_table(self._engine(), rows.append_column(ROW_ID_COLUMN, row_ids))
-        elif matched.frame is not None:
+            transaction.append_files(table, self._write_rows(table, rows, row_ids))
+            return
+        if matched.frame is not None:
             quoted = [f"`{name.replace('`', '``')}`" for name in names]
             frame = matched.frame.select(*quoted, matched.frame[ROW_ID].alias(ROW_ID_COLUMN))
         else:
@@ -143,48 +181,65 @@ class Dml:
 
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
-            files = writer.write(spark, frame, table, folder, compact=True)
+            options = write_options(transaction.options, table)
+            files = writer.write(spark, frame, table, folder, options=options, compact=True)
         transaction.append_files(table, files)
 
-    def _match(self, plan: QueryPlan) -> _Matched:
-        """Finds the rows, in process if the table's rows are all inlined, else with Spark, which keeps them."""
+    @contextmanager
+    def matching(self, plan: QueryPlan) -> Iterator[Matched]:
+        """The rows of a plan whose output begins with the virtual columns of the table it changes."""
+        matched = self._match(plan)
+        try:
+            yield matched
+        finally:
+            if matched.frame is not None:
+                matched.frame.unpersist()
+
+    def _match(self, plan: QueryPlan) -> Matched:
+        """Finds the rows, in process where little has to be read for it, else with Spark, which keeps them."""
         info = RunInfo()
-        loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
+        loaded = {source.view: self._sources.load(source, info) for source in plan.sources if source.kind != "local"}
         target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
-        if all(map(in_memory, loaded.values())):
-            tables = {view: self._sources.to_arrow(rows) for view, rows in loaded.items()}
-            found = local_engine.evaluate(plan.duckdb_sql, tables)
-            return _Matched(target, found.num_rows, found, None)
-        self._sources.create_views(loaded)
+        few = self._inline_limit(target.table)
+        if is_small(loaded.values()):
+            found = self._sources.run_in_process(plan, loaded).table
+            return Matched(target, found.num_rows, found, None, few)
+        self._sources.check_for_spark(plan)
+        self._sources.create_views(self._sources.with_local(plan, loaded))
         frame = self._sources.spark_sql(plan.spark_sql).persist()
         try:
             with self._engine.running():
                 count = frame.count()
-                rows = frame.toArrow() if count <= self._inline_limit(target.table) else None
+                rows = frame.toArrow() if count <= few else None
         except BaseException:
             frame.unpersist()
             raise
-        return _Matched(target, count, rows, frame)
+        return Matched(target, count, rows, frame, few)
 
-    def _delete_matched(self, table: Table, matched: _Matched) -> None:
+    def delete_matched(self, table: Table, matched: Matched) -> None:
+        """Deletes the rows that were found."""
         if matched.count == 0:
             return
         transaction = self._transaction
         files = {file.data_file.data_file_id: file for file in matched.target.files}
-        if matched.rows is not None and not self._touches_uncommitted(matched.rows):
-            inlined_ids, deletes = _small_deletes(matched.rows)
+        if matched.rows is not None:
+            in_file = pc.is_valid(matched.rows.column(FILE_ID))
+            inlined_ids = matched.rows.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
+            deletes = self._write_matched(table, matched.rows.filter(in_file), files)
         else:
             inlined_ids, deletes = self._large_deletes(table, matched, files)
         transaction.delete_inlined(table, inlined_ids)
         records = {file_id: file.data_file.record_count for file_id, file in files.items()}
         transaction.delete_from_files(table, deletes, records)
 
-    def _touches_uncommitted(self, rows: pa.Table) -> bool:
-        highest = pc.max(rows.column(FILE_ID)).as_py()
-        return highest is not None and highest >= LOCAL_ID_START
+    def _write_matched(self, table: Table, positions: pa.Table, files: dict[int, ScanFile]) -> list[WrittenDeletes]:
+        transaction = self._transaction
+        touched = {file_id: files[file_id] for file_id in pc.unique(positions.column(FILE_ID)).to_pylist()}
+        folder = transaction.lake.folder(transaction.state, table)
+        return write_matched(positions, touched, folder, self._inline_limit(table), transaction.next_snapshot)
 
     def _large_deletes(
-        self, table: Table, matched: _Matched, files: dict[int, ScanFile]
+        self, table: Table, matched: Matched, files: dict[int, ScanFile]
     ) -> tuple[list[int], list[WrittenDeletes]]:
         from ducklake_lab.spark.deletes import write_deletes
 
@@ -198,8 +253,12 @@ class Dml:
         in_files = frame.where(frame[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
+        limit = self._inline_limit(table)
         with self._engine.running() as spark:
-            return inlined_ids, write_deletes(spark, in_files, files, folder, self._inline_limit(table))
+            if matched.count > _FEW_POSITIONS:
+                return inlined_ids, write_deletes(spark, in_files, files, folder, limit, transaction.next_snapshot)
+            positions = in_files.toArrow()
+        return inlined_ids, self._write_matched(table, positions, files)
 
     def truncate(self, place: Place, table: Table) -> int:
         """Deletes all rows without reading any; how many there were."""
@@ -209,7 +268,13 @@ class Dml:
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
         return count
 
+    def _row_limit(self, table: Table) -> int:
+        """Rows up to which an insert is kept in the catalog."""
+        backend = self._transaction.lake.location.backend
+        return self._inline_limit(table) if can_inline(table.columns, backend) else 0
+
     def _inline_limit(self, table: Table) -> int:
+        """Deletions of a file up to which they are kept in the catalog."""
         options = self._transaction.options
         return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
 
@@ -218,24 +283,6 @@ def live_rows(file: ScanFile) -> int:
     """Rows of a file that are not deleted; exact while no position is deleted twice."""
     deleted = len(file.inlined_deletes) + (file.delete_file.delete_count if file.delete_file is not None else 0)
     return max(file.data_file.record_count - deleted, 0)
-
-
-def _small_deletes(rows: pa.Table) -> tuple[list[int], list[WrittenDeletes]]:
-    """(row ids of inlined rows, positions by file) of a few rows."""
-    inlined_ids: list[int] = []
-    positions: dict[int, list[int]] = defaultdict(list)
-    columns: list[list[Any]] = [rows.column(name).to_pylist() for name in (FILE_ID, POSITION, ROW_ID)]
-    for file_id, position, row_id in zip(*columns, strict=True):
-        if file_id is None:
-            inlined_ids.append(row_id)
-        else:
-            positions[file_id].append(position)
-    return inlined_ids, [WrittenDeletes(file_id, positions=tuple(sorted(p))) for file_id, p in positions.items()]
-
-
-def _release(matched: _Matched) -> None:
-    if matched.frame is not None:
-        matched.frame.unpersist()
 
 
 def _check_not_null(table: Table, rows: pa.Table) -> None:

@@ -26,6 +26,7 @@ class SparkEngine:
         self.starting = False
         self.on_progress: Callable[[Progress], None] | None = None
         self._configured = False
+        self._registered = False
         self._before_jobs = before_jobs
 
     def __call__(self) -> SparkSession:
@@ -37,14 +38,29 @@ class SparkEngine:
                 self.session = runtime.start()
             finally:
                 self.starting = False
+            self._registered = False
         elif not self._configured:
             runtime.configure(self.session)
         self._configured = True
         return self.session
 
+    def with_data_source(self) -> SparkSession:
+        """The SparkSession, for code of the user's: it knows `format("ducklake")`, which takes Spark a second to learn."""
+        spark = self()
+        if not self._registered:
+            from ducklake_lab.datasource import DuckLakeDataSource
+
+            spark.dataSource.register(DuckLakeDataSource)
+            self._registered = True
+        return spark
+
     @contextmanager
     def running(self) -> Iterator[SparkSession]:
         """Around whatever starts jobs: reports their progress, and cancels them when the block is interrupted.
+
+        A task in the middle of one compiled loop, such as a join of every row with every row, does not see that it
+        is cancelled. It holds its core until it ends; `session.spark.stop()` lets go of it, and the next statement
+        starts Spark again.
 
         Errors of Spark that we know come out as ours, in one line.
         """

@@ -1,16 +1,18 @@
-"""The change feed of a table as a Spark DataFrame (spec: advanced_features/data_change_feed)."""
+"""The change feed of a table, planned (spec: advanced_features/data_change_feed)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import sqlalchemy as sa
 
-from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.errors import SnapshotNotFoundError
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.scan.changes import plan_feed
+from ducklake_lab.scan.plan import ChangePlan
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import Lakes
 
@@ -18,33 +20,56 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def feed_frame(lakes: Lakes, call: FeedCall, spark: SparkSession) -> DataFrame:
-    """Rows changed by snapshots `start` to `end`, both inclusive.
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Rows changed by some snapshots, not read yet.
 
-    Returns:
-        `snapshot_id`, `rowid`, for table_changes `change_type` (insert, delete, update_preimage,
-        update_postimage), then the table's columns as of `end`.
+    table_changes gives `snapshot_id`, `rowid`, `change_type` (insert, delete, update_preimage, update_postimage), then
+    the table's columns as of the last snapshot. table_insertions and table_deletions give those columns, then the
+    virtual ones if wanted.
     """
-    from ducklake_lab.spark import changes
 
+    name: str
+    plan: ChangePlan
+    virtual: bool = False
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether no file has to be read."""
+        return not (self.plan.inserted.files or self.plan.removed.files or self.plan.deleted)
+
+    def arrow(self) -> pa.Table:
+        """The rows, read in process."""
+        from ducklake_lab.local import changes
+
+        if self.name == "table_changes":
+            return changes.feed(self.plan)
+        return (changes.insertions if self.name == "table_insertions" else changes.deletions)(self.plan, self.virtual)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows as a lazy Spark DataFrame."""
+        from ducklake_lab.spark import changes
+
+        if self.name == "table_changes":
+            return changes.feed(spark, self.plan)
+        read = changes.insertions if self.name == "table_insertions" else changes.deletions
+        return read(spark, self.plan, self.virtual)
+
+
+def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
+    """Plans to read rows changed by snapshots `start` to `end`, both inclusive."""
     lake = call.lake
     with lake.connect() as connection:
         last = lake.snapshot(connection, call.end)
         state = lake.state(connection, last)
         table = state.table(call.schema, call.table)
-        start = _first_snapshot(lake, connection, call.start, last.snapshot_id)
-        plan = plan_feed(lake, connection, state, table, start, last.snapshot_id)
-    columns = [column.name for column in table.columns]
-    if call.name == "table_insertions":
-        return changes.insertions(spark, plan, columns, row_id=ROW_ID, snapshot_id=SNAPSHOT_ID)
-    if call.name == "table_deletions":
-        return changes.deletions(spark, plan, columns, row_id=ROW_ID, snapshot_id=SNAPSHOT_ID)
-    return changes.feed(spark, plan, columns, row_id=ROW_ID, snapshot_id=SNAPSHOT_ID)
+        start = _first_snapshot(connection, call.start, last.snapshot_id)
+        return Feed(call.name, plan_feed(lake, connection, state, table, start, last.snapshot_id), virtual)
 
 
-def _first_snapshot(lake: Lake, connection: sa.Connection, start: int | datetime, end: int) -> int:
+def _first_snapshot(connection: sa.Connection, start: int | datetime, end: int) -> int:
     if isinstance(start, datetime):
-        return lake.snapshot(connection, start).snapshot_id
+        return first_snapshot_since(connection, start)
     if start > end:
         raise SnapshotNotFoundError(f"The first snapshot, {start}, is after the last, {end}; swap them.")
     return start

@@ -7,8 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+import sqlalchemy as sa
+
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.errors import CommitUnknownError, EntryNotFoundError, TransactionError, UsageError, did_you_mean
+from ducklake_lab.catalog.options import SessionOptions
+from ducklake_lab.errors import (
+    BindError,
+    CommitUnknownError,
+    EntryExistsError,
+    EntryNotFoundError,
+    TransactionError,
+    UsageError,
+    did_you_mean,
+)
+from ducklake_lab.files.deletes import restamped
+from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.commit import commit
@@ -34,14 +47,27 @@ class Place:
 
 
 class Lakes:
-    """Attached lakes by alias, the current one, and at most one open transaction."""
+    """Attached lakes by alias, the current one, and at most one open transaction.
 
-    def __init__(self) -> None:
+    Args:
+        database: the session's own database, which takes part in the transactions.
+
+    Attributes:
+        options: what the session sets for its lakes.
+        immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+    """
+
+    def __init__(self, database: SessionDatabase) -> None:
+        self._database = database
+        self.options = SessionOptions()
+        self.immediate = False
+        self._pins: dict[str, Snapshot] = {}
         self._by_alias: dict[str, Lake] = {}
         self._current: tuple[str, str] | None = None
         self._open: Transaction | None = None
         self._explicit = False
         self._aborted = False
+        self._at: At = None
 
     # Attached lakes
 
@@ -49,9 +75,11 @@ class Lakes:
         return iter(self._by_alias.values())
 
     def add(self, lake: Lake) -> None:
+        """Attaches a lake; unqualified names are its own if no other lake's are."""
         self._by_alias[lake.alias] = lake
         if self._current is None:
             self._current = (lake.alias, "main")
+            self._database.use(self._current)
 
     def find(self, alias: str) -> Lake | None:
         folded = alias.casefold()
@@ -68,24 +96,49 @@ class Lakes:
             raise UsageError('No lake is attached; attach one with session.attach("ducklake:metadata.ducklake").')
         if alias is None:
             if self._current is None:
-                raise UsageError(f"No lake is in use; choose one with USE: {', '.join(self._by_alias)}.")
+                raise EntryNotFoundError(f"No lake is in use; choose one with USE: {', '.join(self._by_alias)}.")
             return self._by_alias[self._current[0]]
         lake = self.find(alias)
         if lake is None:
             raise EntryNotFoundError(f'No lake "{alias}" is attached.{did_you_mean(alias, self._by_alias)}')
         return lake
 
+    @property
+    def at_home(self) -> bool:
+        """Whether unqualified names are those of the session's own database."""
+        return self._current is None
+
+    def leave(self) -> None:
+        """USE memory: unqualified names are those of the session's own database from now on."""
+        self._current = None
+        self._database.use(("memory",))
+
+    def metadata_of(self, name: str) -> Lake | None:
+        """The lake whose catalog database goes by that name."""
+        folded = name.casefold()
+        return next((lake for lake in self if lake.metadata_name.casefold() == folded), None)
+
+    @property
+    def current(self) -> Lake | None:
+        """The lake of unqualified names; None where none is in use."""
+        return self._by_alias[self._current[0]] if self._current is not None else None
+
     def remove(self, lake: Lake) -> None:
         if self._open is not None and self._open.lake is lake and self._open.has_changes:
             raise TransactionError(f"The lake {lake.alias} has uncommitted changes; COMMIT or ROLLBACK first.")
         del self._by_alias[lake.alias]
         if self._current is not None and self._current[0] == lake.alias:
-            self._current = (next(iter(self._by_alias)), "main") if self._by_alias else None
+            self.leave()
+        self._database.forget(lake.alias)
         lake.database.dispose()
 
     @property
     def current_schema(self) -> str:
         return self._current[1] if self._current is not None else "main"
+
+    def schema_in_use(self, lake: Lake) -> str:
+        """The schema of unqualified names in a lake."""
+        return self.current_schema if self._current is not None and self._current[0] == lake.alias else "main"
 
     def use(self, parts: tuple[str, ...]) -> None:
         """USE lake, USE schema or USE lake.schema."""
@@ -99,15 +152,22 @@ class Lakes:
                 known = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
                 raise EntryNotFoundError(f'There is no lake or schema "{schema}".{did_you_mean(schema, known)}')
         self._current = (lake.alias, self.state(lake).schema(schema).name)
+        self._database.use(self._current)
 
     @contextmanager
-    def statement(self) -> Iterator[None]:
-        """Around one statement: catalog files are opened once for it."""
+    def statement(self, at: At = None) -> Iterator[None]:
+        """Around one statement: catalog files are opened once for it.
+
+        Args:
+            at: what the statement reads of the current lake where it does not say; it cannot write then.
+        """
         for lake in self:
             lake.database.keep_open()
+        self._at = at
         try:
             yield
         finally:
+            self._at = None
             self.release()
 
     def release(self) -> None:
@@ -119,10 +179,21 @@ class Lakes:
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:
         """The entries of a lake: at a snapshot, else with the open transaction's changes, else the newest."""
+        if at is None and self._at is not None and self._current is not None and lake.alias == self._current[0]:
+            at = self._at
         if at is None and self._open is not None and self._open.lake is lake:
             return self._open.state
         with lake.connect() as connection:
-            return lake.state(connection, lake.snapshot(connection, at))
+            if at is not None or not self._explicit:
+                return lake.state(connection, lake.snapshot(connection, at))
+            return lake.state(connection, self._pinned(lake, connection))
+
+    def _pinned(self, lake: Lake, connection: sa.Connection) -> Snapshot:
+        """The snapshot that the open transaction reads of a lake: the newest when it first did."""
+        pinned = self._pins.get(lake.alias)
+        if pinned is None:
+            pinned = self._pins[lake.alias] = lake.snapshot(connection)
+        return pinned
 
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
         """Where `[catalog.][schema.]name` points; with two parts the first may also be a lake."""
@@ -130,18 +201,17 @@ class Lakes:
             lake = self.get(catalog)
             return Place(lake, self.state(lake, at), schema or "main", name)
         if schema is not None:
-            lake = self.get()
-            state = self.state(lake, at)
             other = self.find(schema)
-            if state.find_schema(schema) is None and other is not None:
+            if other is not None and (self._current is None or self.state(self.get()).find_schema(schema) is None):
                 return Place(other, self.state(other, at), "main", name)
-            return Place(lake, state, schema, name)
+            lake = self.get()
+            return Place(lake, self.state(lake, at), schema, name)
         lake = self.get()
         return Place(lake, self.state(lake, at), self.current_schema, name)
 
     def parse(self, name: str, at: At = None) -> Place:
         """Where a dotted name in a string points; parts may be quoted."""
-        parts = _split_name(name)
+        parts = split_name(name)
         padded = (None,) * (3 - len(parts)) + parts
         return self.place(padded[0], padded[1], parts[-1], at)
 
@@ -160,10 +230,18 @@ class Lakes:
         if self._aborted:
             raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
 
+    def abort(self) -> None:
+        """A statement of the open transaction has failed: only ROLLBACK is left."""
+        self._aborted = True
+
     def begin(self) -> None:
         if self._explicit:
             raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
         self._explicit = True
+        self._database.begin()
+        if self.immediate:
+            for lake in self:
+                self.state(lake)
 
     def commit(self) -> Snapshot | None:
         """Commits the open transaction; gives the new snapshot, or None where nothing was changed."""
@@ -174,7 +252,7 @@ class Lakes:
             raise TransactionError("A statement of this transaction had failed; it was rolled back.")
         transaction = self._open
         if transaction is None:
-            self._explicit = False
+            self._forget(commit=True)
             return None
         try:
             snapshot = commit(transaction)
@@ -184,7 +262,7 @@ class Lakes:
         except BaseException:
             self.rollback()
             raise
-        self._forget()
+        self._forget(commit=True)
         return snapshot
 
     def rollback(self) -> None:
@@ -195,29 +273,54 @@ class Lakes:
         if transaction is not None:
             transaction.rollback()
 
-    def _forget(self) -> None:
+    def _forget(self, *, commit: bool = False) -> None:
         self._open, self._explicit, self._aborted = None, False, False
+        self._pins.clear()
+        self._database.end(commit=commit)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Around what happens outside of the open transaction, which goes on afterwards."""
+        kept = self._open, self._explicit, self._aborted, dict(self._pins)
+        self._forget()
+        try:
+            yield
+        finally:
+            self._open, self._explicit, self._aborted = kept[:3]
+            self._pins.clear()
+            self._pins.update(kept[3])
 
     @contextmanager
     def writing(self, lake: Lake) -> Iterator[Transaction]:
         """The transaction a statement writes in: the open one, or one that is committed at the end.
 
-        When the statement fails, its own transaction is rolled back, and an open one must be.
+        When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
+        was only wrong about a name.
         """
+        if self._at is not None:
+            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
         if self._explicit:
             if self._open is None:
-                self._open = Transaction(lake)
+                self._open = Transaction(lake, self._pins.get(lake.alias), restamped)
             elif self._open.lake is not lake:
                 raise TransactionError(
                     f"The open transaction writes to {self._open.lake.alias}; a transaction writes to one lake only."
                 )
             try:
                 yield self._open
+            except (BindError, EntryNotFoundError, EntryExistsError):
+                raise  # found before anything was changed: the transaction goes on, as in DuckDB
             except BaseException:
                 self._aborted = True
                 raise
             return
-        transaction = Transaction(lake)
+        if self._open is not None:
+            # within a statement that writes already, such as INSERT … FROM lake.f()
+            if self._open.lake is not lake:
+                raise TransactionError(f"The statement writes to {self._open.lake.alias} already.")
+            yield self._open
+            return
+        transaction = Transaction(lake, restamp=restamped)
         self._open = transaction
         try:
             yield transaction
@@ -231,7 +334,7 @@ class Lakes:
             self._open = None
 
 
-def _split_name(name: str) -> tuple[str, ...]:
+def split_name(name: str) -> tuple[str, ...]:
     parts: list[str] = []
     current, quoted = "", False
     for index, character in enumerate(name):

@@ -49,6 +49,44 @@ class History(_Listing[HistoryEntry]):
         return hook("history.plot")(self)
 
 
+class Listing(_Listing[dict[str, Any]]):
+    """Rows of named values, each a dict.
+
+    Attributes:
+        title: told above the rows.
+        columns: their names, in order.
+        noun: what one row is.
+        note: told below the rows, or "".
+    """
+
+    _view = "listing.html"
+
+    def __init__(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        noun: str = "row",
+        note: str = "",
+    ) -> None:
+        self.columns = tuple(columns)
+        self.rows = tuple(tuple(row) for row in rows)
+        self.noun = noun
+        self.note = note
+        super().__init__(title, [dict(zip(self.columns, row, strict=True)) for row in self.rows])
+
+    def pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+
+    def __repr__(self) -> str:
+        lines = ["  ".join(f"{name}={value}" for name, value in row.items()) for row in self]
+        return "\n".join([self.title, *lines] if self.title else lines) or f"No {self.noun}s."
+
+
 class FileListing(_Listing[FileEntry]):
     """Data files of a table at a snapshot."""
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.casting import python_rows, shown
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.types import from_arrow
+from ducklake_lab.model.types import from_field
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +68,7 @@ class Result:
         self.limit: int | None = None
         if arrow is not None:
             self.columns: list[str] = list(arrow.column_names)
-            self.types: list[str] = list(types or (from_arrow(field.type).sql() for field in arrow.schema))
+            self.types: list[str] = list(types or (from_field(field).sql() for field in arrow.schema))
         elif frame is not None:
             from ducklake_lab.spark.types import from_spark
 
@@ -82,7 +83,11 @@ class Result:
         return self._arrow is not None
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table; computed once."""
+        """All rows as an Arrow table, variants as text; computed once."""
+        return shown(self.carried())
+
+    def carried(self) -> pa.Table:
+        """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
         if self._arrow is None:
             frame = self._frame
             self._arrow = pa.table({}) if frame is None else self._timed(frame)
@@ -91,13 +96,13 @@ class Result:
     def head(self, rows: int) -> pa.Table:
         """The first rows, at most that many; computes no more than needed."""
         if self._arrow is not None:
-            return self._arrow.slice(0, rows)
+            return shown(self._arrow.slice(0, rows))
         if self._head is None or self._head.num_rows < rows:
             frame = self._frame
             self._head = pa.table({}) if frame is None else self._timed(frame.limit(rows))
             if self._head.num_rows < rows:
                 self._arrow = self._head
-        return self._head.slice(0, rows)
+        return shown(self._head.slice(0, rows))
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame."""
@@ -106,13 +111,11 @@ class Result:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of Python values."""
-        columns = [column.to_pylist() for column in self.arrow().columns]
-        return list(zip(*columns, strict=True))
+        return python_rows(self.arrow())
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The first row, or None."""
-        columns = [column.to_pylist() for column in self.head(1).columns]
-        return next(zip(*columns, strict=True), None)
+        return next(iter(python_rows(self.head(1))), None)
 
     def spark(self) -> DataFrame:
         """A lazy Spark DataFrame of the rows; computes nothing."""
@@ -121,11 +124,11 @@ class Result:
                 raise ValueError("This result holds no rows.")
             from ducklake_lab.spark.frames import from_arrow_table
 
-            self._frame = from_arrow_table(self._engine(), self.arrow())
+            self._frame = from_arrow_table(self._engine(), self.carried())
         return self._frame
 
     def __len__(self) -> int:
-        return int(self.arrow().num_rows)
+        return int(self.carried().num_rows)
 
     def __repr__(self) -> str:
         return f"<Result {', '.join(f'{c} {t}' for c, t in zip(self.columns, self.types, strict=True))}>"
@@ -136,10 +139,12 @@ class Result:
 
     def _timed(self, frame: DataFrame) -> pa.Table:
         assert self._engine is not None  # who hands in a frame hands in its engine
+        from ducklake_lab.spark.frames import to_arrow_table
+
         started = time.monotonic()
         try:
             with self._engine.running():
-                return frame.toArrow()
+                return to_arrow_table(frame)
         finally:
             self.info.seconds += time.monotonic() - started
 

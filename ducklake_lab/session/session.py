@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,21 +13,29 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.diff.compute import diff_states
-from ducklake_lab.diff.diff import Diff
-from ducklake_lab.errors import EntryExistsError, TransactionError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
-from ducklake_lab.scan.history import lake_history
+from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.lakes import At, Lakes
-from ducklake_lab.session.listings import History
+from ducklake_lab.session.functions.restore import restore_table
+from ducklake_lab.session.health import Health, findings, target_bytes
+from ducklake_lab.session.lakes import At, Lakes, split_name
+from ducklake_lab.session.listings import History, Listing
+from ducklake_lab.session.local import check
+from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.result import Result, nothing
+from ducklake_lab.session.secrets import Secrets
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.session.statements import Statements
 from ducklake_lab.session.table import TableHandle
+from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import parse
+from ducklake_lab.sql import parse, parse_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +52,12 @@ _ATTACH_OPTIONS = (
     "snapshot_time",
     "encrypted",
     "create_if_not_exists",
+    "automatic_migration",
+    "override_data_path",
+    "metadata_catalog",
+    "metadata_schema",
+    "data_inlining_row_limit",
+    "write_deletion_vectors",
 )
 
 
@@ -75,15 +89,20 @@ class Session:
         if engine not in ("spark", "duckdb"):
             raise UsageError(f'"{engine}" is not an engine; use "spark" or "duckdb".')
         self.engine: Engine = engine
-        self._lakes = Lakes()
+        self._database = SessionDatabase()
+        self._secrets = Secrets()
+        self._lakes = Lakes(self._database)
         self._engine = SparkEngine(spark, before_jobs=self._lakes.release)
-        self._sources = Sources(self._lakes, self._engine)
-        self._statements = Statements(self._lakes, self._sources, self._engine, self._attach_statement)
+        self._sources = Sources(self._lakes, self._engine, self._database)
+        self._completer = SqlCompleter(self._lakes)
+        self._statements = Statements(
+            self._lakes, self._sources, self._engine, self._attach_statement, self._database, self._secrets
+        )
 
     @property
     def spark(self) -> SparkSession:
-        """The SparkSession; starts it if need be."""
-        return self._engine()
+        """The SparkSession, in which `format("ducklake")` is known; starts it if need be."""
+        return self._engine.with_data_source()
 
     @property
     def spark_started(self) -> bool:
@@ -117,33 +136,54 @@ class Session:
         snapshot_time: datetime | str | None = None,
         encrypted: bool = False,
         create_if_not_exists: bool = True,
+        automatic_migration: bool = False,
+        override_data_path: bool = False,
+        metadata_catalog: str | None = None,
+        metadata_schema: str | None = None,
+        data_inlining_row_limit: int | None = None,
+        write_deletion_vectors: bool | None = None,
     ) -> Lake:
-        """Attaches a lake, creating it where there is none.
+        """Attaches a lake, creating it where there is none; unqualified names are its own if no lake is in use yet.
 
         Args:
-            uri: `ducklake:metadata.ducklake`, `ducklake:sqlite:…`, `ducklake:postgres:…`, or a SQLAlchemy URL.
+            uri: `ducklake:metadata.ducklake`, `ducklake:sqlite:…`, `ducklake:postgres:…`, or a SQLAlchemy URL; a word
+                without dots and slashes, `ducklake:my_lake`, is the name of a secret.
             alias: its name in SQL; the file's stem, or the database's name, by default.
             data_path: folder or URL of the data; needed to create a lake in PostgreSQL.
             read_only: refuse to write.
             snapshot_version: read the lake as of this snapshot, without writing.
             snapshot_time: likewise as of this time; naive times are UTC.
+            automatic_migration: bring a catalog of an older version to the one that is written, in one transaction.
+            override_data_path: use `data_path` although the lake says another one.
+            metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
+            metadata_schema: the schema of the catalog database that the metadata tables are in.
+            data_inlining_row_limit: rows up to which inserts are inlined, where the lake does not say.
+            write_deletion_vectors: likewise whether to write deletion vectors.
 
         Raises:
             CatalogNotFoundError: there is no lake and none shall be created.
             CatalogVersionError: the lake's spec version is not supported.
             EntryExistsError: the alias is taken.
         """
+        uri, stored = self._secrets.resolve(uri)
+        if data_path is None:
+            data_path = stored.get("data_path")
+        encrypted = encrypted or bool(stored.get("encrypted"))
+        metadata_schema = metadata_schema or stored.get("metadata_schema")
+        metadata_catalog = metadata_catalog or stored.get("metadata_catalog")
         location = parse_uri(uri)
         name = alias or location.default_alias
         if self._lakes.find(name) is not None:
             raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
         if snapshot_version is not None and snapshot_time is not None:
             raise UsageError("Give snapshot_version or snapshot_time, not both.")
+        location = replace(location, schema=metadata_schema) if metadata_schema is not None else location
         at: At = snapshot_version
         if isinstance(snapshot_time, str):
             at = _time(snapshot_time)
         elif snapshot_time is not None:
             at = snapshot_time
+        given = {"data_inlining_row_limit": data_inlining_row_limit, "write_deletion_vectors": write_deletion_vectors}
         lake = open_lake(
             location,
             name,
@@ -152,6 +192,11 @@ class Session:
             at=at,
             encrypted=encrypted,
             create_if_not_exists=create_if_not_exists,
+            automatic_migration=automatic_migration,
+            override_data_path=override_data_path,
+            metadata_name=metadata_catalog,
+            options={key: str(value).casefold() for key, value in given.items() if value is not None},
+            session=self._lakes.options,
         )
         self._lakes.add(lake)
         return lake
@@ -162,7 +207,7 @@ class Session:
 
     def use(self, name: str) -> None:
         """Makes `lake`, `schema` or `lake.schema` the place of unqualified names."""
-        self._lakes.use(tuple(name.split(".")))
+        self._lakes.use(split_name(name))
 
     @property
     def lakes(self) -> list[Lake]:
@@ -181,19 +226,32 @@ class Session:
     def _attach_statement(self, statement: op.Attach) -> None:
         options = {key.casefold(): self._sources.value(value) for key, value in statement.options.items()}
         options.pop("type", None)
+        for name in list(options):
+            if name.startswith("meta_") or name in ("metadata_parameters", "busy_timeout"):
+                _check_metadata_parameter(name, options.pop(name))
+        if "readonly" in options:
+            options["read_only"] = options.pop("readonly")
+        if options.pop("read_write", False):
+            if "snapshot_version" in options or "snapshot_time" in options:
+                raise UsageError("A lake attached at a snapshot can only be read; leave READ_WRITE out.")
+            options["read_only"] = False
         for key in options:
             if key not in _ATTACH_OPTIONS:
                 raise UnsupportedFeatureError(
                     f"The ATTACH option {key.upper()} is not supported.{did_you_mean(key, _ATTACH_OPTIONS)}"
                 )
-        alias = statement.alias or parse_uri(statement.uri).default_alias
+        alias = statement.alias or parse_uri(self._secrets.resolve(statement.uri)[0]).default_alias
         attached = self._lakes.find(alias)
         if attached is not None:
             if statement.if_not_exists:
                 return
             if statement.replace:
                 self._lakes.remove(attached)
+        at_home = self._lakes.at_home
         self.attach(statement.uri, statement.alias, **options)
+        if at_home:
+            # as in DuckDB, ATTACH leaves it to USE to choose a lake
+            self._lakes.leave()
 
     # Statements
 
@@ -204,6 +262,7 @@ class Session:
         *,
         engine: Engine | None = None,
         dialect: Literal["duckdb", "spark"] = "duckdb",
+        at: At = None,
     ) -> Result:
         """Runs one or more statements; gives the last one's result.
 
@@ -211,18 +270,29 @@ class Session:
             text: SQL in DuckDB's dialect.
             params: values of `:name` and `$name` parameters; bound, never pasted into the text.
             engine: what runs a query, instead of the session's.
+            dialect: "spark" for one query in Spark's own SQL, in which tables of lakes may be named, at a snapshot too
+                with VERSION AS OF or TIMESTAMP AS OF.
+            at: read tables of the current lake as of a snapshot id or time, where the text says no other;
+                nothing can be written then.
 
         Raises:
             SqlSyntaxError, BindError: the text is wrong; nothing of it ran that comes after the wrong statement.
             UnsupportedFeatureError: a statement is not supported.
         """
-        if dialect != "duckdb":
-            raise UnsupportedFeatureError(f'dialect="{dialect}" is not supported yet; write DuckDB SQL.')
+        if dialect not in ("duckdb", "spark"):
+            raise UsageError(f'"{dialect}" is not a dialect; use "duckdb" or "spark".')
         started = time.monotonic()
         result = nothing()
-        for statement in parse(text, params):
-            with self._lakes.statement():
-                result = self._statements.run(statement.operation, engine or self.engine)
+        if dialect == "spark":
+            with self._lakes.statement(at):
+                result = self._sources.run_spark_text(text, params)
+            result.info.seconds += time.monotonic() - started
+            return result
+        statements = parse(text, params, keep_refused=True)
+        check(statements)
+        for statement in statements:
+            with self._lakes.statement(at):
+                result = self._statements.run_statement(statement, engine or self.engine)
         result.info.seconds += time.monotonic() - started
         return result
 
@@ -246,7 +316,7 @@ class Session:
         place = self._lakes.parse(table)
         name = op.TableName(place.lake.alias, place.schema, place.name)
         view = self._sources.register(_as_frame(rows))
-        query = _query(f"SELECT * FROM {view}")
+        query = parse_query(f"SELECT * FROM {view}")
         try:
             if mode in ("create", "create_or_replace"):
                 statement = op.CreateTable(name, query=query, replace=mode == "create_or_replace")
@@ -263,10 +333,29 @@ class Session:
             del self._sources.frames[view]
 
     def restore(self, table: str, to: int | datetime) -> Snapshot | None:
-        """Makes a table's contents those of an earlier snapshot again, as a new snapshot."""
-        raise UnsupportedFeatureError(f"Restoring {table} (to {to}) is not supported yet.")
+        """Makes a table's contents those of an earlier snapshot again, as a new snapshot, which it gives.
+
+        Columns and rows are as they were then; a table that was dropped comes back. No row is read or written.
+
+        Raises:
+            SnapshotNotFoundError: there is no such snapshot; it may have expired.
+            DataFileError: a file it needs has been deleted.
+        """
+        place = self._lakes.parse(table)
+        with self._lakes.statement(), self._lakes.writing(place.lake) as transaction:
+            restore_table(self._lakes, place.lake, place.schema, place.name, to)
+        return transaction.snapshot
+
+    def complete(self, text: str, cursor: int) -> list[Completion]:
+        """Names that may stand at a place of unfinished SQL, from the catalog; Spark takes no part."""
+        return self._completer.complete(text, cursor)
 
     # Transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._lakes.in_transaction
 
     @contextmanager
     def transaction(
@@ -278,7 +367,7 @@ class Session:
             TransactionConflictError: another commit excludes this one; nothing was written.
         """
         self._lakes.begin()
-        handle = OpenTransaction(self._lakes, self._sources)
+        handle = OpenTransaction(self._lakes, self._engine)
         try:
             yield handle
         except BaseException:
@@ -293,6 +382,24 @@ class Session:
             transaction.message = message if message is not None else transaction.message
             transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
         handle.snapshot = self._lakes.commit()
+
+    def preview(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        engine: Engine | None = None,
+        dialect: Literal["duckdb", "spark"] = "duckdb",
+    ) -> Preview:
+        """Runs statements in a transaction that stays open, and tells what they would change.
+
+        Nothing is in the lake before `commit()` of what is returned, or COMMIT.
+
+        Raises:
+            TransactionError: a transaction is open already.
+            UsageError: the statements change nothing of a lake, or commit by themselves.
+        """
+        return run_preview(self._lakes, self._engine, lambda: self.sql(text, params, engine=engine, dialect=dialect))
 
     # Listings
 
@@ -314,6 +421,10 @@ class Session:
         """The snapshot that statements read now."""
         return self._lakes.state(self._lakes.get()).snapshot
 
+    def state(self, lake: str | None = None, at: At = None) -> CatalogState:
+        """The entries of a lake, the current one by default, as statements see them now or saw them at a snapshot."""
+        return self._lakes.state(self._lakes.get(lake), at)
+
     def tables(self, at: At = None) -> list[TableInfo]:
         """The tables of all attached lakes, by lake, schema and name, with their sizes."""
         found = []
@@ -326,6 +437,63 @@ class Session:
                 found.append(TableInfo(lake.alias, state.schema_of(table).name, table, known.rows, known.bytes))
         return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
 
+    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts]]:
+        """All entries of the current lake, and the rows and sizes of its tables by table id."""
+        lake = self._lakes.get()
+        state = self._lakes.state(lake, at)
+        with lake.connect() as connection:
+            return state, table_counts(lake, connection, state.snapshot.snapshot_id)
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: `session.plot.history()`, `.files(table)`, `.diff(table, a, b)`."""
+        return Plots(self)
+
+    def options(self) -> Listing:
+        """The options set in the current lake, in its schemas and in its tables."""
+        lake = self._lakes.get()
+        state = self._lakes.state(lake)
+        with lake.connect() as connection:
+            values = lake.options(connection).values
+        names: dict[tuple[str, int | None], str] = {}
+        names |= {("schema", number): schema.name for number, schema in state.schemas.items()}
+        names |= {("table", number): state.qualified_name(table) for number, table in state.tables.items()}
+        rows = [
+            (key, value, "lake" if scope is None else f"{scope} {names.get((scope, number), str(number))}")
+            for (scope, number, key), value in sorted(values.items(), key=lambda item: (item[0][2], str(item[0])))
+        ]
+        return Listing(f"Options of {lake.alias}", ("option", "value", "of"), rows, noun="option")
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
+        return self._lakes.statement()
+
+    def health(self, table: str | None = None, files: Sequence[FileEntry] | None = None) -> Health:
+        """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
+
+        Args:
+            files: those of the table, where they are known already.
+        """
+        lake = self._lakes.get()
+        if table is not None:
+            place = self._lakes.parse(table)
+            lake, state = place.lake, place.state
+            entries = [place.table()]
+        else:
+            state = self._lakes.state(lake)
+            entries = list(state.tables.values())
+        found = []
+        with lake.connect() as connection:
+            options = lake.options(connection)
+            for entry in sorted(entries, key=state.qualified_name):
+                listed = table_files(lake, connection, state, entry) if files is None else files
+                target = target_bytes(
+                    options.get("target_file_size", schema_id=entry.schema_id, table_id=entry.table_id)
+                )
+                schema = state.schema_of(entry).name
+                found += findings(lake.alias, schema, entry.name, listed, target)
+        return Health(table or lake.alias, found, self.sql)
+
     # End
 
     def close(self) -> None:
@@ -334,6 +502,7 @@ class Session:
             self._lakes.rollback()
         for lake in list(self._lakes):
             self._lakes.remove(lake)
+        self._database.close()
 
     def __enter__(self) -> Session:
         return self
@@ -345,48 +514,6 @@ class Session:
         return f"<Session: {', '.join(lake.alias for lake in self._lakes) or 'no lake attached'}>"
 
 
-class OpenTransaction:
-    """The transaction of a `with session.transaction()` block.
-
-    Attributes:
-        snapshot: the snapshot it became, once committed; None where nothing was changed.
-    """
-
-    def __init__(self, lakes: Lakes, sources: Sources) -> None:
-        self._lakes = lakes
-        self._sources = sources
-        self.snapshot: Snapshot | None = None
-
-    def diff(self, table: str | None = None) -> Diff:
-        """What the transaction has changed so far in a table; the name can be left out if it changed one only."""
-        transaction = self._lakes.transaction
-        if transaction is None or not transaction.has_changes:
-            raise TransactionError("The transaction has changed nothing yet.")
-        if table is None:
-            touched = {i for i, staged in transaction.data.items() if staged}
-            touched |= {i for i, entry in transaction.state.tables.items() if transaction.base.tables.get(i) != entry}
-            names = sorted(transaction.state.qualified_name(transaction.state.tables[i]) for i in touched)
-            if len(names) != 1:
-                raise UsageError(f"The transaction changed {', '.join(names)}; say which with diff(table).")
-            table = names[0]
-        after = self._lakes.parse(table)
-        entry = after.table()
-        before = transaction.base.tables.get(entry.table_id)
-        if before is None:
-            raise UnsupportedFeatureError(f"{table} was made by this transaction; there is nothing to compare it with.")
-        return diff_states(
-            after.lake, transaction.base, after.state, before, entry, table, staged=transaction.peek(entry)
-        )
-
-    def rollback(self) -> None:
-        """Undoes everything; the block may go on, in no transaction."""
-        self._lakes.rollback()
-
-    def commit(self) -> None:
-        """Commits now."""
-        self.snapshot = self._lakes.commit()
-
-
 def connect(
     uri: str, alias: str | None = None, *, spark: SparkSession | None = None, engine: Engine = "spark", **options: Any
 ) -> Session:
@@ -396,6 +523,14 @@ def connect(
     return session
 
 
+def _check_metadata_parameter(name: str, value: object) -> None:
+    """Options for the database of the catalog: its type is in the URI already, and waiting has a fixed limit."""
+    if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql"):
+        raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
+    if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):
+        raise UnsupportedFeatureError(f"The ATTACH option {name.upper()} is not supported; write it into the URI.")
+
+
 def _time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
@@ -403,18 +538,12 @@ def _time(text: str) -> datetime:
         raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00.') from None
 
 
-def _query(text: str) -> op.Query:
-    operation = parse(text)[0].operation
-    assert isinstance(operation, op.Query)
-    return operation
-
-
 def _as_frame(rows: Any) -> Any:
     """An Arrow table for what is in memory, else the Spark DataFrame itself."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, Result):
-        return rows.arrow() if rows.in_process else rows.spark()
+        return rows.carried() if rows.in_process else rows.spark()
     module = type(rows).__module__
     if module.startswith("pandas"):
         return pa.Table.from_pandas(rows, preserve_index=False)

@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.errors import SnapshotNotFoundError, UsageError
-from ducklake_lab.local import engine as local_engine
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.metadata import metadata_columns, read_metadata
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    EntryNotFoundError,
+    SnapshotNotFoundError,
+    SqlError,
+    UnsupportedFeatureError,
+    UsageError,
+)
 from ducklake_lab.local import reader as local_reader
-from ducklake_lab.model.entries import Table
+from ducklake_lab.local.database import Rows, SessionDatabase
+from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.predicates import Predicate
-from ducklake_lab.model.types import DataType, from_arrow
-from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.session.definitions import stored_macro, stored_view
 from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.feed import feed_frame
-from ducklake_lab.session.functions import FeedCall, Functions
+from ducklake_lab.session.feed import Feed, plan_call
+from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.lakes import At, Lakes, Place
 from ducklake_lab.session.result import Result, RunInfo
+from ducklake_lab.session.system import SystemTables
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.plan import QueryPlan, Source
+from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
+from ducklake_lab.sql.plan import QueryPlan, Source, StoredMacro, StoredView
+from ducklake_lab.sql.planner import as_text
+from ducklake_lab.sql.types import type_or_none
+from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
+#: Bytes of data files up to which rows are read in process where DuckDB does better than Spark.
+IN_PROCESS_BYTES = 64 * 2**20
+#: How the names of system views begin that need no schema.
+_SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +72,12 @@ class Sources:
         frames: rows handed in, by the name under which SQL sees them.
     """
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine) -> None:
+    def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
         self._lakes = lakes
         self._engine = engine
-        self.functions = Functions(lakes)
+        self._database = database
+        self.functions = functions_of(lakes, engine)
+        self.system = SystemTables(lakes, database, self._view_columns)
         self._counter = itertools.count(1)
         self.frames: dict[str, Frame] = {}
 
@@ -63,15 +88,113 @@ class Sources:
         frame = self._frame(name)
         if frame is not None:
             return frame.columns
+        metadata = self.metadata_table(name)
+        if metadata is not None:
+            return metadata
+        listing = self._listing(name)
+        if listing is not None:
+            found = self.columns(plan_in_process(listing, self, UnsupportedFeatureError(name.name))) or []
+            return [(column, type_or_none(kind) or DataType("varchar")) for column, kind in found]
         return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
 
     def function(
         self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
         """The columns of a table function of a lake; None if it is none."""
+        if name.schema is None and not args and self.system.is_function(name.name):
+            return self.system.columns(name.name)
+        if not self.functions.knows(name.catalog, name.schema, name.name):
+            return None
         return self.functions.columns(
             name.catalog, name.schema, name.name, [self.value(a) for a in args], self._values(kwargs)
         )
+
+    def owns(self, name: op.TableName) -> bool:
+        """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
+        if self._listing(name) is not None:
+            return False
+        if name.catalog is not None:
+            return self._is_own_catalog(name.catalog)
+        if name.schema is not None:
+            if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
+                return False
+            return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
+        if self._frame(name) is not None:
+            return False
+        return self._lakes.at_home or self._database.has_temporary(name.name)
+
+    def _listing(self, name: op.TableName) -> str | None:
+        """The query of a system view that lists entries of lakes too; None for all other names."""
+        named_so = name.name.casefold().startswith(_SYSTEM_PREFIXES) if name.schema is None else False
+        if not named_so and (name.schema or "").casefold() not in _SYSTEM_SCHEMAS:
+            return None
+        return self.system.view_query(name.schema, name.name)
+
+    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
+        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (lake.alias, schema, view.name))
+        try:
+            found = self.columns(self.plan(parse_query(f"FROM {quoted}")))
+        except DuckLakeError:
+            return []  # its tables are gone; it is listed all the same
+        return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in found or []]
+
+    def _is_own_catalog(self, name: str) -> bool:
+        return self._lakes.find(name) is None and self._database.is_attached(name)
+
+    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
+        """The columns of a query over the session's own database and files; None where it cannot be bound."""
+        try:
+            found = self._database.describe(query)
+        except SqlError:
+            return None
+        return [(name, type_or_none(kind)) for name, kind in found]
+
+    def metadata_table(self, name: op.TableName) -> Sequence[tuple[str, DataType]] | None:
+        """The columns of a table of a lake's catalog database; None if the name is not of one."""
+        found = self._metadata_lake(name)
+        if found is None:
+            return None
+        with found.connect() as connection:
+            return metadata_columns(found.database, connection, name.name)
+
+    def _metadata_lake(self, name: op.TableName) -> Lake | None:
+        alias = name.catalog or name.schema
+        return self._lakes.metadata_of(alias) if alias is not None else None
+
+    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
+        """The view of that name; None where there is none."""
+        try:
+            place = self.place(name, at)
+        except EntryNotFoundError:
+            return None
+        view = place.state.find_view(place.schema, place.name)
+        return stored_view(place, view) if view is not None else None
+
+    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        """The macro of that qualified name; None where there is none."""
+        if name.catalog is not None and self._lakes.find(name.catalog) is None:
+            return None
+        try:
+            place = self.place(name)
+        except (EntryNotFoundError, UsageError):
+            return None
+        macro = place.state.find_macro(place.schema, place.name, kind)
+        return stored_macro(place, macro) if macro is not None else None
+
+    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+        """The macros of a schema, or of the current one, by kind and folded name."""
+        lake = self._lakes.current if place is None else self._lakes.find(place[0])
+        if lake is None:
+            return {}
+        state = self._lakes.state(lake)
+        schema = state.find_schema(self._lakes.current_schema if place is None else place[1])
+        if schema is None or not state.macros:
+            return {}
+        return {
+            (macro.kind, macro.name.casefold()): stored_macro(Place(lake, state, schema.name, macro.name), macro)
+            for macro in state.macros.values()
+            if macro.schema_id == schema.schema_id
+        }
 
     # Names and constants
 
@@ -96,7 +219,8 @@ class Sources:
         """A Python value of an argument, which may be a constant expression."""
         if not isinstance(argument, op.SqlConstant):
             return argument
-        return local_engine.evaluate(f"SELECT {argument.sql} AS v", {}).column("v")[0].as_py()
+        plan = plan_in_process(f"SELECT ({argument.sql}) AS v", self, UnsupportedFeatureError(argument.sql))
+        return self.run(plan).arrow().column("v")[0].as_py()
 
     def _values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
         return {name: self.value(argument) for name, argument in kwargs.items()}
@@ -121,20 +245,136 @@ class Sources:
                 committed=own is None or own.is_committed(table),
             )
 
-    def run(self, plan: QueryPlan, engine: str = "spark") -> Result:
-        """The result of a query: in process where it reads no data file, else lazily by the engine."""
-        info = RunInfo()
-        loaded = {source.view: self.load(source, info) for source in plan.sources}
-        if engine == "duckdb" or all(map(in_memory, loaded.values())):
-            tables = {view: self.to_arrow(rows) for view, rows in loaded.items()}
-            return Result(arrow=local_engine.evaluate(plan.duckdb_sql, tables), info=info, engine=self._engine)
-        self.create_views(loaded)
-        return Result(frame=self.spark_sql(plan.spark_sql), info=info, engine=self._engine)
+    def query(self, query: op.Query, engine: str = "spark", text: str | None = None) -> Result:
+        """The result of a query.
 
-    def spark_sql(self, text: str) -> DataFrame:
+        Args:
+            text: the query as it was written, where it is a statement of its own.
+
+        Raises:
+            BindError: it names what does not exist, or what is ambiguous.
+            UnsupportedFeatureError: it reads data files in a way that Spark cannot.
+        """
+        return self.run(self.plan(query, text), engine)
+
+    def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
+        """The plan of a query; what is not understood here is left to DuckDB."""
+        try:
+            return plan_query(query, self)
+        except (BindError, UnsupportedFeatureError) as error:
+            return plan_in_process(text or as_text(query), self, error)
+
+    def run(self, plan: QueryPlan, engine: str = "spark", *, describe: bool = False, small: bool = False) -> Result:
+        """The result of a query: in process where it reads no data file, else lazily by the engine.
+
+        What Spark has no words for runs in process too, as long as its files are small.
+
+        Args:
+            describe: only its columns are wanted; functions with side effects do not run.
+            small: read in process where little has to be read.
+        """
+        info = RunInfo()
+        loaded = {
+            source.view: self.load(source, info, describe=describe) for source in plan.sources if source.kind != "local"
+        }
+        if self.runs_here(loaded, info, engine, plan.refusal) or (small and is_small(loaded.values())):
+            rows = self.run_in_process(plan, loaded)
+            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+        self.check_for_spark(plan)
+        types = self.types(plan)
+        self.create_views(self.with_local(plan, loaded))
+        return Result(frame=self.spark_sql(plan.spark_sql), types=types, info=info, engine=self._engine)
+
+    def runs_here(self, loaded: Mapping[str, Any], info: RunInfo, engine: str, refusal: DuckLakeError | None) -> bool:
+        """Whether a plan runs in process, rather than on Spark.
+
+        Args:
+            info: of the loading.
+            refusal: why Spark cannot run it, if it cannot.
+        """
+        if engine == "duckdb" or all(map(in_memory, loaded.values())):
+            return True
+        small = info.bytes_read <= IN_PROCESS_BYTES
+        return refusal is not None and small and all(isinstance(rows, Scan | pa.Table) for rows in loaded.values())
+
+    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
+        """The rows of a plan whose sources are here, by DuckDB."""
+        try:
+            tables = {view: self.to_arrow(rows) for view, rows in loaded.items()}
+        except UnsupportedFeatureError as error:
+            if plan.refusal is None:
+                raise
+            raise plan.refusal from error
+        try:
+            return self._database.run(plan.duckdb_sql, tables)
+        except SqlError as error:
+            if isinstance(plan.refusal, BindError) and not plan.bound:
+                raise plan.refusal from error
+            raise
+
+    def check_for_spark(self, plan: QueryPlan) -> None:
+        """Raises what keeps a plan from running on Spark."""
+        if plan.bound or not isinstance(plan.refusal, BindError):
+            plan.for_spark()
+            return
+        try:
+            self._database.describe(plan.duckdb_sql, self._empty(plan))
+        except SqlError:
+            raise plan.refusal from None
+        raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
+
+    def types(self, plan: QueryPlan) -> list[str] | None:
+        """DuckDB's names of the types of a query's columns; None where it cannot tell."""
+        columns = self.columns(plan)
+        return [kind for _, kind in columns] if columns is not None else None
+
+    def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
+        """The (name, type) of a query's columns as DuckDB tells them, without running it; None where it cannot."""
+        try:
+            return self._database.describe(plan.duckdb_sql, self._empty(plan))
+        except (SqlError, UnsupportedFeatureError):
+            return None
+
+    def _empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
+        """The sources of a plan without their rows."""
+        tables = {}
+        for source in plan.sources:
+            if source.kind != "local":
+                columns = self._columns(source)
+                fields = [kind.field(name) for name, kind in columns]
+                if source.virtual:
+                    fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+                tables[source.view] = pa.schema(fields).empty_table()
+        return tables
+
+    def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:
+        if source.kind == "table":
+            return self.table(source.name, source.at)
+        return self.function(source.name, source.args, source.kwargs) or ()
+
+    def with_local(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> dict[str, Any]:
+        """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
+        local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
+        return {**loaded, **local}
+
+    def _local(self, source: Source) -> Any:
+        return self._database.run(source.query).table
+
+    def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
+        """The lazy result of a query in Spark's own SQL, in which tables of lakes may be named.
+
+        Raises:
+            UnsupportedFeatureError: it is no query.
+        """
+        plan = plan_spark_text(text, self)
+        info = RunInfo()
+        self.create_views({source.view: self.load(source, info) for source in plan.sources})
+        return Result(frame=self.spark_sql(plan.spark_sql, params), info=info, engine=self._engine)
+
+    def spark_sql(self, text: str, params: Mapping[str, object] | None = None) -> DataFrame:
         """A lazy DataFrame of Spark SQL, checked."""
         with self._engine.running() as spark:
-            frame = spark.sql(text)
+            frame = spark.sql(text, args=dict(params)) if params else spark.sql(text)
             frame.schema  # noqa: B018 - on Connect nothing is checked before this
             return frame
 
@@ -151,7 +391,7 @@ class Sources:
         """Makes an Arrow table or a Spark DataFrame visible to SQL under a new name."""
         name = self.new_view_name()
         if isinstance(rows, pa.Table):
-            columns = tuple((field.name, from_arrow(field.type)) for field in rows.schema)
+            columns = tuple((field.name, from_field(field)) for field in rows.schema)
         else:
             from ducklake_lab.spark.types import from_spark
 
@@ -163,19 +403,30 @@ class Sources:
         self.frames[name] = Frame(columns, rows)
         return name
 
-    def load(self, source: Source, info: RunInfo) -> Any:
+    def load(self, source: Source, info: RunInfo, *, describe: bool = False) -> Any:
         """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns."""
         if source.kind == "function":
             name = source.name
+            if name.schema is None and self.system.is_function(name.name):
+                return self.system.rows(name.name)
             args = [self.value(a) for a in source.args]
-            found = self.functions.evaluate(name.catalog, name.schema, name.name, args, self._values(source.kwargs))
+            found = self.functions.evaluate(
+                name.catalog, name.schema, name.name, args, self._values(source.kwargs), describe=describe
+            )
             if not isinstance(found, FeedCall):
                 return found
             info.snapshot_id = self._lakes.state(found.lake, found.end).snapshot.snapshot_id
-            return feed_frame(self._lakes, found, self._engine())
+            return plan_call(self._lakes, found, virtual=source.virtual)
         frame = self._frame(source.name)
         if frame is not None:
             return frame.rows
+        catalog = self._metadata_lake(source.name)
+        if catalog is not None:
+            with catalog.connect() as connection:
+                return read_metadata(catalog.database, connection, source.name.name)
+        listing = self._listing(source.name)
+        if listing is not None:
+            return self.run(plan_in_process(listing, self, UnsupportedFeatureError(source.name.name))).arrow()
         place = self.place(source.name, source.at)
         plan = self.scan(place, place.table(), source.predicate)
         info.snapshot_id = place.state.snapshot.snapshot_id
@@ -192,6 +443,8 @@ class Sources:
 
         if isinstance(rows, Scan):
             return reader.read(self._engine(), rows.plan, virtual=rows.virtual)
+        if isinstance(rows, Feed):
+            return rows.frame(self._engine())
         if isinstance(rows, pa.Table):
             return from_arrow_table(self._engine(), rows)
         frame: DataFrame = rows
@@ -201,6 +454,8 @@ class Sources:
         """A loaded source as an Arrow table."""
         if isinstance(rows, Scan):
             return local_reader.read(rows.plan, virtual=rows.virtual)
+        if isinstance(rows, Feed):
+            return rows.arrow()
         return rows if isinstance(rows, pa.Table) else rows.toArrow()
 
 
@@ -212,6 +467,30 @@ class Scan:
     virtual: bool
 
 
+#: Bytes of data files that are read in process for a statement that changes rows: Spark takes longer to begin.
+SMALL_BYTES = 4 << 20
+
+
+def is_small(loaded: Iterable[Any]) -> bool:
+    """Whether loaded sources are here, or are quickly read: some local files, or a feed of them."""
+    size = 0
+    for rows in loaded:
+        files: Sequence[ScanFile] = ()
+        if isinstance(rows, Scan):
+            files = rows.plan.files
+        elif isinstance(rows, Feed):
+            plan = rows.plan
+            files = (*plan.inserted.files, *plan.removed.files, *(deleted.after for deleted in plan.deleted))
+        elif not in_memory(rows):
+            return False
+        if not all(is_local(file.path) for file in files):
+            return False
+        size += sum(file.data_file.file_size_bytes for file in files)
+    return size <= SMALL_BYTES
+
+
 def in_memory(rows: Any) -> bool:
     """Whether a loaded source is all here: metadata, or a table whose rows are all inlined."""
+    if isinstance(rows, Feed):
+        return rows.in_memory
     return isinstance(rows, pa.Table) or (isinstance(rows, Scan) and not rows.plan.files)

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.errors import (
+    BindError,
+    EntryExistsError,
+    EntryNotFoundError,
+    UnsupportedFeatureError,
+    did_you_mean,
+)
+from ducklake_lab.local.database import SessionDatabase
+from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.types import DataType, from_arrow
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.copying import Copying
 from ducklake_lab.session.ddl import Ddl, build_columns
+from ducklake_lab.session.definitions import Definitions
 from ducklake_lab.session.dml import Dml
 from ducklake_lab.session.engine import SparkEngine
+from ducklake_lab.session.explain import explain
+from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import Lakes, Place
+from ducklake_lab.session.local import LocalStatements
+from ducklake_lab.session.merge import merge
 from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.secrets import Secrets
 from ducklake_lab.session.sources import Sources
+from ducklake_lab.session.system import default_text
+from ducklake_lab.sql import (
+    QueryPlan,
+    parse,
+    parse_query,
+    plan_delete,
+    plan_in_process,
+    plan_insert,
+    plan_merge,
+    plan_query,
+    plan_update,
+)
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import plan_delete, plan_insert, plan_query, plan_update
+from ducklake_lab.sql.planner import as_text
+from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
+
+#: Functions that give every row a value of its own.
+_VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
 
 Attach = Callable[[op.Attach], None]
 
@@ -32,27 +66,83 @@ class Statements:
         sources: Sources,
         engine: SparkEngine,
         attach: Attach,
+        database: SessionDatabase,
+        secrets: Secrets,
     ) -> None:
         self._lakes = lakes
         self._sources = sources
+        self._database = database
+        self._local = LocalStatements(lakes, sources, database, engine)
+        self._copying = Copying(lakes, sources, database, self.run)
+        self._prepared: dict[str, str] = {}
         self._ddl = Ddl(lakes)
+        self._definitions = Definitions(lakes, sources.place)
         self._dml = Dml(lakes, sources, engine)
         self._attach = attach
+        self._secrets = secrets
         self._engine = engine
 
+    def run_statement(self, statement: op.Statement, engine: str = "spark") -> Result:
+        """Runs one statement of a text; gives its result."""
+        operation = statement.operation
+        if not isinstance(operation, op.Rollback | op.Commit):
+            self._lakes.check_usable()
+        written = self._local.metadata_target(statement)
+        if written is not None:
+            return self._local.write_metadata(written, statement)
+        match operation:
+            case op.Attach() if (
+                not operation.uri.startswith("ducklake:") and operation.options.get("type") != "ducklake"
+            ):
+                return self._local.run(statement)
+            case op.Query():
+                return self._sources.query(operation, engine, statement.sql)
+            case op.Explain():
+                if operation.analyze:
+                    raise UnsupportedFeatureError("EXPLAIN ANALYZE is not supported; run the statement instead.")
+                return explain(operation.operation, self._sources, engine)
+            case op.Other():
+                return self._local.run_other(statement, operation, engine)
+            case op.CopyTo():
+                return self._copying.to_file(operation, engine)
+            case op.CopyFrom() if not self._sources.owns(operation.table):
+                return self._copying.from_file(operation)
+            case op.CopyDatabase():
+                return self._copying.database(operation)
+            case op.CreateSecret():
+                self._secrets.create(operation, {k: self._sources.value(v) for k, v in operation.options.items()})
+                return nothing()
+            case op.DropSecret():
+                self._secrets.drop(operation)
+                return nothing()
+            case op.Prepare():
+                self._prepared[operation.name.casefold()] = operation.text
+                return nothing()
+            case op.Execute():
+                return self._execute(operation, engine)
+            case op.Deallocate():
+                self._prepared_text(operation.name)
+                del self._prepared[operation.name.casefold()]
+                return nothing()
+            case _ if self._local.owns(statement):
+                return self._local.run(statement)
+        return self.run(operation, engine)
+
     def run(self, operation: op.Operation, engine: str = "spark") -> Result:
-        """Runs one operation; gives its result."""
+        """Runs one operation on a lake; gives its result."""
         if not isinstance(operation, op.Rollback | op.Commit):
             self._lakes.check_usable()
         match operation:
             case op.Query():
-                return self._sources.run(plan_query(operation, self._sources), engine)
+                return self._sources.query(operation, engine)
             case op.Insert():
                 return self._insert(operation)
             case op.Update():
                 return self._update(operation)
             case op.Delete():
                 return self._delete(operation)
+            case op.Merge():
+                return self._merge(operation)
             case op.Truncate():
                 return self._truncate(operation)
             case op.CreateTable():
@@ -64,9 +154,23 @@ class Statements:
             case op.DropSchema():
                 self._ddl.drop_schema(operation)
             case op.AddColumn() | op.DropColumn() | op.RenameColumn() | op.RenameTable():
-                self._ddl.alter(self._sources.place(operation.table), operation)
-            case op.SetPartitionedBy() | op.ResetPartitionedBy():
-                self._ddl.alter(self._sources.place(operation.table), operation)
+                self._alter(operation)
+            case op.SetColumnType() | op.SetDefault() | op.SetNotNull():
+                self._alter(operation)
+            case op.SetPartitionedBy() | op.ResetPartitionedBy() | op.SetSortedBy():
+                self._alter(operation)
+            case op.CreateView():
+                self._definitions.create_view(operation, lambda: self._check_view(operation))
+            case op.DropView():
+                self._definitions.drop_view(operation)
+            case op.RenameView():
+                self._definitions.rename_view(operation)
+            case op.CreateMacro():
+                self._definitions.create_macro(operation)
+            case op.DropMacro():
+                self._definitions.drop_macro(operation)
+            case op.Comment():
+                self._definitions.comment(operation)
             case op.Begin():
                 self._lakes.begin()
             case op.Commit():
@@ -79,9 +183,11 @@ class Statements:
             case op.Detach():
                 self._detach(operation)
             case op.Use():
-                self._lakes.use(operation.parts)
+                self._use(operation)
+            case op.Checkpoint():
+                self._checkpoint(operation)
             case op.Call():
-                return self._call(operation)
+                return self._call(operation, engine)
             case op.ShowTables():
                 return self._show_tables(operation)
             case op.Describe():
@@ -90,20 +196,72 @@ class Statements:
                 raise UnsupportedFeatureError(f"{type(operation).__name__.upper()} is not supported yet.")
         return nothing()
 
+    # USE, prepared statements
+
+    def _use(self, statement: op.Use) -> None:
+        parts = statement.parts
+        if self._lakes.find(parts[0]) is None and self._database.is_attached(parts[0]):
+            self._lakes.leave()
+            self._database.use(parts)
+        elif len(parts) == 1 and self._lakes.at_home and self._database.has_schema(parts[0]):
+            self._database.use(("memory", *parts))
+        else:
+            self._lakes.use(parts)
+
+    def _execute(self, statement: op.Execute, engine: str) -> Result:
+        params: dict[str, object] = {
+            str(number): self._sources.value(value) for number, value in enumerate(statement.args, 1)
+        }
+        params.update({name: self._sources.value(value) for name, value in statement.kwargs.items()})
+        result = nothing()
+        for inner in parse(self._prepared_text(statement.name), params, keep_refused=True):
+            result = self.run_statement(inner, engine)
+        return result
+
+    def _prepared_text(self, name: str) -> str:
+        text = self._prepared.get(name.casefold())
+        if text is None:
+            raise EntryNotFoundError(f'There is no prepared statement "{name}".{did_you_mean(name, self._prepared)}')
+        return text
+
     # Rows
 
     def _insert(self, statement: op.Insert) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            count = self._dml.insert(table, plan_insert(statement, table.columns, self._sources))
+            count = self._dml.insert(table, self._plan_insert(statement, table))
         return count_result(count, _made_by(transaction))
+
+    def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
+        try:
+            return plan_insert(statement, self._with_defaults(table), self._sources)
+        except (BindError, UnsupportedFeatureError) as error:
+            if statement.query is None:
+                raise
+            # what only DuckDB understands is computed first
+            plan = plan_in_process(as_text(op.Query(statement.query)), self._sources, error)
+            view = self._sources.register(self._sources.run(plan).carried())
+            rows = parse(f"SELECT * FROM {view}")[0].operation
+            assert isinstance(rows, op.Query)
+            return plan_insert(replace(statement, query=rows.tree), self._with_defaults(table), self._sources)
+
+    def _with_defaults(self, table: Table) -> list[Column]:
+        """The columns of a table, defaults that are the same for all rows of a statement as their values."""
+        return [self._with_default(column) for column in table.columns]
+
+    def _with_default(self, column: Column) -> Column:
+        text = column.default_value
+        if column.default_value_type != "expression" or text is None or _VOLATILE.search(text) is not None:
+            return column
+        value = self._sources.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
+        return replace(column, default_value=value, default_value_type="literal")
 
     def _update(self, statement: op.Update) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            count = self._dml.update(table, plan_update(statement, table.columns, self._sources))
+            count = self._dml.update(table, plan_update(statement, self._with_defaults(table), self._sources))
         return count_result(count, _made_by(transaction))
 
     def _delete(self, statement: op.Delete) -> Result:
@@ -111,6 +269,14 @@ class Statements:
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
             count = self._dml.delete(table, plan_delete(statement, self._sources))
+        return count_result(count, _made_by(transaction))
+
+    def _merge(self, statement: op.Merge) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            table = self._sources.place(statement.table).table()
+            plan = plan_merge(statement, self._with_defaults(table), self._sources)
+            count = merge(self._dml, self._engine, table, plan)
         return count_result(count, _made_by(transaction))
 
     def _truncate(self, statement: op.Truncate) -> Result:
@@ -146,86 +312,96 @@ class Statements:
         )
 
     def _create_from_query(self, place: Place, statement: op.CreateTable, query: op.Query) -> int:
-        result = self._sources.run(plan_query(query, self._sources))
-        if result.in_process:
-            rows = result.arrow()
-            types = [from_arrow(field.type) for field in rows.schema]
-        else:
-            from ducklake_lab.spark.types import from_spark
-
-            types = [from_spark(field.dataType) for field in result.spark().schema.fields]
+        result = self._sources.query(query)
+        types = [self._column_type(name, kind) for name, kind in zip(result.columns, result.types, strict=True)]
         definitions = [op.ColumnDef(name, kind) for name, kind in zip(result.columns, types, strict=True)]
         table = self._create(place, build_columns(definitions), statement)
         if not statement.with_data:
             return 0
         if result.in_process:
-            return self._dml.append_arrow(table, result.arrow())
+            return self._dml.append_arrow(table, result.carried())
         return self._dml.append_frame(table, result.spark())
+
+    @staticmethod
+    def _column_type(name: str, kind: str) -> DataType:
+        known = type_or_none(kind)
+        if known is None:
+            raise UnsupportedFeatureError(f'Column "{name}" has the type {kind}, which lakes do not have; cast it.')
+        return known
+
+    def _alter(self, statement: op.Alteration) -> None:
+        place = self._sources.place(statement.table)
+
+        def has_nulls(column: str) -> bool:
+            name = ".".join(quote_identifier(part) for part in (place.lake.alias, place.schema, place.name))
+            query = parse(f"SELECT 1 FROM {name} WHERE {quote_identifier(column)} IS NULL LIMIT 1")[0].operation
+            assert isinstance(query, op.Query)
+            return bool(self._sources.query(query).fetchall())
+
+        self._ddl.alter(place, statement, has_nulls)
+
+    def _check_view(self, statement: op.CreateView) -> None:
+        """Raises where the query of a new view names what does not exist; other clients may do what we cannot."""
+        place = self._sources.place(statement.name)
+        try:
+            plan = plan_query(statement.query, self._sources, (place.lake.alias, place.schema))
+        except UnsupportedFeatureError:
+            return
+        if plan.columns is not None and len(statement.columns) > len(plan.columns):
+            raise BindError(
+                f"{statement.name.name} names {len(statement.columns)} columns, but its query has {len(plan.columns)}."
+            )
 
     # Lakes
 
     def _detach(self, statement: op.Detach) -> None:
-        if statement.if_exists and self._lakes.find(statement.alias) is None:
-            return
-        self._lakes.remove(self._lakes.get(statement.alias))
+        # a lake is of no use without its catalog database
+        lake = self._lakes.find(statement.alias) or self._lakes.metadata_of(statement.alias)
+        if lake is None and self._database.is_attached(statement.alias):
+            self._database.run(f"DETACH {quote_identifier(statement.alias)}")
+        elif lake is not None or not statement.if_exists:
+            self._lakes.remove(lake or self._lakes.get(statement.alias))
 
-    def _call(self, statement: op.Call) -> Result:
+    def _checkpoint(self, statement: op.Checkpoint) -> None:
+        lake = self._lakes.get(statement.lake)
+        with self._lakes.aside():
+            for step in checkpoint.STEPS:
+                self._sources.functions.evaluate(lake.alias, None, step, [], {})
+
+    def _call(self, statement: op.Call, engine: str) -> Result:
         name = statement.function
-        if name.name.casefold().removeprefix("ducklake_") == "set_commit_message":
-            return self._set_commit_message(statement)
         args = [self._sources.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.value(argument) for key, argument in statement.kwargs.items()}
-        functions = self._sources.functions
-        if functions.columns(name.catalog, name.schema, name.name, args, kwargs) is None:
-            raise UnsupportedFeatureError(f"CALL {name} is not supported yet.")
-        found = functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
+        found = self._sources.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
         if isinstance(found, FeedCall):
-            raise UnsupportedFeatureError(f"CALL {name} is not supported; use FROM {name}(…).")
+            feed = plan_call(self._lakes, found)
+            if engine == "duckdb" or feed.in_memory:
+                return Result(arrow=feed.arrow(), engine=self._engine)
+            with self._engine.running() as spark:
+                return Result(frame=feed.frame(spark), engine=self._engine)
         return Result(arrow=found, engine=self._engine)
 
-    def _set_commit_message(self, statement: op.Call) -> Result:
-        transaction = self._lakes.transaction
-        values = [self._sources.value(argument) for argument in statement.args]
-        if statement.function.schema is None and statement.function.catalog is None:
-            values = values[1:]
-        if not self._lakes.in_transaction:
-            raise UnsupportedFeatureError("set_commit_message speaks of the open transaction; BEGIN one first.")
-        author, message = (*values, None, None)[:2]
-        extra = self._sources.value(statement.kwargs.get("extra_info"))
-        if transaction is None:
-            lake = self._lakes.get(statement.function.schema or statement.function.catalog)
-            with self._lakes.writing(lake) as transaction:
-                pass
-        transaction.author, transaction.message, transaction.extra_info = author, message, extra
-        return nothing()
-
     def _show_tables(self, statement: op.ShowTables) -> Result:
-        names = []
-        for lake in self._lakes:
-            state = self._lakes.state(lake)
-            for table in state.tables.values():
-                schema = state.schema_of(table).name
-                names.append((lake.alias, schema, table.name, table))
-        if statement.all_schemas:
-            rows = sorted(names, key=lambda row: row[:3])
-            return Result(
-                arrow=pa.table(
-                    {
-                        "database": [row[0] for row in rows],
-                        "schema": [row[1] for row in rows],
-                        "name": [row[2] for row in rows],
-                        "column_names": [[column.name for column in row[3].columns] for row in rows],
-                        "column_types": [[column.data_type.sql() for column in row[3].columns] for row in rows],
-                    }
-                )
+        if statement.databases:
+            return self._sources.query(
+                parse_query("SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY 1")
             )
-        where = self._shown(statement.source)
-        shown = sorted(name for alias, schema, name, _ in names if (alias, schema) == where)
-        return Result(arrow=pa.table({"name": pa.array(shown, pa.string())}))
+        if statement.all_schemas:
+            return self._sources.query(parse_query(_ALL_TABLES))
+        catalog, schema = self._shown(statement.source)
+        where = f"database_name = {_literal(catalog)} AND schema_name = {_literal(schema)}"
+        if statement.source is None:
+            where = f"({where} OR temporary)"
+        names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
+        views = f"SELECT view_name FROM duckdb_views() WHERE NOT internal AND {where}"
+        return self._sources.query(parse_query(f"{names} UNION ALL {views} ORDER BY 1"))
 
     def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
+        """The (database, schema) whose tables are shown."""
         if source is None:
-            return self._lakes.get().alias, self._lakes.current_schema
+            return ("memory", "main") if self._lakes.at_home else (self._lakes.get().alias, self._lakes.current_schema)
+        if self._lakes.find(source[0]) is None and self._database.is_attached(source[0]):
+            return source[0], source[1] if len(source) == 2 else "main"
         if len(source) == 2:
             lake = self._lakes.get(source[0])
             return lake.alias, self._lakes.state(lake).schema(source[1]).name
@@ -236,16 +412,19 @@ class Statements:
         return lake.alias, self._lakes.state(lake).schema(source[0]).name
 
     def _describe(self, statement: op.Describe) -> Result:
-        if statement.table is not None:
-            table = self._sources.place(statement.table).table()
-            rows = [
-                (c.name, c.data_type, c.nulls_allowed, None if c.default_value in (None, "NULL") else c.default_value)
-                for c in table.columns
-            ]
+        table = self._described(statement.table) if statement.table is not None else None
+        if table is not None:
+            rows = [(c.name, c.data_type, c.nulls_allowed, default_text(c)) for c in table.columns]
         else:
-            assert statement.query is not None  # exactly one is set
-            result = self._sources.run(plan_query(statement.query, self._sources))
-            rows = [(n, DataType(t), True, None) for n, t in zip(result.columns, result.types, strict=True)]
+            query = statement.query or parse_query(f"FROM {_quoted(statement.table)}")
+            plan = self._sources.plan(query)
+            if isinstance(plan.refusal, BindError):
+                raise plan.refusal
+            found = self._sources.columns(plan)
+            if found is None:
+                result = self._sources.run(plan, describe=True)
+                found = list(zip(result.columns, result.types, strict=True))
+            rows = [(name, DataType(kind), True, None) for name, kind in found]
         nulls = pa.nulls(len(rows), pa.string())
         return Result(
             arrow=pa.table(
@@ -259,6 +438,32 @@ class Statements:
                 }
             )
         )
+
+    def _described(self, name: op.TableName) -> Table | None:
+        """The table of a lake that a name stands for; None where it stands for something else."""
+        if self._sources.owns(name) or self._sources.metadata_table(name) is not None:
+            return None
+        place = self._sources.place(name)
+        if place.find() is None and place.state.find_view(place.schema, place.name) is not None:
+            return None
+        return place.table()
+
+
+_ALL_TABLES = """
+SELECT database_name AS database, schema_name AS schema, table_name AS name,
+    list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
+    any_value(database_name) = 'temp' AS temporary
+FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY 1, 2, 3
+"""
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: op.TableName | None) -> str:
+    parts = [part for part in (name.catalog, name.schema, name.name) if part is not None] if name else []
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def _made_by(transaction: Transaction) -> RunInfo:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.diff.compute import diff_states
+from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
+from ducklake_lab.diff.sides import Side
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.feed import feed_frame
+from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import At, Lakes, Place
-from ducklake_lab.session.listings import FileListing, History
+from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.result import Result
 from ducklake_lab.session.sources import Scan, Sources
+from ducklake_lab.session.view import TableView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +92,34 @@ class TableHandle:
             entries = table_files(place.lake, connection, place.state, place.table())
         return FileListing(self.name, place.state.snapshot.snapshot_id, entries)
 
+    def describe(self) -> Listing:
+        """The columns with types, defaults, keys, and what is known of their values."""
+        place = self._place()
+        return describe(place.lake, place.state, place.table())
+
+    def column_stats(self) -> Listing:
+        """Per column, nested ones too: smallest and largest value, share of NULL, size; from the files' statistics."""
+        place = self._place()
+        with place.lake.connect() as connection:
+            entries = table_files(place.lake, connection, place.state, place.table())
+        return column_stats(self.name, place.state.snapshot.snapshot_id, place.table(), entries)
+
+    def view(self) -> TableView:
+        """The rows to look through: sorted, filtered, by page; read in process, up to MAX_ROWS of them."""
+        place = self._place()
+        table = place.table()
+        plan = self._sources.scan(place, table)
+        names = (place.lake.alias, place.state.schema_of(table).name, table.name)
+        quoted = ".".join('"' + name.replace('"', '""') + '"' for name in names)
+        with place.lake.connect() as connection:
+            counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
+        rows = counts.get(table.table_id, TableCounts()).rows
+        return TableView(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows)
+
+    def partitions(self) -> Listing:
+        """Per partition: files, rows, deleted rows and size in bytes."""
+        return partitions(self.files())
+
     def history(self) -> History:
         """The snapshots that touched the table, oldest first."""
         place = self._place()
@@ -98,18 +131,59 @@ class TableHandle:
         """The change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type, columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return Result(frame=feed_frame(self._lakes, call, self._engine()), engine=self._engine)
+        feed = plan_call(self._lakes, call)
+        if feed.in_memory:
+            return Result(arrow=feed.arrow(), engine=self._engine)
+        return Result(frame=feed.frame(self._engine()), engine=self._engine)
 
-    def diff(self, start: int | datetime, end: int | datetime | None = None) -> Diff:
-        """What differs between two snapshots; the newest for `end` left out."""
-        before, after = self._place(start), self._place(end)
-        table = after.table()
-        old = before.state.tables.get(table.table_id)
-        if old is None:
+    def diff(
+        self,
+        start: int | datetime,
+        end: int | datetime | None = None,
+        *,
+        key: Sequence[str] | None = None,
+        other: str | None = None,
+    ) -> Diff:
+        """What differs between two snapshots.
+
+        Args:
+            end: the newest if left out.
+            key: columns by which rows are paired; needed where the rows have other row ids in the two states.
+            other: a table whose state at `end` is the later one.
+        """
+        with self._lakes.statement():
+            return self._diff(start, end, key or (), other)
+
+    def _diff(self, start: int | datetime, end: int | datetime | None, key: Sequence[str], other: str | None) -> Diff:
+        before = self._side(self._lakes.parse(self._name, start))
+        place = self._lakes.parse(other, end) if other is not None else self._place(end)
+        after = self._side(place)
+        if before.table is None:
             raise SnapshotNotFoundError(
-                f"{self.name} did not exist at snapshot {before.state.snapshot.snapshot_id}; choose a later one."
+                f"{self.name} did not exist at snapshot {before.snapshot_id}; choose a later one."
             )
-        return diff_states(before.lake, before.state, after.state, old, table, self.name)
+        if after.table is None:
+            place.table()  # tells what is wrong
+        if other is None and after.table is not None and after.table.table_id != before.table.table_id and not key:
+            # a renamed table is found by its id, which another table of the name does not have
+            same = after.state.tables.get(before.table.table_id)
+            after = replace(after, table=same) if same is not None else after
+        return diff_sides(before, after, self.name, key=key, spark=self._engine.running)
+
+    def _side(self, place: Place) -> Side:
+        table = place.find()
+        if table is None:
+            own = self._lakes.parse(self._name, self.at).find()
+            table = place.state.tables.get(own.table_id) if own is not None else None
+        transaction = self._lakes.transaction
+        open_here = table is not None and transaction is not None and place.state is transaction.state
+        return Side(
+            place.lake,
+            place.state,
+            table,
+            transaction.peek(table) if open_here and transaction is not None and table is not None else None,
+            transaction.is_committed(table) if open_here and transaction is not None and table is not None else True,
+        )
 
     def __repr__(self) -> str:
         at = f" at {self.at}" if self.at is not None else ""

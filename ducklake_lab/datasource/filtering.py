@@ -1,0 +1,44 @@
+"""Skips files by the filters of a query; needs PySpark 4.1 and `spark.sql.python.filterPushdown.enabled`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from pyspark.sql import datasource as ds
+
+from ducklake_lab.datasource.reader import TableReader
+from ducklake_lab.model.predicates import Comparison, InList, NullTest, Operator, Predicate, StartsWith
+
+_COMPARISONS: dict[type[ds.Filter], Operator] = {
+    ds.EqualTo: "=",
+    ds.GreaterThan: ">",
+    ds.GreaterThanOrEqual: ">=",
+    ds.LessThan: "<",
+    ds.LessThanOrEqual: "<=",
+}
+_VALUES = (bool, int, float, Decimal, str, bytes, date, time, datetime)
+
+
+class FilteringReader(TableReader):
+    """A batch read that is told the query's filters. Spark refuses to plan one where the setting is off."""
+
+    def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
+        """Takes note of filters that can skip files. Spark still applies all of them to the rows."""
+        self.predicates = [p for p in map(_predicate, filters) if p is not None]
+        return filters
+
+
+def _predicate(pushed: ds.Filter) -> Predicate | None:
+    """What a filter says of a column, as something that files can be skipped by; None for others."""
+    op = _COMPARISONS.get(type(pushed))
+    if op is not None and isinstance(pushed.value, _VALUES):  # type: ignore[attr-defined]
+        return Comparison(pushed.attribute, op, pushed.value)  # type: ignore[attr-defined]
+    if isinstance(pushed, ds.In) and all(isinstance(value, _VALUES) for value in pushed.value):
+        return InList(pushed.attribute, tuple(pushed.value))
+    if isinstance(pushed, ds.IsNull | ds.IsNotNull):
+        return NullTest(pushed.attribute, isinstance(pushed, ds.IsNull))
+    if isinstance(pushed, ds.StringStartsWith):
+        return StartsWith(pushed.attribute, pushed.value)
+    return None

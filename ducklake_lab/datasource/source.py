@@ -1,0 +1,72 @@
+"""The data source that Spark knows as `ducklake`."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from ducklake_lab.datasource.options import Target
+from ducklake_lab.datasource.reader import TableReader
+from ducklake_lab.datasource.stream import TableStreamReader
+from ducklake_lab.datasource.writer import TableStreamWriter, TableWriter
+from ducklake_lab.spark.types import table_schema
+
+
+class DuckLakeDataSource(DataSource):
+    """A table of a lake.
+
+    Options:
+        path or uri: the lake, e.g. `ducklake:flights.ducklake`; the argument of `load`.
+        table: `table` or `schema.table`.
+        data_path: where the data is, for a lake that does not say.
+        version, timestamp: read as of this snapshot id or time (ISO 8601; UTC where it names no zone).
+        filter_pushdown: `true` skips files by the query's filters, where `spark.sql.python.filterPushdown.enabled` is
+            set; PySpark 4.1.
+        starting_version: the first snapshot whose inserted rows a stream reads; all rows by default.
+        stream_id: what a stream's commits are known by, so that none is made twice; the checkpoint's location by
+            default.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._target = Target.of(dict(options.items()))
+
+    @classmethod
+    def name(cls) -> str:
+        """The name to give to `format`."""
+        return "ducklake"
+
+    def schema(self) -> StructType:
+        """The table's columns at the snapshot that is read."""
+        target = self._target
+        with target.open() as lake, lake.connect() as connection:
+            state = lake.state(connection, lake.snapshot(connection, target.at))
+            return table_schema(state.table(target.schema, target.table).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        if self._target.filter_pushdown:
+            from ducklake_lab.datasource.filtering import FilteringReader
+
+            return FilteringReader(self._target)
+        return TableReader(self._target)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A read of the rows that each snapshot inserts."""
+        return TableStreamReader(self._target, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A write of one snapshot; `overwrite` deletes the table's rows in it."""
+        return TableWriter(self._target, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        """A write of one snapshot for each micro-batch; in output mode `complete` each replaces all rows."""
+        return TableStreamWriter(self._target, schema, overwrite)

@@ -1,0 +1,208 @@
+"""What ALTER TABLE makes of a table's columns: pure functions from a table to a changed one.
+
+The rows of nested columns come out as the reference writes them: a field that is added, renamed or widened on its own
+gets a row without defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, did_you_mean
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.promotion import is_wider
+from ducklake_lab.model.types import DataType
+
+
+def existing(table: Table, name: str) -> Column:
+    """The top-level column of that name.
+
+    Raises:
+        BindError: there is none.
+    """
+    column = table.column(name)
+    if column is None:
+        raise BindError(
+            f'{table.name} does not have a column with name "{name}".'
+            f"{did_you_mean(name, (column.name for column in table.columns))}"
+        )
+    return column
+
+
+def path_to(table: Table, names: Sequence[str]) -> list[Column]:
+    """The columns of a dotted name, outermost first; `element`, `key` and `value` lead into lists and maps.
+
+    Raises:
+        BindError: a part of it does not exist.
+    """
+    path = [existing(table, names[0])]
+    for name in names[1:]:
+        found = _child(path[-1], name)
+        if found is None:
+            hint = did_you_mean(name, (child.name for child in path[-1].children))
+            raise BindError(f'{".".join(names)} does not exist: {path[-1].name} has no field "{name}".{hint}')
+        path.append(found)
+    return path
+
+
+def _child(column: Column, name: str) -> Column | None:
+    folded = name.casefold()
+    return next((child for child in column.children if child.name.casefold() == folded), None)
+
+
+def edited(
+    columns: Sequence[Column], path: Sequence[Column], change: Callable[[Column], Column | None]
+) -> tuple[Column, ...]:
+    """The columns with that at the end of the path changed, or removed where `change` gives None."""
+    result = []
+    for column in columns:
+        if column.column_id != path[0].column_id:
+            result.append(column)
+        elif len(path) > 1:
+            result.append(replace(column, children=edited(column.children, path[1:], change)))
+        elif (changed := change(column)) is not None:
+            result.append(changed)
+    return tuple(result)
+
+
+def with_change(table: Table, path: Sequence[Column], change: Callable[[Column], Column | None]) -> Table:
+    return replace(table, columns=edited(table.columns, path, change))
+
+
+def add_field(table: Table, parents: Sequence[str], field: Column, *, if_not_exists: bool) -> Table:
+    """The table with a field more in one of its structs; `field` is a new column whose ids are free."""
+    path = path_to(table, parents)
+    struct = path[-1]
+    if struct.type != "struct":
+        raise BindError(f"Fields can only be added to structs; {'.'.join(parents)} is a {struct.data_type.sql()}.")
+    if _child(struct, field.name) is not None:
+        if if_not_exists:
+            return table
+        raise EntryExistsError(f'{".".join(parents)} has a field "{field.name}" already.')
+    bare = _bare_field(field)
+    return with_change(table, path, lambda column: replace(column, children=(*column.children, bare)))
+
+
+def _bare_field(field: Column) -> Column:
+    kind = field.default_value_type or "literal"
+    children = tuple(_bare_field(child) for child in field.children)
+    return replace(field, nulls_allowed=False, default_value_type=kind, children=children)
+
+
+def drop_column(table: Table, names: Sequence[str], *, if_exists: bool) -> Table:
+    """The table without a column or a field of a struct."""
+    if if_exists and (table.column(names[0]) is None or not _exists(table, names)):
+        return table
+    path = path_to(table, names)
+    column = path[-1]
+    if len(path) == 1:
+        if len(table.columns) == 1:
+            raise BindError(f"{column.name} is the only column of {table.name}; a table needs one.")
+    elif path[-2].type != "struct":
+        raise BindError(f"{'.'.join(names)} is no field of a struct; only those can be dropped.")
+    elif len(path[-2].children) == 1:
+        raise BindError(f"{column.name} is the only field of {'.'.join(names[:-1])}; a struct needs one.")
+    gone = {part.column_id for part in column.walk()}
+    if table.partition is not None and any(field.column_id in gone for field in table.partition.fields):
+        raise BindError(
+            f"{column.name} is a partition key of {table.name}; use ALTER TABLE {table.name} RESET PARTITIONED BY first."
+        )
+    return with_change(table, path, lambda _: None)
+
+
+def _exists(table: Table, names: Sequence[str]) -> bool:
+    try:
+        path_to(table, names)
+    except BindError:
+        return False
+    return True
+
+
+def rename_column(table: Table, names: Sequence[str], new_name: str) -> Table:
+    """The table with a column or a field of a struct under another name."""
+    path = path_to(table, names)
+    column = path[-1]
+    if len(path) == 1:
+        siblings: Sequence[Column] = table.columns
+    elif path[-2].type == "struct":
+        siblings = path[-2].children
+    else:
+        raise BindError(f"{'.'.join(names)} is no field of a struct; only those can be renamed.")
+    folded = new_name.casefold()
+    if any(other.name.casefold() == folded and other.column_id != column.column_id for other in siblings):
+        where = table.name if len(path) == 1 else ".".join(names[:-1])
+        raise EntryExistsError(f'{where} has a column "{new_name}" already.')
+    if len(path) > 1:
+        if new_name.casefold() == column.name.casefold():
+            raise EntryExistsError(f'{".".join(names[:-1])} has a field "{new_name}" already.')
+        return with_change(table, path, lambda field: replace(_without_defaults(field), name=new_name))
+    return with_change(table, path, lambda found: replace(rewritten(found), name=new_name))
+
+
+def rewritten(column: Column) -> Column:
+    """A top-level column as its row is written anew."""
+    return replace(column, default_value_type=column.default_value_type or "literal")
+
+
+def _without_defaults(field: Column) -> Column:
+    return replace(field, nulls_allowed=False, initial_default=None, default_value="NULL", default_value_type="")
+
+
+def set_type(table: Table, name: str, target: DataType, next_id: int) -> Table:
+    """The table with a column of another type: a wider one, or a struct with other fields.
+
+    Args:
+        next_id: the first free column id.
+
+    Raises:
+        BindError: the type does not hold every value the column may have.
+    """
+    column = existing(table, name)
+    ids = iter(range(next_id, next_id + sum(1 for _ in target.walk()) + 1))
+    if column.data_type == target:
+        return table
+    if not column.children:
+        _check_wider(column, target)
+        return with_change(table, [column], lambda found: replace(rewritten(found), type=target.name))
+    return with_change(table, [column], lambda found: _evolved(found, target, lambda: next(ids)))
+
+
+def _check_wider(column: Column, target: DataType) -> None:
+    if not is_wider(column.data_type, target):
+        raise BindError(
+            f"Cannot change type of column {column.name} from {column.data_type.sql()} to {target.sql()}: "
+            "only widening type promotions are allowed."
+        )
+
+
+def _evolved(column: Column, target: DataType, next_id: Callable[[], int]) -> Column:
+    """A nested column as another type of its kind: fields matched by name, new ones with new ids."""
+    if not column.children:
+        if column.data_type == target:
+            return column
+        _check_wider(column, target)
+        return replace(_without_defaults(column), type=target.name)
+    if column.type != target.name:
+        raise BindError(f"The type of {column.name} cannot be changed from {column.data_type.sql()} to {target.sql()}.")
+    children = []
+    for name, kind in target.children:
+        child = _child(column, name)
+        children.append(_new(name, kind, next_id) if child is None else _evolved(child, kind, next_id))
+    return replace(column, children=tuple(sorted(children, key=lambda child: child.order)))
+
+
+def _new(name: str, kind: DataType, next_id: Callable[[], int]) -> Column:
+    built = Column.build(name, kind, next_id())
+    for _ in range(sum(1 for _ in built.walk()) - 1):
+        next_id()
+    return built
+
+
+def set_not_null(table: Table, name: str, *, required: bool) -> Table:
+    """The table with a column that must, or need not, have a value; its rows are not looked at."""
+    column = existing(table, name)
+    if column.nulls_allowed != required:
+        state = "already has a" if required else "has no"
+        raise ConstraintError(f"Column {column.name} of {table.name} {state} NOT NULL constraint.")
+    return with_change(table, [column], lambda found: replace(rewritten(found), nulls_allowed=not required))

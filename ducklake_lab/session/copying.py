@@ -1,0 +1,170 @@
+"""COPY: rows of a lake to files, files into a lake, one database into another."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.local.database import SessionDatabase
+from ducklake_lab.model.entries import Column
+from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.sources import IN_PROCESS_BYTES, Scan, Sources, in_memory
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse_query
+from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.storage import is_local
+
+Run = Callable[[op.Operation], Result]
+_numbers = itertools.count(1)
+
+
+class Copying:
+    """Runs the three forms of COPY.
+
+    Args:
+        run: runs an operation on a lake.
+    """
+
+    def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase, run: Run) -> None:
+        self._lakes = lakes
+        self._sources = sources
+        self._database = database
+        self._run = run
+
+    def to_file(self, statement: op.CopyTo, engine: str) -> Result:
+        """COPY … TO: the number of rows written."""
+        query = parse_query(statement.query)
+        plan = self._sources.plan(query, statement.query)
+        info = RunInfo()
+        loaded = {s.view: self._sources.load(s, info) for s in plan.sources if s.kind != "local"}
+        # in process DuckDB's exact types are kept in the file
+        small = info.bytes_read <= IN_PROCESS_BYTES and all(
+            in_memory(rows) or isinstance(rows, Scan) for rows in loaded.values()
+        )
+        self._make_folder(statement.path)
+        if engine == "duckdb" or small:
+            target = "'" + statement.path.replace("'", "''") + "'"
+            copy = replace(plan, duckdb_sql=f"COPY ({plan.duckdb_sql}) TO {target} {statement.options}")
+            rows = self._sources.run_in_process(copy, loaded).table
+            if rows.column_names != ["Count"]:
+                return Result(arrow=rows, info=info)
+            return count_result(rows.column(0)[0].as_py(), info)
+        return count_result(self._to_file_on_spark(statement, plan), info)
+
+    def _make_folder(self, path: str) -> None:
+        """Makes the folder of a file that is to be next to a lake's own; a lake without files has none yet."""
+        if any(path.startswith(lake.data_path) for lake in self._lakes) and is_local(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+    def _to_file_on_spark(self, statement: op.CopyTo, plan: QueryPlan) -> int:
+        from ducklake_lab.spark.export import export
+
+        options = dict(statement.words)
+        kind = options.pop("format", statement.path.rsplit(".", 1)[-1]).strip("'\"").casefold()
+        partitions = [
+            name.strip().strip('"') for name in options.pop("partition_by", "").strip("()").split(",") if name.strip()
+        ]
+        values = {name: value.strip("'\"") for name, value in options.items()}
+        frame = self._sources.run(plan).spark()
+        return export(frame, statement.path, kind, partitions, values)
+
+    def from_file(self, statement: op.CopyFrom) -> Result:
+        """COPY lake.table FROM: the number of rows inserted. DuckDB reads the file as it would for a table like it."""
+        table = self._sources.place(statement.table).table()
+        chosen = _chosen(table.columns, statement.columns)
+        name = f"ducklake_copy_{next(_numbers)}"
+        kinds = [(column.name, column.data_type) for column in chosen]
+        definitions = ", ".join(f'"{n.replace(chr(34), chr(34) * 2)}" {kind.sql()}' for n, kind in kinds)
+        path = "'" + statement.path.replace("'", "''") + "'"
+        self._database.run(f"CREATE TEMP TABLE {name} ({definitions})")
+        try:
+            self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
+            rows = self._database.run(f"FROM temp.main.{name}")
+        finally:
+            self._database.run(f"DROP TABLE temp.main.{name}")
+        view = self._sources.register(rows.table)
+        try:
+            names = tuple(column.name for column in chosen)
+            return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))
+        finally:
+            del self._sources.frames[view]
+
+    def database(self, statement: op.CopyDatabase) -> Result:
+        """COPY FROM DATABASE: schemas, tables and rows; one snapshot if the target is a lake."""
+        source = self._lakes.find(statement.source)
+        target = self._lakes.find(statement.target)
+        if target is None:
+            raise UnsupportedFeatureError(
+                f"COPY FROM DATABASE into {statement.target} is not supported: it is no lake."
+            )
+        if source is None:
+            if not self._database.is_attached(statement.source):
+                raise EntryNotFoundError(f'No database "{statement.source}" is attached.')
+            tables = self._own_tables(statement.source)
+        else:
+            state = self._lakes.state(source)
+            tables = [(state.schema_of(table).name, table.name, table.columns) for table in state.tables.values()]
+        own = not self._lakes.in_transaction
+        if own:
+            self._lakes.begin()
+        try:
+            for schema, name, columns in tables:
+                self._copy_table(statement, schema, name, columns)
+        except BaseException:
+            if own:
+                self._lakes.rollback()
+            raise
+        if own:
+            self._lakes.commit()
+        return nothing()
+
+    def _copy_table(self, statement: op.CopyDatabase, schema: str, name: str, columns: tuple[Column, ...]) -> None:
+        place = op.TableName(statement.target, schema, name)
+        if statement.entries:
+            self._run(op.CreateSchema(op.TableName(None, statement.target, schema), if_not_exists=True))
+            self._run(op.CreateTable(place, tuple(_definition(column) for column in columns)))
+        if statement.rows:
+            quoted = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in (statement.source, schema, name))
+            self._run(op.Insert(place, None, parse_query(f"FROM {quoted}").tree))
+
+    def _own_tables(self, database: str) -> list[tuple[str, str, tuple[Column, ...]]]:
+        from ducklake_lab.sql.types import type_or_none
+
+        found = self._database.run(
+            "SELECT schema_name, table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+            f"WHERE database_name = '{database}' AND NOT internal ORDER BY schema_name, table_name, column_index"
+        ).table.to_pylist()
+        tables: dict[tuple[str, str], list[Column]] = {}
+        for row in found:
+            kind = type_or_none(row["data_type"])
+            if kind is None:
+                raise UnsupportedFeatureError(
+                    f"{row['table_name']}.{row['column_name']} has the type {row['data_type']}, which lakes do not have."
+                )
+            columns = tables.setdefault((row["schema_name"], row["table_name"]), [])
+            columns.append(
+                Column.build(row["column_name"], kind, len(columns) + 1, nulls_allowed=bool(row["is_nullable"]))
+            )
+        return [(schema, name, tuple(columns)) for (schema, name), columns in tables.items()]
+
+
+def _chosen(columns: tuple[Column, ...], names: tuple[str, ...] | None) -> list[Column]:
+    if names is None:
+        return list(columns)
+    by_name = {column.name.casefold(): column for column in columns}
+    missing = next((name for name in names if name.casefold() not in by_name), None)
+    if missing is not None:
+        raise EntryNotFoundError(f'The table has no column "{missing}".')
+    return [by_name[name.casefold()] for name in names]
+
+
+def _definition(column: Column) -> op.ColumnDef:
+    default = column.default_value
+    if default is None or default == "NULL":
+        return op.ColumnDef(column.name, column.data_type, column.nulls_allowed)
+    kind = "expression" if column.default_value_type == "expression" else "literal"
+    return op.ColumnDef(column.name, column.data_type, column.nulls_allowed, default, kind)  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""What the catalog tells about one table: its columns, their values, its partitions. No data file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.values import decode
+from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.session.listings import FileListing, Listing
+
+
+def describe(lake: Lake, state: CatalogState, table: Table) -> Listing:
+    """The columns of a table, nested fields below theirs, and the table's sizes in the note."""
+    keys = {field.column_id: field.transform for field in table.partition.fields} if table.partition else {}
+    rows = []
+    for name, column in leaves_and_nodes(table.columns):
+        default = None if column.default_value in (None, "NULL") else column.default_value
+        key = keys.get(column.column_id)
+        rows.append(
+            (
+                name,
+                column.data_type.sql(),
+                "" if column.nulls_allowed else "not null",
+                default,
+                "" if key is None else "partition" if key == "identity" else f"partition by {key}",
+            )
+        )
+    with lake.connect() as connection:
+        counts = table_counts(lake, connection, state.snapshot.snapshot_id).get(table.table_id, TableCounts())
+    note = f"{counts.rows:,} rows · {counts.bytes:,} bytes · snapshot {state.snapshot.snapshot_id}"
+    if table.comment:
+        note += f" · {table.comment}"
+    return Listing(
+        state.qualified_name(table), ("column", "type", "nulls", "default", "key"), rows, noun="column", note=note
+    )
+
+
+def leaves_and_nodes(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[str, Column]]:
+    """Every column at any depth with its dotted name; elements of lists and maps under their own names."""
+    for column in columns:
+        yield prefix + column.name, column
+        yield from leaves_and_nodes(column.children, f"{prefix}{column.name}.")
+
+
+def column_stats(title: str, snapshot_id: int, table: Table, files: Sequence[FileEntry]) -> Listing:
+    """Sums of the files' statistics per leaf column."""
+    rows = []
+    for name, column in leaves_and_nodes(table.columns):
+        if column.children:
+            continue
+        known = [entry.stats[name] for entry in files if name in entry.stats]
+        low, high = _bounds(known, column)
+        nulls = sum(stats.null_count or 0 for stats in known)
+        total = nulls + sum(stats.value_count or 0 for stats in known)
+        rows.append(
+            (
+                name,
+                column.data_type.sql(),
+                low,
+                high,
+                round(nulls / total, 4) if total else None,
+                any(stats.contains_nan for stats in known) if column.type in ("float32", "float64") else None,
+                sum(stats.column_size_bytes or 0 for stats in known) or None,
+            )
+        )
+    return Listing(
+        f"Statistics of {title}",
+        ("column", "type", "min", "max", "null share", "NaN", "bytes"),
+        rows,
+        noun="column",
+        note=f"of {len(files):,} data files, rows deleted since included · snapshot {snapshot_id}",
+    )
+
+
+def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
+    """Smallest and largest value as text; None where a file with values does not tell."""
+    if any(stats.min_value is None and stats.value_count for stats in known):
+        return None, None
+    pairs = [
+        (decoded, text)
+        for stats in known
+        for text in (stats.min_value, stats.max_value)
+        if (decoded := decode(text, column.data_type)) is not None and text is not None
+    ]
+    if not pairs:
+        return None, None
+    pairs.sort(key=lambda pair: pair[0])
+    return pairs[0][1], pairs[-1][1]
+
+
+def partitions(files: FileListing) -> Listing:
+    """Files, rows, deletions and bytes by partition values, in order of the values."""
+    found: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
+    for entry in files:
+        found.setdefault(entry.partition, []).append(entry)
+    rows = [
+        (
+            ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in keys) or "(none)",
+            len(entries),
+            sum(entry.data_file.record_count for entry in entries),
+            sum(entry.deleted for entry in entries),
+            sum(entry.data_file.file_size_bytes for entry in entries),
+        )
+        for keys, entries in sorted(found.items(), key=lambda item: _natural(item[0]))
+    ]
+    return Listing(
+        f"Partitions of {files.title}",
+        ("partition", "files", "rows", "deleted", "bytes"),
+        rows,
+        noun="partition",
+        note=f"snapshot {files.snapshot_id}",
+    )
+
+
+def _natural(keys: tuple[tuple[str, str | None], ...]) -> list[tuple[int, float, str]]:
+    """Numbers by amount, texts after them, NULL last."""
+    order = []
+    for _, value in keys:
+        if value is None:
+            order.append((2, 0.0, ""))
+            continue
+        try:
+            order.append((0, float(value), ""))
+        except ValueError:
+            order.append((1, 0.0, value))
+    return order

@@ -1,0 +1,41 @@
+"""The table functions of a lake: `CALL lake.f(…)`, `FROM lake.f(…)` and `FROM ducklake_f('lake', …)`.
+
+Each family of functions is a module with a list `FUNCTIONS`; a new family is added to `_FAMILIES`.
+"""
+
+from __future__ import annotations
+
+from ducklake_lab.session.engine import SparkEngine
+from ducklake_lab.session.functions import (
+    adding,
+    cleanup,
+    feed,
+    files,
+    maintenance,
+    messages,
+    options,
+    restore,
+    snapshots,
+)
+from ducklake_lab.session.functions.feed import FeedCall
+from ducklake_lab.session.functions.registry import Call, Columns, Function, Functions, arrow_schema
+from ducklake_lab.session.lakes import Lakes
+
+__all__ = ["Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
+
+_FAMILIES = (
+    adding.FUNCTIONS,
+    snapshots.FUNCTIONS,
+    messages.FUNCTIONS,
+    options.FUNCTIONS,
+    files.FUNCTIONS,
+    feed.FUNCTIONS,
+    maintenance.FUNCTIONS,
+    cleanup.FUNCTIONS,
+    restore.FUNCTIONS,
+)
+
+
+def functions_of(lakes: Lakes, engine: SparkEngine) -> Functions:
+    """All functions, for the lakes of a session."""
+    return Functions(lakes, engine, (function for family in _FAMILIES for function in family))

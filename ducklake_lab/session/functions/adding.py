@@ -1,0 +1,41 @@
+"""add_data_files: takes Parquet files that are there already into a table (spec: metadata/adding_files)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ducklake_lab.errors import UsageError
+from ducklake_lab.files.adding import AddOptions, describe_files
+from ducklake_lab.session.functions.registry import VARCHAR, Call, Columns, Function, arrow_schema
+
+_ADDED: Columns = (("filename", VARCHAR),)
+
+
+def _add_data_files(call: Call) -> pa.Table:
+    name, files = call.args
+    if name is None or files is None:
+        raise UsageError("add_data_files takes a table's name and a path, a pattern, or a list of them; not NULL.")
+    patterns = [files] if isinstance(files, str) else list(files)
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise UsageError("The files of add_data_files are a path, a pattern, or a list of them.")
+    options = AddOptions(
+        allow_missing=bool(call.named("allow_missing", False)),
+        ignore_extra_columns=bool(call.named("ignore_extra_columns", False)),
+        hive_partitioning=bool(call.named("hive_partitioning", True)),
+    )
+    with call.lakes.writing(call.lake) as transaction:
+        table = transaction.state.table(str(call.named("schema", call.schema)), str(name))
+        transaction.append_files(table, describe_files(table, patterns, options))
+    return arrow_schema(_ADDED).empty_table()
+
+
+FUNCTIONS = (
+    Function(
+        "add_data_files",
+        _ADDED,
+        _add_data_files,
+        arguments=(2, 2),
+        named=("schema", "allow_missing", "ignore_extra_columns", "hive_partitioning"),
+        changes_lake=True,
+    ),
+)

@@ -1,0 +1,224 @@
+"""Options of a lake: set_option, options, settings, table_info (spec: usage/configuration)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.files import file_sizes
+from ducklake_lab.catalog.options import SCOPES, Scope, read_options, write_option
+from ducklake_lab.errors import BindError, UsageError, did_you_mean
+from ducklake_lab.local import canonical
+from ducklake_lab.model.entries import LOCAL_ID_START
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
+from ducklake_lab.version import __version__
+
+_SUCCESS: Columns = (("Success", BOOLEAN),)
+_OPTIONS: Columns = tuple((name, VARCHAR) for name in ("option_name", "description", "value", "scope", "scope_entry"))
+_SETTINGS: Columns = tuple((name, VARCHAR) for name in ("catalog_type", "extension_version", "data_path"))
+_TABLE_INFO: Columns = (
+    ("table_name", VARCHAR),
+    ("schema_id", BIGINT),
+    ("table_id", BIGINT),
+    ("table_uuid", DataType("uuid")),
+    ("file_count", BIGINT),
+    ("file_size_bytes", BIGINT),
+    ("delete_file_count", BIGINT),
+    ("delete_file_size_bytes", BIGINT),
+)
+_CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(bytes?|b|[kmgt]i?b)\s*", re.IGNORECASE)
+_TRUE, _FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
+
+
+def _count(key: str, value: Any) -> str:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdigit():
+        raise UsageError(f"{key} is a whole number that is not negative, not {value!r}.")
+    return text
+
+
+def _positive(key: str, value: Any) -> str:
+    if int(_count(key, value)) == 0:
+        raise UsageError(f"{key} cannot be 0.")
+    return _count(key, value)
+
+
+def _size(key: str, value: Any) -> str:
+    match = _SIZE.fullmatch(str(value))
+    if match is None:
+        raise UsageError(f"{key} is a size with its unit, e.g. 512MB or 1GiB, not {value!r}.")
+    unit = match[2].casefold()
+    power = 0 if unit.startswith("b") else 1 + "kmgt".index(unit[0])
+    return str(int(float(match[1]) * (1024 if "i" in unit else 1000) ** power))
+
+
+def _positive_size(key: str, value: Any) -> str:
+    size = _size(key, value)
+    if size == "0":
+        raise UsageError(f"{key} cannot be 0.")
+    return size
+
+
+def _flag(key: str, value: Any) -> str:
+    text = str(value).casefold()
+    if text not in (*_TRUE, *_FALSE):
+        raise UsageError(f"{key} is true or false, not {value!r}.")
+    return "true" if text in _TRUE else "false"
+
+
+def _codec(key: str, value: Any) -> str:
+    text = str(value).casefold()
+    if text not in _CODECS:
+        raise UsageError(f"{key} is one of {', '.join(_CODECS)}, not {value!r}.{did_you_mean(text, _CODECS)}")
+    return text
+
+
+def _version(key: str, value: Any) -> str:
+    if _count(key, value) not in ("1", "2"):
+        raise UsageError(f"{key} is 1 or 2, not {value!r}.")
+    return f"V{value}"
+
+
+def _share(key: str, value: Any) -> str:
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        share = -1
+    if not 0 <= share <= 1:
+        raise UsageError(f"{key} is a number from 0 to 1, not {value!r}.")
+    return f"{share:.6f}"
+
+
+def _age(key: str, value: Any) -> str:
+    text = str(value)
+    if text:
+        try:
+            canonical.constant_text("CAST('" + text.replace("'", "''") + "' AS INTERVAL)")
+        except BindError:
+            raise UsageError(f"{key} is an interval, e.g. 7 days, not {value!r}.") from None
+    return text
+
+
+#: key -> (what it is, how its value is checked and stored)
+_KEYS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
+    "data_inlining_row_limit": ("Rows up to which an insert is kept in the catalog", _count),
+    "parquet_compression": (f"Codec of Parquet files: {', '.join(_CODECS)}", _codec),
+    "parquet_version": ("Version of the Parquet format: 1 or 2", _version),
+    "parquet_compression_level": ("Level of the codec of Parquet files", _count),
+    "parquet_row_group_size": ("Rows of a row group of Parquet files", _positive),
+    "parquet_row_group_size_bytes": ("Bytes of a row group of Parquet files", _positive_size),
+    "hive_file_pattern": ("Whether files of partitioned tables are put into folders named key=value", _flag),
+    "target_file_size": ("Bytes that data files shall have, when inserting and compacting", _size),
+    "require_commit_message": ("Whether every snapshot needs a commit message", _flag),
+    "rewrite_delete_threshold": ("Share of a file's rows, 0 to 1, that must be deleted for it to be rewritten", _share),
+    "delete_older_than": ("How long files stay after they are not used any more", _age),
+    "expire_older_than": ("How old snapshots are when they expire", _age),
+    "auto_compact": ("Whether functions that compact a whole lake compact this table too", _flag),
+    "per_thread_output": ("Whether each task of an insert writes files of its own", _flag),
+    "write_deletion_vectors": ("Whether deletions are written as Puffin files", _flag),
+    "sort_on_insert": ("Whether an insert sorts its rows by the table's sort keys", _flag),
+}
+_FIXED = {
+    "version": "Version of the DuckLake format",
+    "created_by": "What created the lake",
+    "data_path": "Where data files are",
+    "encrypted": "Whether data files are encrypted",
+}
+
+
+def _set_option(call: Call) -> pa.Table:
+    key = str(call.args[0]).casefold()
+    if key not in _KEYS:
+        hint = did_you_mean(key, _KEYS)
+        raise UsageError(f"There is no option {key} that can be set.{hint}")
+    if call.args[1] is None:
+        raise UsageError(f"The option {key} cannot be NULL.")
+    value = _KEYS[key][1](key, call.args[1])
+    scope = _scope(call, call.lakes.state(call.lake))
+    if call.lakes.in_transaction:
+        with call.lakes.writing(call.lake) as transaction:
+            transaction.set_option(scope, key, value)
+    else:
+        call.lake.check_writable()
+        with call.lake.connect(fresh=True) as connection:
+            write_option(connection, scope, key, value)
+            connection.commit()
+    return arrow_schema(_SUCCESS).empty_table()
+
+
+def _scope(call: Call, state: CatalogState) -> Scope:
+    table, schema = call.named("table_name"), call.named("schema")
+    if table:
+        scope: Scope = ("table", state.table(str(schema or call.schema), str(table)).table_id)
+    elif schema:
+        scope = ("schema", state.schema(str(schema)).schema_id)
+    else:
+        return None, None
+    if scope[1] is not None and scope[1] >= LOCAL_ID_START:
+        raise UsageError(f"The {scope[0]} is not committed yet; COMMIT it before setting options of it.")
+    return scope
+
+
+def _options(call: Call) -> pa.Table:
+    state = call.lakes.state(call.lake)
+    with call.lake.connect() as connection:
+        values = dict(read_options(connection).values)
+    transaction = call.lakes.transaction
+    if transaction is not None and transaction.lake is call.lake:
+        values.update({(*scope, key): value for (scope, key), value in transaction.new_options.items()})
+    names = {("schema", schema.schema_id): schema.name for schema in state.schemas.values()}
+    names |= {("table", table.table_id): state.qualified_name(table) for table in state.tables.values()}
+    rows = [
+        {
+            "option_name": key,
+            "description": _KEYS[key][0] if key in _KEYS else _FIXED.get(key),
+            "value": value,
+            "scope": SCOPES[kind],
+            "scope_entry": names.get((kind, scope_id)) if kind is not None and scope_id is not None else None,
+        }
+        for (kind, scope_id, key), value in values.items()
+    ]
+    rows.sort(key=lambda row: (str(row["option_name"]), str(row["scope"]), str(row["scope_entry"])))
+    return pa.Table.from_pylist(rows, arrow_schema(_OPTIONS))
+
+
+def _settings(call: Call) -> pa.Table:
+    row = {
+        "catalog_type": call.lake.location.backend,
+        "extension_version": __version__,
+        "data_path": call.lake.data_path,
+    }
+    return pa.Table.from_pylist([row], arrow_schema(_SETTINGS))
+
+
+def _table_info(call: Call) -> pa.Table:
+    state = call.lakes.state(call.lake)
+    with call.lake.connect() as connection:
+        sizes = file_sizes(connection, state.snapshot.snapshot_id)
+    tables = sorted(state.tables.values(), key=lambda table: table.table_id)
+    rows = [
+        dict(
+            zip(
+                (name for name, _ in _TABLE_INFO),
+                (table.name, table.schema_id, table.table_id, table.uuid, *sizes.get(table.table_id, (0, 0, 0, 0))),
+                strict=True,
+            )
+        )
+        for table in tables
+        if table.table_id < LOCAL_ID_START
+    ]
+    return pa.Table.from_pylist(rows, arrow_schema(_TABLE_INFO))
+
+
+FUNCTIONS = (
+    Function("set_option", _SUCCESS, _set_option, arguments=(2, 2), named=("table_name", "schema"), changes_lake=True),
+    Function("options", _OPTIONS, _options),
+    Function("settings", _SETTINGS, _settings),
+    Function("table_info", _TABLE_INFO, _table_info),
+)

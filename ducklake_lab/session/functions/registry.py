@@ -1,0 +1,180 @@
+"""What a table function of a lake is, and how a call finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.engine import SparkEngine
+from ducklake_lab.session.lakes import Lakes
+
+#: Names and types of a result's columns.
+Columns = tuple[tuple[str, DataType], ...]
+
+BOOLEAN, BIGINT, UBIGINT = DataType("boolean"), DataType("int64"), DataType("uint64")
+VARCHAR, BLOB, TIMESTAMPTZ = DataType("varchar"), DataType("blob"), DataType("timestamptz")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call with its constant arguments; that of the lake is taken out.
+
+    Attributes:
+        lakes: of the session: entries, the open transaction.
+        engine: starts Spark if it is called.
+        name: of the function, short, in lower case.
+        schema: the schema the function was named in (`lake.schema.f`), or "main".
+        kwargs: named arguments, names in lower case.
+    """
+
+    lakes: Lakes
+    engine: SparkEngine
+    lake: Lake
+    name: str
+    schema: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    def argument(self, position: int, name: str, default: Any = None) -> Any:
+        """An argument that can be given by position or by name; `default` where it is not given, or NULL."""
+        value = self.args[position] if position < len(self.args) else self.kwargs.get(name)
+        return default if value is None else value
+
+    def named(self, name: str, default: Any = None) -> Any:
+        """A named argument; `default` where it is not given, or NULL."""
+        value = self.kwargs.get(name)
+        return default if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A table function of a lake.
+
+    Attributes:
+        columns: of its result; computed where they depend on the arguments.
+        evaluate: gives the rows, or what is to be read by an engine.
+        arguments: fewest and most arguments by position, that of the lake not counted.
+        named: names of its named arguments.
+        changes_lake: it has side effects, so it must run exactly once, and never only to be described. It writes in
+            `call.lakes.writing(call.lake)`, which is the open transaction if there is one.
+    """
+
+    name: str
+    columns: Columns | Callable[[Call], Columns]
+    evaluate: Callable[[Call], Any]
+    arguments: tuple[int, int] = (0, 0)
+    named: tuple[str, ...] = ()
+    changes_lake: bool = False
+
+    def check(self, call: Call) -> None:
+        """Raises UsageError for arguments it does not take."""
+        for name in call.kwargs:
+            if name not in self.named:
+                raise UsageError(f"{self.name} has no argument {name}.{did_you_mean(name, self.named)}")
+        low, high = self.arguments
+        if not low <= len(call.args) <= high:
+            wanted = str(low) if low == high else f"{low} to {high}"
+            raise UsageError(f"{self.name} takes {wanted} arguments; it was given {len(call.args)}.")
+
+
+class Functions:
+    """Finds and evaluates the table functions of the attached lakes."""
+
+    def __init__(self, lakes: Lakes, engine: SparkEngine, functions: Iterable[Function]) -> None:
+        self._lakes = lakes
+        self._engine = engine
+        self._by_name = {function.name: function for function in functions}
+
+    def knows(self, catalog: str | None, schema: str | None, name: str) -> bool:
+        """Whether a name can be that of a lake's function: `lake.f`, `ducklake_f`, or `f` of the lake in use."""
+        alias = catalog or schema
+        if alias is not None:
+            return self._lakes.find(alias) is not None
+        return name.casefold().startswith("ducklake_") or self._of_current(name)
+
+    def _of_current(self, name: str) -> bool:
+        return self._lakes.current is not None and name.casefold() in self._by_name
+
+    def columns(
+        self, catalog: str | None, schema: str | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Columns | None:
+        """The columns of a function's result; None where it is no function of a lake. Runs nothing."""
+        found = self._find(catalog, schema, name, args, kwargs)
+        if found is None:
+            return None
+        return _columns(*found)
+
+    def evaluate(
+        self,
+        catalog: str | None,
+        schema: str | None,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        describe: bool = False,
+    ) -> Any:
+        """The rows as an Arrow table, or what is to be read by an engine.
+
+        Args:
+            describe: only the columns are wanted; a function with side effects gives no rows.
+
+        Raises:
+            EntryNotFoundError: there is no such function.
+            UsageError: its arguments are wrong.
+        """
+        found = self._find(catalog, schema, name, args, kwargs)
+        if found is None:
+            raise EntryNotFoundError(f"There is no table function {name}.{did_you_mean(name, self._by_name)}")
+        function, call = found
+        if describe and function.changes_lake:
+            return arrow_schema(_columns(function, call)).empty_table()
+        return function.evaluate(call)
+
+    def _find(
+        self, catalog: str | None, schema: str | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Function, Call] | None:
+        short = name.casefold()
+        given = {key.casefold(): value for key, value in kwargs.items()}
+        alias = catalog or schema
+        if alias is None and self._lakes.current is not None and self._of_current(name):
+            lake, where, rest = self._lakes.current, "main", tuple(args)
+        elif alias is None:
+            short = short.removeprefix("ducklake_")
+            if short == name.casefold() or short not in self._by_name:
+                return None
+            if not args or not isinstance(args[0], str):
+                raise UsageError(f"The first argument of {name} is the name of a lake, e.g. {name}('lake').")
+            lake, where, rest = self._lakes.get(args[0]), "main", tuple(args[1:])
+        else:
+            named = self._lakes.find(alias)
+            if named is None:
+                return None
+            lake, where, rest = named, schema if catalog and schema else "main", tuple(args)
+        function = self._by_name.get(short)
+        if function is None:
+            hint = did_you_mean(short, self._by_name)
+            raise EntryNotFoundError(f"The lake {lake.alias} has no function {name}.{hint}")
+        call = Call(self._lakes, self._engine, lake, short, where, rest, given)
+        function.check(call)
+        return function, call
+
+
+def _columns(function: Function, call: Call) -> Columns:
+    return function.columns(call) if callable(function.columns) else function.columns
+
+
+def arrow_schema(columns: Columns) -> pa.Schema:
+    return pa.schema([data_type.field(name) for name, data_type in columns])
+
+
+def rows_of(columns: Columns, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Rows given as sequences of Python values."""
+    names = [name for name, _ in columns]
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], arrow_schema(columns))

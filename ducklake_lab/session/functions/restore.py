@@ -1,0 +1,41 @@
+"""restore: a table as it was at an earlier snapshot, as a new snapshot."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.errors import EntryNotFoundError, UsageError
+from ducklake_lab.maintenance.restore import restore
+from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
+from ducklake_lab.session.lakes import Lakes
+
+_RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snapshot_id", BIGINT))
+
+
+def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | datetime) -> tuple[str, str, int]:
+    """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now)."""
+    with lakes.writing(lake) as transaction:
+        current = transaction.state.find_table(schema, name)
+        with lake.connect() as connection:
+            then = lake.state(connection, lake.snapshot(connection, to))
+        old = then.tables.get(current.table_id) if current is not None else then.find_table(schema, name)
+        if old is None:
+            raise EntryNotFoundError(f"{schema}.{name} was not there at snapshot {then.snapshot.snapshot_id}.")
+        restore(transaction, then, old)
+        table = transaction.state.tables[old.table_id]
+        return transaction.state.schema_of(table).name, table.name, then.snapshot.snapshot_id
+
+
+def _restore(call: Call) -> pa.Table:
+    name, to = str(call.args[0]), call.argument(1, "to")
+    if not isinstance(to, int | datetime) or isinstance(to, bool):
+        raise UsageError("restore takes a snapshot id or a point in time: restore('t', to => 7).")
+    schema, _, table = name.rpartition(".")
+    schema = str(call.named("schema", schema or call.lakes.schema_in_use(call.lake)))
+    return rows_of(_RESTORED, [restore_table(call.lakes, call.lake, schema, table, to)])
+
+
+FUNCTIONS = (Function("restore", _RESTORED, _restore, arguments=(1, 2), named=("to", "schema"), changes_lake=True),)

@@ -1,0 +1,154 @@
+"""How healthy the files of tables are, and the calls that would mend them; told from the catalog alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ducklake_lab.hooks import hook
+from ducklake_lab.model.history import FileEntry
+from ducklake_lab.session.listings import Listing
+
+#: What files shall measure where no option says so.
+TARGET_BYTES = 512_000_000
+#: A file of less than this share of the target size is small; two of them in a partition can become one.
+SMALL = 0.25
+#: Share of deleted rows from which a file is worth rewriting.
+DELETED = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to mend.
+
+    Attributes:
+        table: `schema.table`.
+        problem: what is wrong, in words.
+        effect: what the call would do: its dry run.
+        call: the statement.
+    """
+
+    table: str
+    problem: str
+    effect: str
+    call: str
+
+
+class Health(Sequence[Finding]):
+    """What there is to mend; nothing has changed yet.
+
+    Attributes:
+        title: what was looked at.
+        findings: one per table and kind of problem.
+    """
+
+    def __init__(self, title: str, findings: Sequence[Finding], run: Callable[[str], Any]) -> None:
+        self.title = title
+        self.findings = tuple(findings)
+        self._run = run
+
+    def apply(self) -> Listing:
+        """Runs every call; tells what was run."""
+        rows = []
+        for finding in self.findings:
+            self._run(finding.call)
+            rows.append((finding.table, finding.call, finding.effect))
+        return Listing(f"Maintenance of {self.title}", ("table", "ran", "effect"), rows, noun="call")
+
+    def run(self, index: int) -> Any:
+        """Runs one call; gives its result."""
+        return self._run(self.findings[index].call)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.findings[index]
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def _repr_html_(self) -> str:
+        html: str = hook("health.html")(self)
+        return html
+
+    def __repr__(self) -> str:
+        lines = [f"{one.table}: {one.problem}\n  {one.call}\n  {one.effect}" for one in self.findings]
+        return "\n".join(lines) or f"{self.title}: nothing to mend."
+
+
+def target_bytes(option: str | None) -> int:
+    """The option target_file_size in bytes: a number, or one with a unit such as `512MB`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", (option or "").casefold())
+    if match is None:
+        return TARGET_BYTES
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
+
+
+def findings(
+    lake: str, schema: str, table: str, files: Sequence[FileEntry], target_bytes: int, inlined_rows: int = 0
+) -> list[Finding]:
+    """What is to be mended in one table.
+
+    Args:
+        files: its data files at the newest snapshot.
+        target_bytes: the size that files shall have.
+        inlined_rows: its rows that are kept in the catalog.
+    """
+    name = f"{schema}.{table}"
+    where = f"{_text(table)}, schema => {_text(schema)}"
+    found = []
+    groups: dict[Any, list[FileEntry]] = {}
+    for entry in files:
+        if entry.data_file.file_size_bytes < target_bytes * SMALL and not entry.deleted:
+            groups.setdefault((entry.data_file.partition_id, entry.partition), []).append(entry)
+    many = [group for group in groups.values() if len(group) > 1]
+    if many:
+        count = sum(map(len, many))
+        size = sum(entry.data_file.file_size_bytes for group in many for entry in group)
+        after = sum(
+            max(1, -(-sum(entry.data_file.file_size_bytes for entry in group) // max(target_bytes, 1)))
+            for group in many
+        )
+        found.append(
+            Finding(
+                name,
+                f"{count:,} of {len(files):,} files are smaller than a quarter of the target size",
+                f"about {count:,} files of {size:,} bytes would become {after:,}",
+                f"CALL {_quoted(lake)}.merge_adjacent_files({where})",
+            )
+        )
+    worn = [
+        entry for entry in files if entry.deleted >= DELETED * max(entry.data_file.record_count, 1) and entry.deleted
+    ]
+    if worn:
+        deleted = sum(entry.deleted for entry in worn)
+        rows = sum(entry.data_file.record_count for entry in worn)
+        found.append(
+            Finding(
+                name,
+                f"{len(worn):,} of {len(files):,} files have at least {DELETED:.0%} of their rows deleted",
+                f"{len(worn):,} files of {rows:,} rows would be written again without {deleted:,} deleted ones",
+                f"CALL {_quoted(lake)}.rewrite_data_files({where}, delete_threshold => {DELETED})",
+            )
+        )
+    if inlined_rows:
+        found.append(
+            Finding(
+                name,
+                f"{inlined_rows:,} rows are kept in the catalog",
+                f"{inlined_rows:,} rows would be written to Parquet",
+                f"CALL {_quoted(lake)}.flush_inlined_data(schema_name => {_text(schema)}, table_name => {_text(table)})",
+            )
+        )
+    return found
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,131 @@
+"""Secrets that say where a lake is, and how to log in to its catalog's server (spec: usage/connecting).
+
+They live as long as the session, are never written anywhere, and their contents are never shown.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.sql import operations as op
+
+_NAME = re.compile(r"\w*", re.ASCII)
+_LAKE_OPTIONS = (
+    "metadata_path",
+    "data_path",
+    "metadata_schema",
+    "metadata_catalog",
+    "metadata_parameters",
+    "encrypted",
+)
+#: Options of a server's secret, as the words of its connection string.
+_SERVER_OPTIONS = {
+    "postgres": {
+        "host": "host", "hostaddr": "hostaddr", "port": "port", "database": "dbname", "dbname": "dbname",
+        "user": "user", "password": "password", "passfile": "passfile", "sslmode": "sslmode",
+    },
+    "mysql": {
+        "host": "host", "port": "port", "database": "database", "db": "database", "user": "user",
+        "password": "password", "socket": "socket",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret's kind and options."""
+
+    name: str
+    kind: str
+    options: Mapping[str, Any] = field(repr=False)
+
+
+class Secrets:
+    """The secrets of a session, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Secret] = {}
+
+    def create(self, statement: op.CreateSecret, options: Mapping[str, Any]) -> None:
+        """Keeps a secret.
+
+        Raises:
+            EntryExistsError: there is one of that name.
+            UsageError: it has an option that its kind does not have.
+            UnsupportedFeatureError: it shall outlive the session.
+        """
+        if statement.persistent:
+            raise UnsupportedFeatureError(
+                "Persistent secrets are not supported; leave PERSISTENT out, and create the secret in each session."
+            )
+        name = statement.name or _default_name(statement.kind)
+        known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS[statement.kind])
+        for key in options:
+            if key not in known and key not in ("provider", "scope"):
+                raise UsageError(f"A secret of type {statement.kind} has no option {key}.{did_you_mean(key, known)}")
+        if name.casefold() in self._by_name and not statement.replace:
+            if statement.if_not_exists:
+                return
+            raise EntryExistsError(f'There is a secret "{name}" already; use CREATE OR REPLACE SECRET.')
+        self._by_name[name.casefold()] = Secret(name, statement.kind, dict(options))
+
+    def drop(self, statement: op.DropSecret) -> None:
+        """Forgets a secret."""
+        if self._by_name.pop(statement.name.casefold(), None) is None and not statement.if_exists:
+            raise EntryNotFoundError(f'There is no secret "{statement.name}".{self._hint(statement.name)}')
+
+    def resolve(self, uri: str) -> tuple[str, dict[str, Any]]:
+        """What a URI stands for that may name a secret, `ducklake:my_secret`: the lake's URI and options to attach it.
+
+        Raises:
+            EntryNotFoundError: there is no such secret.
+        """
+        text = uri.removeprefix("ducklake:")
+        if text == uri or not _NAME.fullmatch(text):
+            return uri, {}
+        secret = self._get(text, "ducklake")
+        options = {key: value for key, value in secret.options.items() if key in _LAKE_OPTIONS and value is not None}
+        path = str(options.pop("metadata_path", ""))
+        parameters = {key.casefold(): value for key, value in _pairs(options.pop("metadata_parameters", {}))}
+        kind = str(parameters.get("type", "")).casefold()
+        if kind:
+            path = path.removeprefix(f"{kind}:")
+            if kind in _SERVER_OPTIONS:
+                path = " ".join(filter(None, [path, self._login(kind, parameters.get("secret"))]))
+            path = f"{kind}:{path}"
+        elif _NAME.fullmatch(path):
+            path = f"duckdb:{path}"
+        return f"ducklake:{path}", options
+
+    def _login(self, kind: str, name: str | None) -> str:
+        if name is None and _default_name(kind) not in self._by_name:
+            return ""
+        words = _SERVER_OPTIONS[kind]
+        options = self._get(name or "", kind).options
+        return " ".join(shlex.quote(f"{words[key]}={value}") for key, value in options.items() if key in words)
+
+    def _get(self, name: str, kind: str) -> Secret:
+        secret = self._by_name.get((name or _default_name(kind)).casefold())
+        if secret is None or secret.kind != kind:
+            if not name:
+                raise EntryNotFoundError(f"There is no default secret of type {kind}; create one, or name a file.")
+            what = f"; for a file of that name write ducklake:duckdb:{name}" if kind == "ducklake" else ""
+            raise EntryNotFoundError(f'There is no secret "{name}" of type {kind}{what}.{self._hint(name)}')
+        return secret
+
+    def _hint(self, name: str) -> str:
+        return did_you_mean(name, (secret.name for secret in self._by_name.values()))
+
+
+def _default_name(kind: str) -> str:
+    return f"__default_{kind}"
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    """A MAP as Arrow gives it, or a dictionary."""
+    return list(value.items()) if isinstance(value, Mapping) else list(value)

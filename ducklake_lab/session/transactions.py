@@ -1,0 +1,160 @@
+"""The open transaction as users hold it: its diff, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from ducklake_lab.diff.compute import diff_sides
+from ducklake_lab.diff.diff import Diff
+from ducklake_lab.diff.sides import Side
+from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.session.engine import SparkEngine
+from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.result import Result
+from ducklake_lab.transaction.transaction import Transaction
+
+
+class OpenTransaction:
+    """The transaction of a `with session.transaction()` block.
+
+    Attributes:
+        snapshot: the snapshot it became, once committed; None where nothing was changed.
+    """
+
+    def __init__(self, lakes: Lakes, engine: SparkEngine) -> None:
+        self._lakes = lakes
+        self._engine = engine
+        self.snapshot: Snapshot | None = None
+
+    def diff(self, table: str | None = None) -> Diff:
+        """What the transaction has changed so far in a table; the name can be left out if it changed one only."""
+        transaction = self._changed()
+        sides = _sides(transaction)
+        if table is None:
+            if len(sides) != 1:
+                raise UsageError(
+                    f"The transaction changed {', '.join(sides) or 'no table'}; say which with diff(table)."
+                )
+            table = next(iter(sides))
+        name = self._lakes.parse(table).name if table not in sides else table
+        found = next(
+            (key for key in sides if key == name or key.rpartition(".")[2].casefold() == name.casefold()), None
+        )
+        if found is None:
+            raise UsageError(f"The transaction has not changed {table}.{did_you_mean(table, sides)}")
+        return diff_sides(*sides[found], found, spark=self._engine.running)
+
+    def diffs(self) -> list[Diff]:
+        """The diffs of all tables that the transaction has changed, by name."""
+        return [
+            diff_sides(before, after, name, spark=self._engine.running)
+            for name, (before, after) in _sides(self._changed()).items()
+        ]
+
+    def _changed(self) -> Transaction:
+        transaction = self._lakes.transaction
+        if transaction is None or not transaction.has_changes:
+            raise TransactionError("The transaction has changed nothing yet.")
+        return transaction
+
+    def rollback(self) -> None:
+        """Undoes everything; the block may go on, in no transaction."""
+        self._lakes.rollback()
+
+    def commit(self) -> None:
+        """Commits now."""
+        self.snapshot = self._lakes.commit()
+
+
+def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
+    """Both states of every table that was changed, made or dropped, by `schema.table`."""
+    base, state, lake = transaction.base, transaction.state, transaction.lake
+    touched = {table_id for table_id, staged in transaction.data.items() if staged}
+    touched |= {i for i, entry in state.tables.items() if base.tables.get(i) != entry}
+    touched |= {i for i in base.tables if i not in state.tables}
+    found = {}
+    for table_id in touched:
+        old, new = base.tables.get(table_id), state.tables.get(table_id)
+        name = state.qualified_name(new) if new is not None else base.qualified_name(old) if old is not None else None
+        if name is None:
+            continue  # made and dropped again
+        staged = transaction.peek(new) if new is not None else None
+        committed = transaction.is_committed(new) if new is not None else True
+        found[name] = (Side(lake, base, old), Side(lake, state, new, staged, committed))
+    return dict(sorted(found.items()))
+
+
+class Preview:
+    """What statements would change: they have run in a transaction that is still open.
+
+    Attributes:
+        diffs: one per changed table.
+        state: `open`, `committed` or `rolled back`.
+        snapshot: the snapshot it became, once committed.
+    """
+
+    def __init__(self, lakes: Lakes, transaction: Transaction, diffs: list[Diff]) -> None:
+        self._lakes = lakes
+        self._transaction = transaction
+        self._ended: Literal["committed", "rolled back"] | None = None
+        self.diffs = diffs
+        self.snapshot: Snapshot | None = None
+
+    @property
+    def lake(self) -> str:
+        """The alias of the lake that would change."""
+        return self._transaction.lake.alias
+
+    @property
+    def state(self) -> Literal["open", "committed", "rolled back"]:
+        if self._ended is None and self._lakes.transaction is not self._transaction:
+            # ended by COMMIT or ROLLBACK in another cell
+            return "committed" if self._transaction.snapshot is not None else "rolled back"
+        return self._ended or "open"
+
+    def commit(self, message: str | None = None, author: str | None = None) -> Snapshot | None:
+        """Makes the changes a snapshot of the lake.
+
+        Raises:
+            TransactionError: it has ended already.
+            TransactionConflictError: another commit excludes this one; nothing was written, and it is rolled back.
+        """
+        self._check_open()
+        self._transaction.message = message if message is not None else self._transaction.message
+        self._transaction.author = author if author is not None else self._transaction.author
+        self._ended = "rolled back"
+        self.snapshot = self._lakes.commit()
+        self._ended = "committed"
+        return self.snapshot
+
+    def rollback(self) -> None:
+        """Undoes the changes; nothing of them is left in the lake."""
+        self._check_open()
+        self._lakes.rollback()
+        self._ended = "rolled back"
+
+    def _check_open(self) -> None:
+        if self.state != "open":
+            raise TransactionError(f"This change is {self.state} already.")
+
+    def __repr__(self) -> str:
+        return f"<Preview, {self.state}: {'; '.join(map(repr, self.diffs)) or 'nothing changed'}>"
+
+
+def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
+    """Runs statements in a transaction and keeps it open; rolls it back when they fail."""
+    lakes.begin()
+    try:
+        run()
+        transaction = lakes.transaction
+        if not lakes.in_transaction:
+            raise UsageError("A preview ends with its transaction open; leave COMMIT and ROLLBACK out.")
+        if transaction is None or not transaction.has_changes:
+            raise UsageError("These statements change nothing, so there is nothing to preview.")
+        return Preview(lakes, transaction, OpenTransaction(lakes, engine).diffs())
+    except BaseException:
+        if lakes.in_transaction:
+            lakes.rollback()
+        raise

@@ -1,0 +1,250 @@
+"""A table to look through: sorted, filtered, a page at a time; what is seen can be read as SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
+from ducklake_lab.hooks import hook
+from ducklake_lab.local import engine
+from ducklake_lab.local import reader as local_reader
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.types import TIMESTAMPS, DataType
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+
+#: Rows held in memory to look through. Of a larger table, files are read until there are so many.
+MAX_ROWS = 2_000_000
+#: Rows of which different values are counted exactly.
+EXACT = 200_000
+
+_COMPARISON = re.compile(r"\s*(<=|>=|<>|!=|<|>|=)\s*(.*)", re.DOTALL)
+_BINS = 16
+_TOP = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The values of one column in the rows that pass the filters.
+
+    Attributes:
+        distinct: how many different values there are; about, of more than EXACT rows.
+        low, high: smallest and largest value as text; None where there are none, or the type has no order.
+        bins: counts in equal intervals from low to high, for numbers and times; () for others.
+        top: (value, count) of the most frequent ones, for others.
+    """
+
+    column: str
+    rows: int
+    nulls: int
+    distinct: int
+    low: str | None
+    high: str | None
+    bins: tuple[int, ...]
+    top: tuple[tuple[str | None, int], ...]
+
+
+class TableView:
+    """A table at one snapshot.
+
+    Attributes:
+        title: `schema.table`.
+        columns: its columns.
+        total: rows held.
+        partial: not all of the table's rows are held: it is larger than MAX_ROWS.
+        sort: (column, descending), most significant first.
+        filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
+    """
+
+    def __init__(self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int) -> None:
+        self.title = title
+        self._name = name
+        self._plan, self.partial = _first_files(plan)
+        self.snapshot_id = snapshot_id
+        self.table_rows = table_rows
+        self.columns = plan.columns
+        self.sort: tuple[tuple[str, bool], ...] = ()
+        self.filters: dict[str, str] = {}
+        self._rows: pa.Table | None = None
+        self._order: pa.Array | None = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """All rows held, their columns named c0, c1, …; read on first use."""
+        if self._rows is None:
+            rows = local_reader.read(self._plan)
+            self._rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+        return self._rows
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.num_rows)
+
+    def column(self, name: str) -> int:
+        """The place of a column.
+
+        Raises:
+            EntryNotFoundError: there is none of that name.
+        """
+        for at, column in enumerate(self.columns):
+            if column.name == name:
+                return at
+        raise EntryNotFoundError(
+            f'{self.title} has no column "{name}".{did_you_mean(name, [column.name for column in self.columns])}'
+        )
+
+    def look(self, sort: Sequence[tuple[str, bool]] = (), filters: dict[str, str] | None = None) -> int:
+        """Sorts and filters; gives how many rows pass.
+
+        Raises:
+            EntryNotFoundError, UsageError: an unknown column, or a filter that does not fit its type; nothing changes.
+        """
+        filters = {name: text for name, text in (filters or {}).items() if text.strip()}
+        where = " AND ".join(self._condition(name, text, f"c{self.column(name)}") for name, text in filters.items())
+        order = ", ".join(f"c{self.column(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in sort)
+        self.sort, self.filters = tuple(sort), filters
+        if not where and not order:
+            self._order = None
+            return self.total
+        found = engine.evaluate(
+            f"SELECT rn FROM (SELECT *, row_number() OVER () - 1 AS rn FROM t) {f'WHERE {where}' if where else ''} "
+            f"ORDER BY {f'{order}, ' if order else ''}rn",
+            {"t": self.rows},
+        )
+        self._order = found.column(0).combine_chunks()
+        return len(self._order)
+
+    def page(self, start: int, count: int) -> pa.Table:
+        """Some of the rows that pass, in order, under the table's column names."""
+        rows = self.rows.slice(start, count) if self._order is None else self.rows.take(self._order.slice(start, count))
+        return rows.rename_columns([column.name for column in self.columns])
+
+    @property
+    def sql(self) -> str:
+        """What is seen, as a statement that gives the same rows in the same order."""
+        text = f"SELECT * FROM {self._name} AT (VERSION => {self.snapshot_id})"
+        if self.filters:
+            conditions = [
+                self._condition(name, given, _quoted(self.columns[self.column(name)].name))
+                for name, given in self.filters.items()
+            ]
+            text += "\nWHERE " + "\n  AND ".join(conditions)
+        if self.sort:
+            keys = (f"{_quoted(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in self.sort)
+            text += "\nORDER BY " + ", ".join(keys)
+        return text
+
+    def profile(self, name: str) -> Profile:
+        """The values of a column in the rows that pass the filters."""
+        at = self.column(name)
+        kind = self.columns[at].data_type
+        column = self.rows.column(at) if self._order is None else self.rows.column(at).take(self._order)
+        tables = {"t": pa.table({"v": column})}
+        ordered = not kind.is_nested and kind.name not in ("json", "blob")
+        low, high = ("left(min(v)::VARCHAR, 200)", "left(max(v)::VARCHAR, 200)") if ordered else ("NULL", "NULL")
+        distinct_of = "count(DISTINCT " if len(column) <= EXACT else "approx_count_distinct("
+        row = engine.evaluate(
+            f"SELECT count(*), count(*) - count(v), {distinct_of}{'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
+            tables,
+        )
+        rows, nulls, distinct, least, most = (column[0].as_py() for column in row.columns)
+        number = _number(kind)
+        bins: tuple[int, ...] = ()
+        top: tuple[tuple[str | None, int], ...] = ()
+        if number is not None and distinct > _TOP:
+            bins = self._bins(number, tables)
+        else:
+            found = engine.evaluate(
+                f"SELECT left(v::VARCHAR, 100) AS label, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_TOP}",
+                tables,
+            )
+            top = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        return Profile(name, rows, nulls, distinct, least, most, bins, top)
+
+    @staticmethod
+    def _bins(number: str, tables: dict[str, pa.Table]) -> tuple[int, ...]:
+        found = engine.evaluate(
+            f"""
+            WITH n AS (SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})),
+                 b AS (SELECT min(x) AS l, max(x) AS h FROM n)
+            SELECT least(floor((x - l) / nullif(h - l, 0) * {_BINS}), {_BINS - 1})::INTEGER AS bin, count(*) FROM n, b GROUP BY 1
+            """,
+            tables,
+        )
+        counts = dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        return tuple(counts.get(at, 0) for at in range(_BINS))
+
+    def _condition(self, name: str, text: str, place: str) -> str:
+        """SQL of a filter as written."""
+        column = self.columns[self.column(name)]
+        plain = text.strip()
+        if plain.casefold() in ("null", "is null"):
+            return f"{place} IS NULL"
+        if plain.casefold() in ("not null", "is not null"):
+            return f"{place} IS NOT NULL"
+        compared = _COMPARISON.fullmatch(plain)
+        kind = column.data_type
+        if compared is None and (kind.is_numeric or kind.name == "boolean"):
+            compared = _COMPARISON.fullmatch(f"= {plain}")
+        if compared is None:
+            return f"contains(lower({place}::VARCHAR), {_text(plain.lower())})"
+        operator, value = compared[1], _unquoted(compared[2].strip())
+        if kind.is_nested:
+            return f"{place}::VARCHAR {operator} {_text(value)}"
+        return f"{place} {operator} {_checked(value, column)}"
+
+    def _repr_html_(self) -> str:
+        html: str = hook("view.html")(self)
+        return html
+
+    def __repr__(self) -> str:
+        return f"<View of {self.title}: {self.sql}>"
+
+
+def _first_files(plan: ScanPlan) -> tuple[ScanPlan, bool]:
+    """As many of the plan's files as hold MAX_ROWS rows, and whether that leaves some out."""
+    rows = 0
+    kept: list[ScanFile] = []
+    for file in plan.files:
+        if rows >= MAX_ROWS:
+            return replace(plan, files=tuple(kept)), True
+        kept.append(file)
+        rows += file.data_file.record_count
+    return plan, False
+
+
+def _number(kind: DataType) -> str | None:
+    if kind.is_numeric:
+        return "v::DOUBLE"
+    return "epoch(v)::DOUBLE" if kind.name == "date" or kind.name in TIMESTAMPS else None
+
+
+def _checked(value: str, column: Column) -> str:
+    """The value as SQL of the column's type.
+
+    Raises:
+        UsageError: it is none of that type.
+    """
+    kind = column.data_type
+    if kind.name == "varchar":
+        return _text(value)
+    sql = f"CAST({_text(value)} AS {kind.sql()})"
+    fits = engine.evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
+    if not fits.column(0)[0].as_py():
+        raise UsageError(f'"{value}" is no {kind.sql()}, which {column.name} is; write e.g. > 5, null or not null.')
+    return value if kind.is_numeric and re.fullmatch(r"-?\d+(\.\d+)?", value) else sql
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'") if len(text) >= 2 and text[0] == text[-1] == "'" else text
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

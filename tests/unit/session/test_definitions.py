@@ -1,0 +1,148 @@
+"""Views, macros and comments on every kind of catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+        yield session
+        assert not session.spark_started
+
+
+def rows(session: dl.Session, sql: str) -> list[tuple[Any, ...]]:
+    return session.sql(sql).fetchall()
+
+
+def test_a_view_follows_its_tables_and_their_history(session: dl.Session) -> None:
+    session.sql("CREATE VIEW big AS SELECT i, s FROM t WHERE i > 1")
+    created = session.current_snapshot().snapshot_id
+    session.sql("INSERT INTO t VALUES (9, 'z')")
+    assert rows(session, "FROM big ORDER BY i") == [(2, "b"), (3, None), (9, "z")]
+    assert rows(session, f"FROM big AT (VERSION => {created}) ORDER BY i") == [(2, "b"), (3, None)]
+    session.sql("DROP VIEW big")
+    assert rows(session, f"SELECT count(*) FROM big AT (VERSION => {created})") == [(2,)]
+    with pytest.raises(dl.BindError, match='no table "big"'):
+        session.sql("FROM big")
+
+
+def test_a_view_is_listed_described_renamed_and_replaced(session: dl.Session) -> None:
+    session.sql('CREATE VIEW v(a, "b c") AS SELECT i, s FROM lake.t')
+    assert rows(session, "SHOW TABLES") == [("t",), ("v",)]
+    assert [row[:2] for row in rows(session, "DESCRIBE v")] == [("a", "INTEGER"), ("b c", "VARCHAR")]
+    assert ("lake", "main", "v", ["a", "b c"], ["INTEGER", "VARCHAR"], False) in rows(session, "SHOW ALL TABLES")
+    session.sql(
+        "ALTER VIEW v RENAME TO w; CREATE OR REPLACE VIEW w AS SELECT 7 AS x; CREATE VIEW IF NOT EXISTS w AS SELECT 8"
+    )
+    assert rows(session, "FROM w") == [(7,)]
+
+
+def test_a_view_lives_in_its_lake_whatever_it_is_called(
+    session: dl.Session, new_catalog: Callable[..., str], tmp_path: Path
+) -> None:
+    session.sql("CREATE SCHEMA s; CREATE TABLE s.u (k INTEGER); INSERT INTO s.u VALUES (5)")
+    session.sql(
+        "CREATE VIEW s.inner_view AS SELECT k FROM u; CREATE VIEW outer_view AS SELECT * FROM lake.s.inner_view"
+    )
+    other = new_catalog("duckdb", "other")
+    session.attach(other, alias="other", data_path=f"{tmp_path}/other")
+    session.use("other")
+    session.sql("CREATE TABLE t (i INTEGER)")
+    assert rows(session, "FROM lake.outer_view") == [(5,)]
+    assert rows(session, "SELECT count(*) FROM lake.s.inner_view") == [(1,)]
+
+
+def test_a_transaction_sees_its_own_views_and_macros(session: dl.Session) -> None:
+    with session.transaction():
+        session.sql("CREATE VIEW v AS SELECT max(i) AS m FROM t; CREATE MACRO twice(x) AS x * 2")
+        session.sql("INSERT INTO t VALUES (10, 'x')")
+        assert rows(session, "SELECT twice(m) FROM v") == [(20,)]
+        session.sql("DROP MACRO twice; CREATE MACRO twice(x) AS x * 3; ALTER VIEW v RENAME TO w")
+    assert rows(session, "SELECT twice(m) FROM w") == [(30,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE VIEW v AS SELECT nope FROM t", 'no column "nope"'),
+        ("CREATE VIEW v AS FROM missing", 'no table "missing"'),
+        ("CREATE VIEW v(a, b, c) AS SELECT 1", "names 3 columns, but its query has 1"),
+        ("CREATE VIEW t AS SELECT 1", "a table main.t already"),
+        ("DROP VIEW t", "is a table, not a view"),
+        ("DROP VIEW nothing", 'no view "nothing"'),
+        ("ALTER VIEW known RENAME TO t", "a table main.t already"),
+        ("INSERT INTO known VALUES (1)", "is a view, not a table"),
+        ("DROP TABLE known", "is a view, not a table"),
+        ("CREATE TABLE known (i INTEGER)", "a view main.known already"),
+        ("CREATE MACRO f(x) AS x", 'Macro Function with name "f" already exists'),
+        ("CREATE MACRO g(x, x) AS x", 'two parameters named "x"'),
+        ("CREATE MACRO g(x := i) AS x", "not a constant"),
+        ("DROP MACRO g", 'macro "g" does not exist'),
+        ("DROP MACRO TABLE f", 'table macro "f" does not exist'),
+        ("COMMENT ON COLUMN t.nope IS 'x'", 'no column "nope"'),
+        ("COMMENT ON TABLE known IS 'x'", "is a view, not a table"),
+    ],
+)
+def test_mistakes_change_nothing(session: dl.Session, statement: str, message: str) -> None:
+    session.sql("CREATE VIEW known AS SELECT 1 AS x; CREATE MACRO f(x) AS x")
+    before = session.current_snapshot().snapshot_id
+    with pytest.raises(dl.DuckLakeError, match=message):
+        session.sql(statement)
+    assert session.current_snapshot().snapshot_id == before
+
+
+def test_macros_in_queries(session: dl.Session) -> None:
+    session.sql("CREATE MACRO plus(a, b := 5) AS a + b; CREATE MACRO best(a) AS (SELECT max(i) + a FROM t)")
+    session.sql(
+        "CREATE MACRO m() AS 0, (a) AS a, (a, b) AS a * b; CREATE MACRO from_to(lo, hi) AS TABLE "
+        "SELECT i FROM t WHERE i BETWEEN lo AND hi"
+    )
+    assert rows(session, "SELECT plus(1), plus(1, 3), plus(1, b := 7), lake.plus(2), plus(1) * 2") == [(6, 4, 8, 7, 12)]
+    assert rows(session, "SELECT best(i) FROM t ORDER BY 1") == [(4,), (5,), (6,)]
+    assert rows(session, "SELECT m(), m(4), m(4, 5)") == [(0, 4, 20)]
+    assert rows(session, "FROM from_to(2, 3) ORDER BY i") == [(2,), (3,)]
+    assert rows(session, "SELECT count(*) FROM from_to(1, hi := 2) f, lake.from_to(2, 3) AS g WHERE f.i = g.i") == [
+        (1,)
+    ]
+    session.sql("UPDATE t SET i = plus(i, 100) WHERE i IN (FROM from_to(1, 1))")
+    assert rows(session, "SELECT max(i) FROM t") == [(101,)]
+
+
+def test_a_macro_hides_a_function_until_it_is_dropped(session: dl.Session) -> None:
+    session.sql("CREATE MACRO upper(x) AS 'mine'")
+    assert rows(session, "SELECT upper('a')") == [("mine",)]
+    session.sql("DROP MACRO upper")
+    assert rows(session, "SELECT upper('a')") == [("A",)]
+
+
+def test_scalar_and_table_macros_have_names_of_their_own(session: dl.Session) -> None:
+    session.sql("CREATE MACRO both(x) AS x + 1; CREATE MACRO both(x, y) AS TABLE SELECT x AS a, y AS b")
+    assert rows(session, "SELECT both(1)") == [(2,)]
+    assert rows(session, "FROM both(1, 2)") == [(1, 2)]
+
+
+def test_a_schema_with_a_view_or_macro_is_not_empty(session: dl.Session) -> None:
+    session.sql("CREATE SCHEMA s; CREATE MACRO s.f(x) AS x")
+    with pytest.raises(dl.DuckLakeError, match="CASCADE"):
+        session.sql("DROP SCHEMA s")
+    session.sql("DROP SCHEMA s CASCADE")
+    with pytest.raises(dl.BindError):
+        session.sql("SELECT lake.s.f(1)")
+
+
+def test_comments_are_kept_per_snapshot(session: dl.Session) -> None:
+    session.sql("COMMENT ON TABLE t IS 'first'; COMMENT ON COLUMN t.i IS 'a number'")
+    version = session.current_snapshot().snapshot_id
+    session.sql("COMMENT ON TABLE t IS NULL")
+    comments = {at: tables[0].table.comment for at in (version, None) if (tables := session.tables(at=at))}
+    assert comments == {version: "first", None: None}
+    assert session.table("t").schema[0].comment == "a number"

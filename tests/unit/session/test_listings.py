@@ -1,0 +1,86 @@
+"""What DuckDB lists of databases, schemas, tables and columns, with those of the lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(new_catalog: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.Session() as opened:
+        opened.sql(f"ATTACH '{new_catalog()}' AS lake (DATA_PATH '{tmp_path}/data')")
+        opened.sql("CREATE SCHEMA lake.s; CREATE TABLE lake.s.t (i INTEGER NOT NULL, d DECIMAL(5,2) DEFAULT 1.5)")
+        opened.sql("CREATE TABLE lake.u AS SELECT 1 AS k; CREATE TABLE mine (k INTEGER); CREATE TEMP TABLE tt (x DATE)")
+        yield opened
+
+
+def test_tables_and_columns(session: dl.Session) -> None:
+    tables = "SELECT database_name, schema_name, table_name, estimated_size FROM duckdb_tables() ORDER BY ALL"
+    assert session.sql(tables).fetchall() == [
+        ("lake", "main", "u", 1),
+        ("lake", "s", "t", 0),
+        ("memory", "main", "mine", 0),
+        ("temp", "main", "tt", 0),
+    ]
+    columns = (
+        "SELECT column_name, column_index, data_type, is_nullable, column_default, numeric_precision, data_type_id"
+    )
+    assert session.sql(
+        f"{columns} FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 's'"
+    ).fetchall() == [
+        ("i", 1, "INTEGER", False, "NULL", 32, 13),
+        ("d", 2, "DECIMAL(5,2)", True, "1.5", 5, 21),
+    ]
+    sql = session.sql("SELECT sql FROM duckdb_tables() WHERE table_name = 't'").fetchone()
+    assert sql == ("CREATE TABLE t(i INTEGER DEFAULT(NULL) NOT NULL, d DECIMAL(5,2) DEFAULT(1.5));",)
+
+
+def test_databases_and_schemas(session: dl.Session) -> None:
+    assert session.sql("SHOW DATABASES").fetchall() == [("lake",), ("memory",)]
+    assert session.sql("SELECT type, readonly FROM duckdb_databases() WHERE database_name = 'lake'").fetchall() == [
+        ("ducklake", False)
+    ]
+    schemas = "SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake' ORDER BY 1"
+    assert session.sql(schemas).fetchall() == [("main",), ("s",)]
+
+
+def test_information_schema(session: dl.Session) -> None:
+    tables = "SELECT table_catalog, table_name, table_type FROM information_schema.tables ORDER BY ALL"
+    assert session.sql(tables).fetchall() == [
+        ("lake", "t", "BASE TABLE"),
+        ("lake", "u", "BASE TABLE"),
+        ("memory", "mine", "BASE TABLE"),
+        ("temp", "tt", "LOCAL TEMPORARY"),
+    ]
+    columns = "SELECT column_name, is_nullable FROM information_schema.columns WHERE table_name = 't' ORDER BY 1"
+    assert session.sql(columns).fetchall() == [("d", "YES"), ("i", "NO")]
+
+
+def test_show_and_describe(session: dl.Session) -> None:
+    assert session.sql("SHOW TABLES").fetchall() == [("mine",), ("tt",)]
+    assert session.sql("SHOW TABLES FROM lake.s").fetchall() == [("t",)]
+    assert session.sql("SHOW TABLES FROM memory").fetchall() == [("mine",)]
+    session.sql("USE lake.s")
+    assert session.sql("SHOW TABLES").fetchall() == [("t",), ("tt",)]
+    assert ("lake", "main", "u", ["k"], ["INTEGER"], False) in session.sql("SHOW ALL TABLES").fetchall()
+    assert session.sql("DESCRIBE t").fetchall() == [
+        ("i", "INTEGER", "NO", None, "NULL", None),
+        ("d", "DECIMAL(5,2)", "YES", None, "1.5", None),
+    ]
+    assert session.sql("DESCRIBE tt").fetchall() == [("x", "DATE", "YES", None, None, None)]
+    assert session.sql("DESCRIBE SELECT sum(i), d FROM t GROUP BY d").fetchall()[0][:2] == ("sum(i)", "HUGEINT")
+
+
+def test_names_of_what_is_in_use(session: dl.Session) -> None:
+    session.sql("USE lake.s")
+    assert session.sql("SELECT current_database(), current_schema()").fetchall() == [("lake", "s")]
+    assert session.sql("FROM current_snapshot()").fetchall() == session.sql("FROM lake.current_snapshot()").fetchall()
+    with pytest.raises(dl.BindError, match="mine"):
+        session.sql("FROM mine")
+    session.sql("USE memory")
+    assert session.sql("SELECT current_database()").fetchall() == [("memory",)]

@@ -1,0 +1,137 @@
+"""Options of lakes on every kind of catalog: set, listed, in scopes, in transactions, and kept to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE SCHEMA s; CREATE TABLE t (i INTEGER); CREATE TABLE s.u (i INTEGER)")
+        yield session
+        assert not session.spark_started
+
+
+def rows(session: dl.Session, sql: str) -> list[tuple[Any, ...]]:
+    return session.sql(sql).fetchall()
+
+
+def options(session: dl.Session) -> dict[tuple[str, str, str | None], str]:
+    found = rows(session, "SELECT option_name, scope, scope_entry, value FROM lake.options()")
+    return {(name, scope, entry): value for name, scope, entry, value in found if name not in _OF_THE_LAKE}
+
+
+_OF_THE_LAKE = ("version", "created_by", "data_path", "encrypted")
+
+
+def test_options_have_scopes(session: dl.Session) -> None:
+    before = session.current_snapshot().snapshot_id
+    session.sql(
+        "CALL lake.set_option('target_file_size', '1.5MB'); CALL lake.set_option('Parquet_Compression', 'ZSTD', table_name => 't')"
+    )
+    session.sql("CALL ducklake_set_option('lake', 'data_inlining_row_limit', 3, schema => 's')")
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 5, schema => 's', table_name => 'u')")
+    session.sql("CALL lake.set_option('target_file_size', '2GiB')")
+    assert options(session) == {
+        ("target_file_size", "GLOBAL", None): str(2 * 1024**3),
+        ("parquet_compression", "TABLE", "main.t"): "zstd",
+        ("data_inlining_row_limit", "SCHEMA", "s"): "3",
+        ("data_inlining_row_limit", "TABLE", "s.u"): "5",
+    }
+    assert session.current_snapshot().snapshot_id == before
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stored"),
+    [
+        ("parquet_version", "2", "V2"),
+        ("parquet_compression_level", "5", "5"),
+        ("parquet_row_group_size", "1000", "1000"),
+        ("parquet_row_group_size_bytes", "'10KiB'", "10240"),
+        ("hive_file_pattern", "false", "false"),
+        ("rewrite_delete_threshold", "0.5", "0.500000"),
+        ("delete_older_than", "'1 week'", "1 week"),
+        ("expire_older_than", "''", ""),
+        ("auto_compact", "0", "false"),
+        ("per_thread_output", "true", "true"),
+        ("require_commit_message", "'true'", "true"),
+        ("sort_on_insert", "false", "false"),
+        ("write_deletion_vectors", "true", "true"),
+    ],
+)
+def test_values_are_stored_as_the_reference_stores_them(session: dl.Session, key: str, value: str, stored: str) -> None:
+    session.sql(f"CALL lake.set_option('{key}', {value})")
+    assert options(session) == {(key, "GLOBAL", None): stored}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("'target_file_sise', '1MB'", "no option target_file_sise that can be set. Did you mean target_file_size?"),
+        ("'encrypted', true", "no option encrypted"),
+        ("'target_file_size', '100'", "a size with its unit"),
+        ("'data_inlining_row_limit', -5", "not negative"),
+        ("'parquet_compression', 'zip'", "is one of uncompressed"),
+        ("'parquet_version', 3", "is 1 or 2"),
+        ("'parquet_row_group_size', 0", "cannot be 0"),
+        ("'rewrite_delete_threshold', 1.5", "from 0 to 1"),
+        ("'expire_older_than', 'a while'", "is an interval"),
+        ("'hive_file_pattern', 'maybe'", "is true or false"),
+        ("'auto_compact', NULL", "cannot be NULL"),
+        ("'data_inlining_row_limit', 5, table_name => 'nope'", 'no table "nope"'),
+        ("'data_inlining_row_limit', 5, schema => 'nope'", 'no schema "nope"'),
+        ("'data_inlining_row_limit', 5, tabel => 't'", "no argument tabel"),
+    ],
+)
+def test_mistakes_are_named(session: dl.Session, call: str, message: str) -> None:
+    with pytest.raises(dl.DuckLakeError, match=message):
+        session.sql(f"CALL lake.set_option({call})")
+    assert options(session) == {}
+
+
+def test_options_belong_to_their_transaction(session: dl.Session) -> None:
+    session.sql("BEGIN; CALL lake.set_option('data_inlining_row_limit', 7)")
+    assert options(session) == {("data_inlining_row_limit", "GLOBAL", None): "7"}
+    session.sql("ROLLBACK")
+    assert options(session) == {}
+    session.sql("BEGIN; CALL lake.set_option('data_inlining_row_limit', 7); COMMIT")
+    session.sql("BEGIN; CALL lake.set_option('parquet_version', 1); INSERT INTO t VALUES (1); COMMIT")
+    assert len(options(session)) == 2
+
+
+def test_inserts_keep_to_options(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 2, table_name => 't')")
+    session.sql("CALL lake.set_option('parquet_compression', 'gzip')")
+    session.sql(
+        "INSERT INTO t VALUES (1), (2); INSERT INTO t VALUES (3), (4), (5); INSERT INTO s.u VALUES (1), (2), (3)"
+    )
+    ((path,),) = rows(session, "SELECT data_file FROM lake.list_files('t')")
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "GZIP"
+    assert rows(session, "SELECT count(*) FROM ducklake_list_files('lake', 'u', schema => 's')") == [(0,)]
+
+
+def test_a_commit_message_can_be_required(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('require_commit_message', true)")
+    with pytest.raises(dl.TransactionError, match="commit message"):
+        session.sql("INSERT INTO t VALUES (1)")
+    with session.transaction(author="me", message="why"):
+        session.sql("INSERT INTO t VALUES (1)")
+    assert rows(session, "SELECT count(*) FROM t") == [(1,)]
+
+
+def test_settings_and_table_info(session: dl.Session, tmp_path: Path) -> None:
+    ((kind, _, path),) = rows(session, "FROM lake.settings()")
+    assert (kind, path) == (session.current_lake.location.backend, f"{tmp_path}/data/")
+    session.sql("INSERT INTO t SELECT i::INTEGER FROM range(50) r(i); DELETE FROM t WHERE i < 20")
+    sizes = {row[0]: row for row in rows(session, "FROM lake.table_info()")}
+    assert sizes["u"][4:] == (0, 0, 0, 0)
+    assert sizes["t"][4] == 1
+    assert sizes["t"][5] > 0

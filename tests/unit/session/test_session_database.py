@@ -1,0 +1,134 @@
+"""Tables, variables and settings of the session itself, alone and together with lakes; no Spark is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.Session() as opened:
+        opened.sql(f"ATTACH '{lake_uri()}' AS lake (DATA_PATH '{tmp_path}/data', METADATA_CATALOG 'meta')")
+        opened.sql("CREATE TABLE lake.t (i INTEGER, u UUID); INSERT INTO lake.t VALUES (1, NULL), (2, NULL)")
+        yield opened
+        assert not opened.spark_started
+
+
+def test_attach_leaves_the_choice_of_a_lake_to_use(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (k INTEGER); INSERT INTO t VALUES (10)")
+    assert session.sql("FROM t").fetchall() == [(10,)]
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+    session.sql("USE lake")
+    assert session.sql("SELECT i FROM t").fetchall() == [(1,), (2,)]
+    assert session.sql("FROM memory.t").fetchall() == [(10,)]
+    session.sql("USE memory")
+    assert session.sql("FROM t").fetchall() == [(10,)]
+
+
+def test_a_temporary_table_hides_the_lakes(session: dl.Session) -> None:
+    session.sql("USE lake; CREATE TEMP TABLE t AS SELECT i + 5 AS k FROM t")
+    assert session.sql("FROM t").fetchall() == [(6,), (7,)]
+    session.sql("DELETE FROM t WHERE k = 6; DROP TABLE t")
+    assert session.sql("SELECT count(*) FROM t").fetchone() == (2,)
+    session.sql("CREATE TEMP TABLE other AS SELECT 2 AS i")
+    assert session.sql("SELECT t.i FROM t JOIN other USING (i)").fetchall() == [(2,)]
+    session.sql("INSERT INTO t SELECT i + 1, uuid() FROM other")
+    assert session.sql("SELECT i, typeof(u) FROM t ORDER BY i DESC LIMIT 1").fetchone() == (3, "UUID")
+
+
+def test_rows_of_the_session_take_part_in_transactions(session: dl.Session) -> None:
+    session.sql("BEGIN; CREATE TABLE memory.z (i INTEGER); INSERT INTO lake.t VALUES (3, NULL); ROLLBACK")
+    with pytest.raises(dl.BindError, match=r"memory\.z"):
+        session.sql("FROM memory.z")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+    session.sql("BEGIN; CREATE TABLE memory.z (i INTEGER); INSERT INTO memory.z VALUES (1); COMMIT")
+    assert session.sql("FROM memory.z").fetchall() == [(1,)]
+
+
+def test_variables_hold_what_functions_of_a_lake_return(session: dl.Session) -> None:
+    session.sql("SET VARIABLE s = (SELECT max(snapshot_id) FROM ducklake_snapshots('lake'))")
+    session.sql("INSERT INTO lake.t VALUES (3, NULL)")
+    assert session.sql("SELECT count(*) FROM lake.t AT (VERSION => getvariable('s'))").fetchone() == (2,)
+    assert session.sql("SELECT getvariable('s') + 1").fetchone() == (
+        session.sql("FROM lake.current_snapshot()").fetchone() or ()
+    )
+
+
+def test_what_the_planner_has_no_words_for_is_duckdbs(session: dl.Session) -> None:
+    assert session.sql("PIVOT lake.t ON i USING count(*)").fetchall() == [(None, 1, 1)]
+    assert session.sql("SUMMARIZE lake.t").fetchall()[0][:4] == ("i", "INTEGER", "1", "2")
+    assert session.sql("SELECT x FROM lake.t, LATERAL (SELECT i * 2 AS x) ORDER BY 1").fetchall() == [(2,), (4,)]
+    assert session.sql("SELECT list_sort(list(i), 'DESC') FROM lake.t").fetchone() == ([2, 1],)
+
+
+def test_local_files(session: dl.Session, tmp_path: Path) -> None:
+    session.sql(f"COPY (FROM lake.t) TO '{tmp_path}/t.parquet'")
+    assert session.sql(f"SELECT count(*) FROM '{tmp_path}/t.parquet'").fetchone() == (2,)
+    assert session.sql(f"FROM glob('{tmp_path}/*.parquet')").fetchall() == [(f"{tmp_path}/t.parquet",)]
+    session.sql(f"INSERT INTO lake.t FROM read_parquet('{tmp_path}/t.parquet')")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (4,)
+
+
+def test_prepared_statements(session: dl.Session) -> None:
+    session.sql("PREPARE find AS SELECT i, $1 AS k FROM lake.t WHERE i = $2")
+    assert session.sql("EXECUTE find('x', 1 + 1)").fetchall() == [(2, "x")]
+    session.sql("PREPARE named AS SELECT $a - $b AS d; ")
+    assert session.sql("EXECUTE named(a := 5, b := 3)").fetchall() == [(2,)]
+    session.sql("PREPARE put AS INSERT INTO lake.t VALUES (?, NULL); EXECUTE put(7); DEALLOCATE put")
+    assert session.sql("SELECT max(i) FROM lake.t").fetchone() == (7,)
+    with pytest.raises(dl.EntryNotFoundError, match='no prepared statement "put"'):
+        session.sql("EXECUTE put(8)")
+
+
+def test_the_catalog_as_tables(session: dl.Session) -> None:
+    assert session.sql("SELECT table_name FROM meta.ducklake_table").fetchall() == [("t",)]
+    joined = (
+        "SELECT s.snapshot_id, c.changes_made FROM meta.main.ducklake_snapshot s JOIN meta.ducklake_snapshot_changes c"
+    )
+    assert session.sql(f"{joined} USING (snapshot_id) ORDER BY 1").fetchall()[1][1] == 'created_table:"main"."t"'
+    name = session.sql("SELECT table_name FROM meta.ducklake_inlined_data_tables").fetchone()
+    assert name is not None
+    assert session.sql(f"SELECT count(*) FROM meta.{name[0]}").fetchone() == (2,)
+    with pytest.raises(dl.BindError, match='no table "ducklake_tabel"'):
+        session.sql("FROM meta.ducklake_tabel")
+
+
+def test_the_catalog_is_changed_directly(session: dl.Session) -> None:
+    assert session.sql("UPDATE meta.ducklake_snapshot_changes SET author = 'me' WHERE snapshot_id = 1").fetchone() == (
+        1,
+    )
+    assert session.sql("SELECT author FROM ducklake_snapshots('lake') WHERE snapshot_id = 1").fetchone() == ("me",)
+    session.sql("BEGIN")
+    with pytest.raises(dl.TransactionError, match="outside of a transaction"):
+        session.sql("DELETE FROM meta.ducklake_snapshot")
+
+
+def test_explain_tells_what_would_be_read(session: dl.Session) -> None:
+    row = session.sql("EXPLAIN SELECT * FROM lake.t WHERE i = 1").fetchone()
+    assert row is not None
+    assert "reads 0 of 0 files" in row[1] and "2 inlined rows" in row[1] and "runs in process" in row[1]
+
+
+def test_nonsense_is_refused_before_anything_runs(session: dl.Session) -> None:
+    with pytest.raises(dl.SqlSyntaxError, match="line 1"):
+        session.sql("INSERT INTO lake.t VALUES (9, NULL); SELEKT 1")
+    with pytest.raises(dl.UnsupportedFeatureError, match="INDEX"):
+        session.sql("CREATE INDEX x ON lake.t (i)")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+
+
+def test_other_databases_are_attached_beside_lakes(session: dl.Session, tmp_path: Path) -> None:
+    session.sql(f"ATTACH '{tmp_path}/plain.db' AS plain; CREATE TABLE plain.p AS SELECT i * 10 AS i FROM lake.t")
+    assert session.sql("SELECT p.i FROM plain.p JOIN lake.t ON p.i = t.i * 10 ORDER BY 1").fetchall() == [(10,), (20,)]
+    session.sql("INSERT INTO lake.t SELECT i, NULL FROM plain.p; DETACH plain")
+    assert session.sql("SELECT max(i) FROM lake.t").fetchone() == (20,)
+    with pytest.raises(dl.DuckLakeError, match="plain"):
+        session.sql("FROM plain.p")
+    session.sql("DETACH meta")
+    with pytest.raises(dl.DuckLakeError, match="lake"):
+        session.sql("INSERT INTO lake.t VALUES (1, NULL)")
