@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
 from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.model.history import HistoryEntry
 
 
 class DiffSource(Protocol):
@@ -28,6 +29,14 @@ class DiffSource(Protocol):
     def files(self) -> FileDiff: ...
     @property
     def patterns(self) -> Sequence[Pattern]: ...
+    @property
+    def history(self) -> Sequence[HistoryEntry]: ...
+    @property
+    def sampled(self) -> int | None: ...
+    @property
+    def key(self) -> Sequence[str]: ...
+    @property
+    def other(self) -> str | None: ...
 
     def rows(self, limit: int = 50) -> Sequence[RowChange]:
         """At most `limit` changed rows."""

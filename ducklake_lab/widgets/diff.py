@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from posixpath import basename
 
-from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern
-from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileChange, FileDiff, Pattern
+from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.plots.sources import DiffSource
-from ducklake_lab.widgets import charts, diff_rows
+from ducklake_lab.widgets import charts, diff_rows, timeline
 from ducklake_lab.widgets.html import (
     DOT,
     KIND_COLORS,
+    KIND_LABELS,
     MINUS,
     cell,
     clip,
     count,
     counted,
+    dot,
     escape,
     heading,
+    page,
     percent,
+    scroll,
+    signed,
     size,
     table,
     time,
@@ -27,6 +33,9 @@ from ducklake_lab.widgets.html import (
 
 _PATTERNS = 6
 _HISTOGRAMS = 8
+#: Files and commits listed by name.
+_FILES = 100
+_COMMITS = 50
 
 _STYLE = """
 .dlk .dlk-counts{display:flex;flex-wrap:wrap;gap:6px 26px;align-items:baseline;margin:10px 0 8px}
@@ -45,34 +54,56 @@ def render(diff: DiffSource) -> str:
     """The whole diff as static HTML."""
     rows = diff.rows(diff_rows.LIMIT)
     parts = (
-        _header(diff.table, diff.start, diff.end),
+        _header(diff),
         _counts(diff.summary),
-        _patterns(diff.patterns),
+        _sampled(diff),
         _schema(diff.schema),
         _columns(diff.columns, diff.summary),
+        _patterns(diff.patterns),
         diff_rows.section(rows, diff.summary, diff.columns),
         _histograms(diff.columns),
         _files(diff.files),
+        _history(diff.history),
     )
     return view("".join(parts), style=_STYLE + diff_rows.STYLE, label=f"Diff of {diff.table}")
 
 
+def document(diff: DiffSource) -> str:
+    """The whole diff as a page of its own, which needs nothing else and no network."""
+    return page(render(diff), f"Diff of {clip(diff.table, 120)}")
+
+
 def picture(diff: DiffSource) -> str:
     """Counts and distributions only: what a figure of the diff shows."""
-    parts = (_header(diff.table, diff.start, diff.end), _counts(diff.summary), _histograms(diff.columns))
+    parts = (_header(diff), _counts(diff.summary), _histograms(diff.columns))
     return view("".join(parts), style=_STYLE, label=f"Picture of the diff of {diff.table}")
 
 
-def _header(name: str, start: SnapshotInfo, end: SnapshotInfo | None) -> str:
+def _header(diff: DiffSource) -> str:
+    start, end = diff.start, diff.end
     if end is None:
         states = f"snapshot {start.snapshot_id} → not committed yet"
         told = ""
     else:
         states = f"snapshot {start.snapshot_id} → {end.snapshot_id}"
         told = DOT.join(part for part in (end.commit_message, end.author, time(end.snapshot_time) + " UTC") if part)
+    if diff.other is not None:
+        states += f" of {escape(clip(diff.other, 160))}"
+    if diff.key:
+        told = DOT.join(part for part in (f"paired by {', '.join(diff.key)}", told) if part)
     return (
-        f'<p><span class="dlk-title">{escape(clip(name, 160))}</span>&ensp;<b>{states}</b>'
+        f'<p><span class="dlk-title">{escape(clip(diff.table, 160))}</span>&ensp;<b>{states}</b>'
         f'&ensp;<span class="dlk-soft">{escape(clip(told, 300))}</span></p>'
+    )
+
+
+def _sampled(diff: DiffSource) -> str:
+    """That only a part of the rows was looked at; "" where it was all."""
+    if diff.sampled is None:
+        return ""
+    return (
+        f'<p class="dlk-soft" role="note">Counted over all {counted(diff.summary.changed, "changed row")}; segments, rows '
+        f"and distributions are from a sample of {count(diff.sampled)} of them.</p>"
     )
 
 
@@ -84,6 +115,9 @@ def _counts(summary: DiffSummary) -> str:
         color = f' style="color:{KIND_COLORS[kind]}"' if numbers[name] else ""  # type: ignore[index]
         spans.append(f'<span{zero}><i{color} aria-hidden="true">{mark}</i><b>{count(numbers[name])}</b> {name} </span>')
     spans.append(f'<span class="dlk-zero"><b>{count(summary.unchanged)}</b> unchanged</span>')
+    if summary.cells:
+        cells = "cell" if summary.cells == 1 else "cells"
+        spans.append(f'<span class="dlk-zero"><b>{count(summary.cells)}</b> {cells} changed</span>')
     return f'<div class="dlk-counts">{"".join(spans)}</div>{_whole(summary)}'
 
 
@@ -107,7 +141,7 @@ def _patterns(patterns: Sequence[Pattern]) -> str:
         f'<code class="dlk-mono">{escape(clip(pattern.condition, 160))}</code></li>'
         for pattern in patterns[:_PATTERNS]
     )
-    return f'<h4>Where</h4><ul class="dlk-facts">{items}</ul>'
+    return f'<h4>Where the changes concentrate</h4><ul class="dlk-facts">{items}</ul>'
 
 
 def _schema(changes: Sequence[ColumnChange]) -> str:
@@ -142,7 +176,7 @@ def _columns(columns: Sequence[ColumnDiff], summary: DiffSummary) -> str:
     rows = []
     for column in changed[:30]:
         cells = (
-            cell(escape(clip(column.name, 60))),
+            cell(_name(column)),
             cell(charts.share_bar(column.share, KIND_COLORS["update"])),
             cell(escape(percent(column.share)), right=True),
             cell(f'<span class="dlk-soft">{counted(column.updated, "row")}</span>', right=True),
@@ -154,6 +188,11 @@ def _columns(columns: Sequence[ColumnDiff], summary: DiffSummary) -> str:
         note += f" · {counted(same, 'column')} unchanged"
     head = (heading("column"), heading("changed"), heading("share", right=True), heading("rows", right=True))
     return f"<h4>Columns <small>{note}</small></h4>{table(head, rows)}"
+
+
+def _name(column: ColumnDiff) -> str:
+    was = f' <span class="dlk-soft">was {escape(clip(column.renamed_from, 60))}</span>' if column.renamed_from else ""
+    return escape(clip(column.name, 60)) + was
 
 
 def _histograms(columns: Sequence[ColumnDiff]) -> str:
@@ -182,4 +221,56 @@ def _files(files: FileDiff) -> str:
         facts.append(f"{MINUS}{counted(files.removed, 'data file')} ({size(files.bytes_removed)})")
     if files.delete_files_added:
         facts.append(f"+{counted(files.delete_files_added, 'delete file')} ({size(files.delete_bytes_added)})")
-    return f"<h4>Files <small>{DOT.join(facts)}</small></h4>"
+    listed = [("+", file) for file in files.only_after] + [(MINUS, file) for file in files.only_before]
+    if not listed:
+        return f"<h4>Files <small>{DOT.join(facts)}</small></h4>"
+    rows = [_file(mark, file) for mark, file in listed[:_FILES]]
+    head = (heading(""), heading("file"), heading("kind"), heading("rows", right=True), heading("size", right=True))
+    more = f'<div class="dlk-foot">{counted(len(listed) - _FILES, "more file")}</div>' if len(listed) > _FILES else ""
+    names = f"<details><summary>{counted(len(listed), 'file')} by name</summary>{table(head, rows)}{more}</details>"
+    return f"<h4>Files <small>{DOT.join(facts)}</small></h4>{names}"
+
+
+def _file(mark: str, file: FileChange) -> str:
+    name = basename(file.path)
+    cells = (
+        cell(mark, title="only in the later state" if mark == "+" else "only in the earlier state"),
+        cell(f'<span class="dlk-mono">{escape(clip(name, 80))}</span>', title=file.path),
+        cell("data file" if file.kind == "data" else "delete file"),
+        cell(count(file.rows), right=True),
+        cell(size(file.bytes), right=True),
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _history(history: Sequence[HistoryEntry]) -> str:
+    """The commits in between, where there is more than the one that the header names."""
+    if len(history) < 2:
+        return ""
+    rows = []
+    for entry in history[-_COMMITS:]:
+        info = entry.info
+        cells = (
+            cell(f"<b>{info.snapshot_id}</b>", right=True),
+            cell(time(info.snapshot_time)),
+            cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
+            cell(escape(clip(info.author or "", 40))),
+            cell(escape(clip(info.commit_message or "", 160))),
+            cell(signed(entry.rows_added, entry.rows_removed), right=True),
+        )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    head = (
+        heading("id", right=True),
+        heading("time (UTC)"),
+        heading("kind"),
+        heading("author"),
+        heading("message"),
+        heading("rows", right=True),
+    )
+    note = "the counts above are their net effect"
+    if len(history) > _COMMITS:
+        note = f"newest {count(_COMMITS)} listed · {note}"
+    return (
+        f"<h4>Between <small>{counted(len(history), 'snapshot')} · {note}</small></h4>"
+        f"{timeline.svg(history)}{scroll(table(head, rows), 'Snapshots in between')}"
+    )

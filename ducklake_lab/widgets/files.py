@@ -62,6 +62,11 @@ def render(files: FileListing) -> str:
     return view(body, style=_STYLE + ranges.STYLE, label=title)
 
 
+def statistics(entry: FileEntry) -> str:
+    """The statistics of one file per column."""
+    return view(scroll(_stats(entry), "Statistics"), label="Statistics of the file")
+
+
 def _listing(entries: Sequence[FileEntry]) -> str:
     largest = max(entry.data_file.file_size_bytes for entry in entries)
     partitioned = any(entry.partition for entry in entries)

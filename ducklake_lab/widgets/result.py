@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
-from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, scroll, seconds, table, view
+from ducklake_lab.widgets.html import (
+    DOT,
+    cell,
+    clip,
+    count,
+    counted,
+    escape,
+    heading,
+    scroll,
+    seconds,
+    size,
+    table,
+    view,
+)
 
 if TYPE_CHECKING:
     from ducklake_lab.session.result import Result
@@ -71,6 +84,8 @@ def summary(result: Result, limit: int = LIMIT) -> str:
         parts.append(f"snapshot {info.snapshot_id}")
     if info.files_total:
         parts.append(f"read {count(info.files_read)} of {counted(info.files_total, 'file')}")
+        if info.bytes_read < info.bytes_total:
+            parts.append(f"{size(info.bytes_read)} of {size(info.bytes_total)}")
     return DOT.join(parts)
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.entries import Column, Macro, Table, View
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, size, table, view
 
 if TYPE_CHECKING:
+    from ducklake_lab.scan.counts import TableCounts
     from ducklake_lab.session.session import TableInfo
 
 #: Tables unfolded when there are few of them.
 _OPEN_TABLES = 1
 #: Tables drawn with their columns; the rest are named only.
-LIMIT = 300
+LIMIT = 100
 _COLUMNS = 500
 
 _STYLE = """
@@ -44,6 +46,8 @@ class TableNode:
 class SchemaNode:
     name: str
     tables: tuple[TableNode, ...]
+    views: tuple[View, ...] = ()
+    macros: tuple[Macro, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,20 @@ def build(lake: str, tables: Iterable[TableInfo], snapshot_id: int | None = None
     return SchemaTree(lake, schemas, snapshot_id)
 
 
+def of_catalog(lake: str, state: CatalogState, counts: Mapping[int, TableCounts]) -> SchemaTree:
+    """The tree of all entries of a lake at a snapshot; empty schemas too."""
+    nodes = []
+    for schema in sorted(state.schemas.values(), key=lambda schema: schema.name):
+        tables = []
+        for entry in state.tables_of(schema.schema_id):
+            known = counts.get(entry.table_id)
+            tables.append(TableNode(entry, known.rows if known else 0, known.bytes if known else 0))
+        views = sorted((v for v in state.views.values() if v.schema_id == schema.schema_id), key=lambda v: v.name)
+        macros = sorted((m for m in state.macros.values() if m.schema_id == schema.schema_id), key=lambda m: m.name)
+        nodes.append(SchemaNode(schema.name, tuple(tables), tuple(views), tuple(macros)))
+    return SchemaTree(lake, tuple(nodes), state.snapshot.snapshot_id)
+
+
 def render(tree: SchemaTree) -> str:
     """Folding lists: schema, table, columns; all of it reachable by Tab and Enter."""
     tables = [node for schema in tree.schemas for node in schema.tables]
@@ -103,7 +121,8 @@ def render(tree: SchemaTree) -> str:
 
 
 def _schema(schema: SchemaNode, shown: Sequence[TableNode], unfold: bool) -> str:
-    inside = "".join(_table(node, unfold) for node in shown)
+    inside = "".join(_table(node, unfold) for node in shown) + "".join(map(_view, schema.views[:LIMIT]))
+    inside += "".join(map(_macro, schema.macros[:LIMIT]))
     if len(shown) < len(schema.tables):
         names = ", ".join(escape(clip(node.table.name, 60)) for node in schema.tables[len(shown) : len(shown) + 200])
         inside += f"<details><summary>{count(len(schema.tables) - len(shown))} more tables</summary>{names}</details>"
@@ -112,6 +131,35 @@ def _schema(schema: SchemaNode, shown: Sequence[TableNode], unfold: bool) -> str
         f'<span class="dlk-soft">{counted(len(schema.tables), "table")}</span></summary>'
         f'<div class="dlk-in">{inside or "No tables."}</div></details>'
     )
+
+
+def _view(entry: View) -> str:
+    comment = f'<p class="dlk-soft">{escape(clip(entry.comment, 400))}</p>' if entry.comment else ""
+    return (
+        f"<details><summary>{escape(clip(entry.name, 120))} "
+        f'<span class="dlk-soft">view</span></summary><div class="dlk-in">{comment}'
+        f'<code class="dlk-mono">{escape(clip(view_sql(entry), 2000))}</code></div></details>'
+    )
+
+
+def view_sql(entry: View) -> str:
+    """The query of a view, without the mark for its lake's name."""
+    return entry.sql.replace("{DUCKLAKE_CATALOG}.", "")
+
+
+def _macro(entry: Macro) -> str:
+    forms = "".join(f"<li>{escape(clip(text, 400))}</li>" for text in macro_signatures(entry))
+    return (
+        f"<details><summary>{escape(clip(entry.name, 120))} "
+        f'<span class="dlk-soft">{entry.kind} macro</span></summary><ul class="dlk-in dlk-mono">{forms}</ul></details>'
+    )
+
+
+def macro_signatures(entry: Macro) -> list[str]:
+    """How a macro is called, one text per overload."""
+    return [
+        f"{entry.name}({', '.join(parameter.name for parameter in one.parameters)})" for one in entry.implementations
+    ]
 
 
 def _table(node: TableNode, unfold: bool) -> str:
@@ -136,6 +184,8 @@ def _facts(node: TableNode) -> str:
     keys = partition_keys(node.table)
     if keys:
         facts.append("partitioned by " + ", ".join(keys))
+    if node.table.sort is not None:
+        facts.append("sorted by " + ", ".join(sort_keys(node.table)))
     return DOT.join(facts)
 
 
@@ -151,6 +201,15 @@ def partition_keys(entry: Table) -> list[str]:
     return keys
 
 
+def sort_keys(entry: Table) -> list[str]:
+    """The sort keys as written; DESC and NULLS FIRST only where they are not the usual order."""
+    keys = []
+    for key in entry.sort.keys if entry.sort is not None else ():
+        down = " DESC" if key.direction == "DESC" else ""
+        keys.append(f"{key.expression}{down}{' NULLS FIRST' if key.null_order == 'NULLS FIRST' else ''}")
+    return keys
+
+
 def _column(column: Column, depth: int) -> list[str]:
     default = "" if column.default_value in (None, "NULL") else clip(str(column.default_value), 60)
     indent = "\u2003" * depth + ("└ " if depth else "")
@@ -158,7 +217,10 @@ def _column(column: Column, depth: int) -> list[str]:
         cell(indent + escape(clip(column.name, 120)), title=column.name if len(column.name) > 120 else ""),
         cell(f'<span class="dlk-mono">{escape(clip(column.data_type.sql().lower(), 90))}</span>'),
         cell("" if column.nulls_allowed else "not null"),
-        cell(f'default <span class="dlk-mono">{escape(default)}</span>' if default else ""),
+        cell(
+            (f'default <span class="dlk-mono">{escape(default)}</span> ' if default else "")
+            + (f'<span class="dlk-soft">{escape(clip(column.comment, 200))}</span>' if column.comment else "")
+        ),
     )
     rows = [f"<tr>{''.join(cells)}</tr>"]
     # A list's element and a map's key and value are named in the type already; structs are worth a row per field.

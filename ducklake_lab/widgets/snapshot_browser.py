@@ -2,61 +2,78 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import anywidget
 import traitlets
 
-from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.errors import UsageError
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.widgets import snapshots, timeline
-
-_STATIC = Path(__file__).parent / "static"
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import KIND_LABELS, clip
+from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 #: (table, earlier snapshot, later snapshot) -> static HTML of the diff
 DiffProvider = Callable[[str, int, int], str]
+#: snapshot -> static HTML of the lake as it was
+LakeProvider = Callable[[int], str]
+
+_KINDS = tuple(KIND_LABELS)
 
 
-class SnapshotBrowser(anywidget.AnyWidget):
+class SnapshotBrowser(Mounted):
     """Timeline and list of snapshots.
-
-    The output in the notebook is static HTML, and only that is saved: JupyterLab would show an error in place of a
-    widget whose kernel is gone. The widget's model, which lives as long as the kernel, puts the interactive browser in
-    the place of the static one. Inside another widget (a box, say) it is an ordinary widget.
 
     Attributes:
         selected: id of the selected snapshot, or None. Setting it selects in the notebook.
         compare: (earlier, later) ids of the two selected to compare, or ().
-        query: the text filtered by.
-        history: the snapshots shown.
+        query: words to filter by; `table:x` and `author:x` look there only.
+        hidden: kinds of change that are left out.
+        between: (first, last) in milliseconds since 1970, or ().
+        history: all snapshots, oldest first.
     """
 
-    _esm = _STATIC / "snapshots.js"
-    _css = _STATIC / "snapshots.css"
+    _esm = script("kit.js", "arrow.js", "grid.js", "snapshots.js")
+    _css = styles("kit.css", "snapshots.css")
 
-    rows: Any = traitlets.List().tag(sync=True)
+    overview: Any = traitlets.Bytes().tag(sync=True)
+    filter: Any = traitlets.Int(0).tag(sync=True)
+    total: Any = traitlets.Int(0).tag(sync=True)
     selected: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
     compare: Any = traitlets.List(traitlets.Int()).tag(sync=True)
     query: Any = traitlets.Unicode("").tag(sync=True)
+    kinds: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    hidden: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    between: Any = traitlets.List(traitlets.Float()).tag(sync=True)
     title: Any = traitlets.Unicode("Snapshots").tag(sync=True)
-    mount: Any = traitlets.Unicode().tag(sync=True)
     can_diff: Any = traitlets.Bool(False).tag(sync=True)
+    can_look: Any = traitlets.Bool(False).tag(sync=True)
 
     def __init__(
-        self, history: Sequence[HistoryEntry], *, title: str = "Snapshots", diff: DiffProvider | None = None
+        self,
+        history: Sequence[HistoryEntry],
+        *,
+        title: str = "Snapshots",
+        diff: DiffProvider | None = None,
+        lake: LakeProvider | None = None,
     ) -> None:
         self.history = tuple(history)
+        self._ids = {entry.info.snapshot_id for entry in self.history}
         self._diff = diff
+        self._lake = lake
+        self._texts: dict[int, str] = {}
+        self.shown = self.history[::-1]
+        present = {entry.kind for entry in self.history}
         super().__init__(
-            rows=[_row(entry) for entry in self.history],
+            overview=_numbers(self.shown),
+            total=len(self.history),
+            kinds=[kind for kind in _KINDS if kind in present],
             title=title,
-            mount=f"ducklake-{uuid.uuid4().hex[:12]}",
             can_diff=diff is not None,
+            can_look=lake is not None,
         )
-        self.on_msg(self._receive)
+        self.observe(self._filter, ["query", "hidden", "between"])
 
     @traitlets.validate("selected")
     def _known(self, proposal: Any) -> int | None:
@@ -75,43 +92,100 @@ class SnapshotBrowser(anywidget.AnyWidget):
         return chosen
 
     def _require(self, snapshot: int) -> None:
-        if all(entry.info.snapshot_id != snapshot for entry in self.history):
+        if snapshot not in self._ids:
             raise UsageError(f"There is no snapshot {snapshot} in this history.")
 
-    def _receive(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
-        """Answers the browser's wish to see a diff."""
-        if content.get("type") != "diff" or self._diff is None:
-            return
-        table, start, end = str(content["table"]), int(content["start"]), int(content["end"])
-        answer = {"type": "diff", "key": f"{table}/{start}/{end}"}
-        try:
-            self.send({**answer, "html": self._diff(table, start, end)})
-        except DuckLakeError as error:
-            self.send({**answer, "error": str(error)})
+    def _filter(self, _change: Any) -> None:
+        words = self.query.casefold().split()
+        low, high = self.between if len(self.between) == 2 else (float("-inf"), float("inf"))
+        self.shown = tuple(
+            entry
+            for entry in reversed(self.history)
+            if entry.kind not in self.hidden
+            and low <= entry.info.snapshot_time.timestamp() * 1000 <= high
+            and all(self._has(entry, word) for word in words)
+        )
+        with self.hold_sync():
+            self.filter += 1
+            self.overview = _numbers(self.shown)
 
-    def _repr_html_(self) -> str:
-        return f'<div id="{self.mount}">{snapshots.render(self.history, self.title)}</div>'
+    def _has(self, entry: HistoryEntry, word: str) -> bool:
+        if word.startswith("table:"):
+            return any(word[6:] in name.casefold() for name in entry.tables)
+        if word.startswith("author:"):
+            return word[7:] in (entry.info.author or "").casefold()
+        number = entry.info.snapshot_id
+        if number not in self._texts:
+            info = entry.info
+            parts = (str(number), info.author or "", info.commit_message or "", *entry.changes, *entry.tables)
+            self._texts[number] = "\n".join(parts).casefold()
+        return word in self._texts[number]
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        # No widget-view type here: a frontend prefers it to HTML, and shows an error where there is no model.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}, {}
+    def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """The texts of some of the snapshots shown."""
+        start, count = int(content["start"]), int(content["count"])
+        rows = self.shown[start : start + count]
+        return {}, [
+            pack(
+                {
+                    "author": ("text", [clip(entry.info.author or "", 80) for entry in rows]),
+                    "message": ("text", [clip(entry.info.commit_message or "", 400) for entry in rows]),
+                    "changes": ("text", [_changes(entry) for entry in rows]),
+                }
+            )
+        ]
+
+    def answer_between(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The tables that changed after one snapshot, up to another."""
+        start, end = int(content["start"]), int(content["end"])
+        tables = {name for entry in self.history if start < entry.info.snapshot_id <= end for name in entry.tables}
+        return {"tables": sorted(tables)}
+
+    def answer_diff(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The static view of the diff that the browser wishes to see."""
+        if self._diff is None:
+            raise UsageError("This browser has no lake to compare snapshots of.")
+        return {"html": self._diff(str(content["table"]), int(content["start"]), int(content["end"]))}
+
+    def answer_lake(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The static view of the lake as it was."""
+        if self._lake is None:
+            raise UsageError("This browser has no lake to look into.")
+        return {"html": self._lake(int(content["snapshot"]))}
+
+    def still(self) -> str:
+        return snapshots.render(self.history, self.title)
+
+    def __len__(self) -> int:
+        return len(self.history)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.history[index]
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        return iter(self.history)
 
     def __repr__(self) -> str:
         newest = sorted(self.history, key=lambda entry: entry.info.snapshot_id, reverse=True)
         return "\n".join(timeline.describe(entry) for entry in newest[: snapshots.LIMIT]) or "No snapshots."
 
 
-def _row(entry: HistoryEntry) -> list[Any]:
-    info = entry.info
-    return [
-        info.snapshot_id,
-        round(info.snapshot_time.timestamp() * 1000),
-        entry.kind,
-        info.author,
-        info.commit_message,
-        list(entry.changes),
-        list(entry.tables),
-        entry.rows_added,
-        entry.rows_removed,
-        entry.bytes_added,
-    ]
+def _changes(entry: HistoryEntry) -> str:
+    more = f" and {len(entry.changes) - 40} more" if len(entry.changes) > 40 else ""
+    return clip(", ".join(clip(change, 120) for change in entry.changes[:40]), 4000) + more
+
+
+def _numbers(entries: Sequence[HistoryEntry]) -> bytes:
+    """What the timeline draws of every snapshot."""
+    return pack(
+        {
+            "id": ("long", [entry.info.snapshot_id for entry in entries]),
+            "time": ("float", [entry.info.snapshot_time.timestamp() * 1000 for entry in entries]),
+            "kind": ("int", [_KINDS.index(entry.kind) for entry in entries]),
+            "version": ("long", [entry.info.schema_version for entry in entries]),
+            "added": ("long", [entry.rows_added for entry in entries]),
+            "removed": ("long", [entry.rows_removed for entry in entries]),
+            "bytes_added": ("long", [entry.bytes_added for entry in entries]),
+            "bytes_removed": ("long", [entry.bytes_removed for entry in entries]),
+        }
+    )

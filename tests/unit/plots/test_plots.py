@@ -1,8 +1,10 @@
 from dataclasses import replace
+from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
 
+import ducklake_lab as dl
 from ducklake_lab.plots import diff, files, history
 from ducklake_lab.plots.style import plain
 from ducklake_lab.session.listings import History
@@ -77,3 +79,11 @@ def test_a_figure_leaves_a_still_picture_behind():
     assert "application/vnd.plotly.v1+json" in bundle
     assert "<svg" in bundle["text/html"]
     assert "<script" not in bundle["text/html"]
+
+
+def test_a_session_has_its_figures_by_name(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:sqlite:{tmp_path}/lake.sqlite", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2); INSERT INTO t VALUES (3)")
+        assert "3" in session.plot.history().to_json()
+        assert session.plot.diff("t", 2).layout.title.text == session.table("t").diff(2).plot().layout.title.text
+        assert session.plot.files("t").to_dict()["layout"] == session.table("t").files().plot().to_dict()["layout"]

@@ -1,5 +1,4 @@
-import json
-
+import pyarrow as pa
 import pytest
 
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
@@ -16,12 +15,40 @@ def test_output_is_static_html_only():
     assert "drop cancelled" in data["text/plain"]
 
 
-def test_rows_are_plain_json():
-    rows = SnapshotBrowser(samples.history()).rows
-    assert len(json.loads(json.dumps(rows))) == 18
-    assert rows[15][2:9] == [
-        "delete", "ana", "drop cancelled", ["deleted from main.flights"], ["main.flights"], 0, 8255,
-    ]  # fmt: skip
+def unpack(data: bytes) -> dict[str, list[object]]:
+    found: dict[str, list[object]] = pa.ipc.open_stream(data).read_all().to_pydict()
+    return found
+
+
+def test_numbers_of_all_and_texts_by_page():
+    browser = SnapshotBrowser(samples.history())
+    numbers = unpack(browser.overview)
+    assert numbers["id"] == list(range(17, -1, -1))
+    assert (numbers["added"][2], numbers["removed"][2]) == (0, 8255)
+    _, (page,) = browser.answer_page({"start": 2, "count": 3})
+    assert unpack(page)["message"] == ["drop cancelled", "fix tail numbers", "load December"]
+    assert browser.answer_between({"start": 1, "end": 3}) == {"tables": ["main.flights"]}
+
+
+def test_filters_by_word_table_author_kind_and_time():
+    browser = SnapshotBrowser(samples.history())
+
+    def ids(**state: object) -> list[int]:
+        with browser.hold_trait_notifications():
+            for name, value in {"query": "", "hidden": [], "between": [], **state}.items():
+                setattr(browser, name, value)
+        found = unpack(browser.overview)["id"]
+        assert found == [entry.info.snapshot_id for entry in browser.shown]
+        return found  # type: ignore[return-value]
+
+    assert ids(query="load June") == [7]
+    assert ids(query="table:airports") == [1]
+    assert ids(query="author:ben") == [17, 16]
+    assert ids(query="author:ben update") == [17]
+    assert ids(hidden=["insert", "schema"]) == [17, 15, 14]
+    time = browser.history[4].info.snapshot_time.timestamp() * 1000
+    assert ids(between=[time, time]) == [4]
+    assert len(ids()) == 18
 
 
 def test_selection_is_checked():
@@ -44,11 +71,8 @@ def test_a_diff_is_answered_and_an_error_told():
 
     browser = SnapshotBrowser(samples.history(), diff=provide)
     sent: list[dict[str, object]] = []
-    browser.send = sent.append  # type: ignore[method-assign]
-    browser._receive(browser, {"type": "diff", "table": "t", "start": 1, "end": 2}, [])
-    browser._receive(browser, {"type": "diff", "table": "gone", "start": 1, "end": 2}, [])
+    browser.send = lambda content, buffers=None: sent.append(content)  # type: ignore[method-assign]
+    browser._receive(browser, {"type": "diff", "request": 1, "table": "t", "start": 1, "end": 2}, [])
+    browser._receive(browser, {"type": "diff", "request": 2, "table": "gone", "start": 1, "end": 2}, [])
     browser._receive(browser, {"type": "other"}, [])
-    assert sent == [
-        {"type": "diff", "key": "t/1/2", "html": "<p>t 1 2</p>"},
-        {"type": "diff", "key": "gone/1/2", "error": "There is no gone."},
-    ]
+    assert sent == [{"request": 1, "html": "<p>t 1 2</p>"}, {"request": 2, "error": "There is no gone."}]

@@ -1,0 +1,194 @@
+"""The data files of a table to look through: sizes, deletions, how they divide values, and what would mend them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ducklake_lab.errors import UsageError
+from ducklake_lab.model.history import FileEntry
+from ducklake_lab.widgets import files as files_view
+from ducklake_lab.widgets import health as health_view
+from ducklake_lab.widgets import ranges
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import clip, visible
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.health import Health
+    from ducklake_lab.session.listings import FileListing
+
+#: Intervals drawn of one column; of more files, evenly many.
+INTERVALS = 300
+
+_ORDERS = {
+    "file": lambda entry: entry.path,
+    "partition": lambda entry: [str(value) for _, value in entry.partition],
+    "snapshot": lambda entry: entry.data_file.begin_snapshot,
+    "rows": lambda entry: entry.data_file.record_count,
+    "deleted": lambda entry: entry.deleted / max(entry.data_file.record_count, 1),
+    "size": lambda entry: entry.data_file.file_size_bytes,
+}
+
+
+class FileBrowser(Mounted):
+    """Files of a table: treemap, sizes, intervals per column, health, and a list.
+
+    Attributes:
+        files: all of them; `browser.selected` is the chosen one.
+        sort: [name of a column of the list, descending].
+        column: the column whose intervals are drawn, or "".
+        place: where the selected file is in the list, or None.
+        health: what is to be mended, or None where nobody looked.
+    """
+
+    _esm = script("kit.js", "arrow.js", "grid.js", "files.js")
+    _css = styles("kit.css", "files.css")
+
+    overview: Any = traitlets.Bytes().tag(sync=True)
+    partitions: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    columns: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    column: Any = traitlets.Unicode("").tag(sync=True)
+    sort: Any = traitlets.List(default_value=["file", False]).tag(sync=True)
+    place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
+    findings: Any = traitlets.List().tag(sync=True)
+    title: Any = traitlets.Unicode().tag(sync=True)
+    note: Any = traitlets.Unicode().tag(sync=True)
+
+    def __init__(
+        self, files: FileListing, health: Health | None = None, times: dict[int, datetime] | None = None
+    ) -> None:
+        self.files = files
+        self.health = health
+        self._times = times or {}
+        self.shown = list(files)
+        names = _columns(self.shown)
+        super().__init__(
+            overview=self._numbers(),
+            partitions=self._partitions(),
+            columns=[clip(name, 200) for name in names],
+            column=names[0] if names else "",
+            findings=[[one.problem, one.effect, one.call] for one in health] if health is not None else [],
+            title=files.title,
+            note=f"snapshot {files.snapshot_id}",
+        )
+        self.observe(self._order, ["sort"])
+
+    @traitlets.validate("sort")
+    def _known_order(self, proposal: Any) -> list[Any]:
+        name, down = proposal["value"]
+        if name not in _ORDERS:
+            raise UsageError(f"Files are not sorted by {name}; choose one of {', '.join(_ORDERS)}.")
+        return [name, bool(down)]
+
+    def _order(self, _change: Any) -> None:
+        name, down = self.sort
+        self.shown = sorted(self.files, key=_ORDERS[name], reverse=down)
+        with self.hold_sync():
+            self.place = None
+            self.overview = self._numbers()
+
+    @property
+    def selected(self) -> FileEntry | None:
+        return self.shown[self.place] if self.place is not None else None
+
+    def _partitions(self) -> list[str]:
+        return list(dict.fromkeys(_partition(entry) for entry in self.files))
+
+    def _numbers(self) -> bytes:
+        places = {name: at for at, name in enumerate(self._partitions())}
+        shown = self.shown
+        return pack(
+            {
+                "size": ("long", [entry.data_file.file_size_bytes for entry in shown]),
+                "rows": ("long", [entry.data_file.record_count for entry in shown]),
+                "deleted": ("long", [entry.deleted for entry in shown]),
+                "partition": ("int", [places[_partition(entry)] for entry in shown]),
+                "snapshot": ("long", [entry.data_file.begin_snapshot for entry in shown]),
+            }
+        )
+
+    def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Names and ages of some files, in order."""
+        start, count = int(content["start"]), int(content["count"])
+        rows = self.shown[start : start + count]
+        return {}, [
+            pack(
+                {
+                    "name": ("text", [visible(files_view._short(entry.path)) for entry in rows]),
+                    "path": ("text", [visible(clip(entry.path, 1000)) for entry in rows]),
+                    "age": ("text", [self._age(entry) for entry in rows]),
+                    "deletes": ("long", [entry.delete_bytes for entry in rows]),
+                }
+            )
+        ]
+
+    def _age(self, entry: FileEntry) -> str:
+        moment = self._times.get(entry.data_file.begin_snapshot)
+        if moment is None:
+            return ""
+        passed = datetime.now(UTC) - moment.astimezone(UTC)
+        hours = passed.total_seconds() / 3600
+        return f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else f"{hours * 60:.0f} min"
+
+    def answer_ranges(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """The intervals of a column over the files, lowest first, and its share of NULL."""
+        name = str(content["column"])
+        known = [entry.stats[name] for entry in self.files if name in entry.stats]
+        nulls = sum(stats.null_count or 0 for stats in known)
+        total = nulls + sum(stats.value_count or 0 for stats in known)
+        found = ranges.of_column(self.files, name)
+        told: dict[str, Any] = {
+            "column": name,
+            "nulls": nulls / total if total else None,
+            "nan": any(stats.contains_nan for stats in known),
+            "files": len(self.files),
+        }
+        if found is None:
+            return told, [pack({"low": ("float", []), "high": ("float", [])})]
+        spans = sorted(found.spans)
+        step = max(1, len(spans) / INTERVALS)
+        drawn = [spans[int(at * step)] for at in range(min(len(spans), INTERVALS))]
+        told |= {"low": visible(clip(found.low, 60)), "high": visible(clip(found.high, 60)), "depth": found.depth}
+        return told, [
+            pack({"low": ("float", [low for low, _ in drawn]), "high": ("float", [high for _, high in drawn])})
+        ]
+
+    def answer_stats(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The statistics of one file, as static HTML."""
+        return {"html": files_view.statistics(self.shown[int(content["place"])])}
+
+    def answer_mend(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Runs one of the calls, after its dry run was seen."""
+        if self.health is None:
+            raise UsageError("This browser has no lake to mend.")
+        self.health.run(int(content["index"]))
+        return {"done": self.health[int(content["index"])].call}
+
+    def still(self) -> str:
+        health = health_view.render(self.health) if self.health else ""
+        return files_view.render(self.files) + health
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.files[index]
+
+    def __iter__(self) -> Iterator[FileEntry]:
+        return iter(self.files)
+
+    def __repr__(self) -> str:
+        return repr(self.files)
+
+
+def _columns(entries: list[FileEntry]) -> list[str]:
+    return list(dict.fromkeys(name for entry in entries[:1000] for name in entry.stats))
+
+
+def _partition(entry: FileEntry) -> str:
+    pairs = ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in entry.partition)
+    return visible(clip(pairs, 120))

@@ -1,0 +1,66 @@
+"""Widgets whose saved output is static HTML, which a live kernel makes interactive again."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from ducklake_lab.errors import DuckLakeError
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def script(*names: str) -> str:
+    """Files of `static/` as one module: a widget has but one, and nothing may be fetched."""
+    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
+def styles(*names: str) -> str:
+    """Style sheets of `static/` as one."""
+    return script(*names)
+
+
+class Mounted(anywidget.AnyWidget):
+    """A view in the place of its static sibling.
+
+    The output in the notebook is static HTML, and only that is saved: JupyterLab would show an error in place of a
+    widget whose kernel is gone. The widget's model, which lives as long as the kernel, puts the interactive view in
+    the place of the static one. Inside another widget (a box, say) it is an ordinary widget.
+
+    The view asks with messages `{type, request, …}`; a method `answer_<type>` takes the message and returns a dict to
+    send, or (dict, buffers). Errors that we raise are sent as text.
+    """
+
+    mount: Any = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, **state: Any) -> None:
+        super().__init__(mount=f"ducklake-{uuid.uuid4().hex[:12]}", **state)
+        self.on_msg(self._receive)
+
+    def still(self) -> str:
+        """The static view."""
+        raise NotImplementedError
+
+    def _receive(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        answer = getattr(self, f"answer_{content.get('type')}", None)
+        if answer is None:
+            return
+        head = {"request": content.get("request")}
+        try:
+            found = answer(content)
+        except DuckLakeError as error:
+            self.send({**head, "error": str(error)})
+            return
+        told, buffers = found if isinstance(found, tuple) else (found, [])
+        self.send({**(told or {}), **head}, buffers)
+
+    def _repr_html_(self) -> str:
+        return f'<div id="{self.mount}">{self.still()}</div>'
+
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        # No widget-view type here: a frontend prefers it to HTML, and shows an error where there is no model.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}, {}

@@ -1,0 +1,80 @@
+"""An uncommitted change: its diffs, with buttons to commit it and to roll it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets.html import counted, escape, view
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.transactions import Preview
+
+#: Tables whose diff is drawn; more are named.
+LIMIT = 8
+
+
+class PreviewView(Mounted):
+    """The diffs of a Preview under a bar with Commit and Roll back.
+
+    Attributes:
+        preview: what is shown; `view.preview.commit()` does what the button does.
+        state: `open`, `committed` or `rolled back`.
+        snapshot: id of the snapshot it became, or None.
+    """
+
+    _esm = script("kit.js", "preview.js")
+    _css = styles("preview.css")
+
+    state: Any = traitlets.Unicode("open").tag(sync=True)
+    snapshot: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
+
+    def __init__(self, preview: Preview) -> None:
+        self.preview = preview
+        super().__init__(state=preview.state)
+
+    def commit(self, message: str | None = None, author: str | None = None) -> None:
+        """Makes the change a snapshot."""
+        try:
+            self.preview.commit(message, author)
+        finally:
+            self._follow()
+
+    def rollback(self) -> None:
+        """Undoes the change."""
+        try:
+            self.preview.rollback()
+        finally:
+            self._follow()
+
+    def answer_commit(self, content: dict[str, Any]) -> None:
+        """The button, or Enter in the message."""
+        self.commit(str(content.get("message") or "").strip() or None)
+
+    def answer_rollback(self, _content: dict[str, Any]) -> None:
+        self.rollback()
+
+    def _follow(self) -> None:
+        if self.preview.snapshot is not None:
+            self.snapshot = self.preview.snapshot.snapshot_id
+        self.state = self.preview.state
+
+    def still(self) -> str:
+        diffs = self.preview.diffs
+        told = {
+            "open": "Not committed: nothing is in the lake yet. Run COMMIT or ROLLBACK to end it.",
+            "committed": "Committed.",
+            "rolled back": "Rolled back: the lake is as it was.",
+        }[self.preview.state]
+        more = ""
+        if len(diffs) > LIMIT:
+            names = ", ".join(escape(diff.table) for diff in diffs[LIMIT:])
+            more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
+        head = view(f'<p class="dlk-pv-told"><b>Preview</b> {told}</p>', label="Preview")
+        return head + "".join(diff_view.render(diff) for diff in diffs[:LIMIT]) + more
+
+    def __repr__(self) -> str:
+        return repr(self.preview)

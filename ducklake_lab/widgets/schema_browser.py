@@ -1,0 +1,171 @@
+"""The entries of a lake as a tree to search and click; a click on "query" writes one into the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import traitlets
+
+from ducklake_lab.errors import EntryNotFoundError, did_you_mean
+from ducklake_lab.model.entries import Column
+from ducklake_lab.widgets import schema as schema_view
+from ducklake_lab.widgets.html import clip, count, counted, size, visible
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+from ducklake_lab.widgets.schema import SchemaTree, TableNode
+
+_NAME = 160
+
+
+class SchemaBrowser(Mounted):
+    """Schemas, tables with their columns, views and macros.
+
+    Attributes:
+        tree: what is shown.
+        query: words to search by, in names of tables, columns, views and macros.
+        selected: [schema, table] of the selected table, view or macro, or [].
+        inserted: the query that was written last.
+    """
+
+    _esm = script("kit.js", "schema.js")
+    _css = styles("kit.css", "schema.css")
+
+    nodes: Any = traitlets.List().tag(sync=True)
+    query: Any = traitlets.Unicode("").tag(sync=True)
+    matches: Any = traitlets.List(None, allow_none=True).tag(sync=True)
+    selected: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    inserted: Any = traitlets.Unicode("").tag(sync=True)
+    title: Any = traitlets.Unicode().tag(sync=True)
+    note: Any = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, tree: SchemaTree) -> None:
+        self.tree = tree
+        self._places: list[tuple[str, str, Any]] = [
+            (schema.name, name, entry)
+            for schema in tree.schemas
+            for name, entry in (
+                *((node.table.name, node) for node in schema.tables),
+                *((view.name, view) for view in schema.views),
+                *((macro.name, macro) for macro in schema.macros),
+            )
+        ]
+        self._texts: list[str] | None = None
+        tables = [entry for _, _, entry in self._places if isinstance(entry, TableNode)]
+        facts = [f"snapshot {tree.snapshot_id}"] if tree.snapshot_id is not None else []
+        facts += [counted(len(tree.schemas), "schema"), counted(len(tables), "table")]
+        facts += [counted(sum(node.rows or 0 for node in tables), "row"), size(sum(node.bytes or 0 for node in tables))]
+        super().__init__(nodes=self._nodes(), title=tree.lake, note=" · ".join(facts))
+        self.observe(self._search, ["query"])
+
+    def _nodes(self) -> list[Any]:
+        """Per schema its name and entries: [index, name, kind, facts, comment]."""
+        found: dict[str, list[Any]] = {schema.name: [] for schema in self.tree.schemas}
+        for index, (schema, name, entry) in enumerate(self._places):
+            if isinstance(entry, TableNode):
+                kind, facts, comment = "table", _facts(entry), entry.table.comment
+            elif hasattr(entry, "implementations"):
+                kind, facts, comment = f"{entry.kind} macro", "", None
+            else:
+                kind, facts, comment = "view", "", entry.comment
+            found[schema].append([index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))])
+        return [[visible(clip(name, _NAME)), entries] for name, entries in found.items()]
+
+    @traitlets.validate("selected")
+    def _known(self, proposal: Any) -> list[str]:
+        chosen: list[str] = list(proposal["value"])
+        if chosen:
+            self._find(chosen)
+        return chosen
+
+    def _find(self, chosen: list[str]) -> int:
+        for index, (schema, name, _) in enumerate(self._places):
+            if [schema, name] == chosen:
+                return index
+        names = [f"{schema}.{name}" for schema, name, _ in self._places]
+        wanted = ".".join(chosen)
+        raise EntryNotFoundError(f"There is no {wanted} in this lake.{did_you_mean(wanted, names)}")
+
+    def _search(self, _change: Any) -> None:
+        words = self.query.casefold().split()
+        if not words:
+            self.matches = None
+            return
+        if self._texts is None:
+            self._texts = [_text(schema, name, entry) for schema, name, entry in self._places]
+        self.matches = [at for at, text in enumerate(self._texts) if all(word in text for word in words)]
+
+    def answer_columns(self, content: dict[str, Any]) -> dict[str, Any]:
+        """What is below an entry: [depth, name, type, facts, comment] each."""
+        entry = self._places[int(content["index"])][2]
+        if isinstance(entry, TableNode):
+            keys = {field.column_id for field in entry.table.partition.fields} if entry.table.partition else set()
+            return {"rows": [row for column in entry.table.columns for row in _rows(column, 0, keys)]}
+        if hasattr(entry, "implementations"):
+            return {"rows": [[0, visible(text), "", "", ""] for text in schema_view.macro_signatures(entry)]}
+        return {"rows": [[0, visible(clip(schema_view.view_sql(entry), 2000)), "", "", ""]]}
+
+    def answer_choose(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Selects an entry, and gives a query of it."""
+        schema, name, entry = self._places[int(content["index"])]
+        self.selected = [schema, name]
+        place = ".".join(map(_quoted, (self.tree.lake, schema, name)))
+        if isinstance(entry, TableNode):
+            columns = ", ".join(_quoted(column.name) for column in entry.table.columns[:30])
+            chosen = columns if len(entry.table.columns) <= 30 and columns else "*"
+            sql = f"SELECT {chosen}\nFROM {place}\nLIMIT 100"
+        elif getattr(entry, "kind", "") == "scalar":
+            sql = f"SELECT {place}()"
+        else:
+            sql = f"FROM {place}{'()' if getattr(entry, 'kind', '') == 'table' else ''}\nLIMIT 100"
+        if content.get("insert"):
+            self.inserted = sql
+        return {"sql": f"%%ducklake\n{sql}"}
+
+    def still(self) -> str:
+        return schema_view.render(self.tree)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tree.schemas)
+
+    def __repr__(self) -> str:
+        return repr(self.tree)
+
+
+def _facts(node: TableNode) -> str:
+    facts = [f"{count(node.rows or 0)} rows", size(node.bytes or 0), counted(len(node.table.columns), "column")]
+    keys = schema_view.partition_keys(node.table)
+    if keys:
+        facts.append("by " + ", ".join(keys))
+    order = schema_view.sort_keys(node.table)
+    if order:
+        facts.append("sorted by " + ", ".join(order))
+    return visible(clip(" · ".join(facts), 300))
+
+
+def _rows(column: Column, depth: int, keys: set[int]) -> Iterator[list[Any]]:
+    default = column.default_value if column.default_value not in (None, "NULL") else None
+    facts = ["partition key"] if column.column_id in keys else []
+    facts += [] if column.nulls_allowed else ["not null"]
+    facts += [f"default {clip(str(default), 60)}"] if default is not None else []
+    yield [
+        depth,
+        visible(clip(column.name, _NAME)),
+        visible(clip(column.data_type.sql().lower(), 120)),
+        visible(" · ".join(facts)),
+        visible(clip(column.comment or "", 200)),
+    ]
+    for child in column.children:
+        yield from _rows(child, depth + 1, keys)
+
+
+def _text(schema: str, name: str, entry: Any) -> str:
+    parts = [schema, name]
+    if isinstance(entry, TableNode):
+        parts += [column.name for column in entry.table.all_columns()]
+        parts.append(entry.table.comment or "")
+    return "\n".join(parts).casefold()
+
+
+def _quoted(name: str) -> str:
+    plain = name.isidentifier() and name == name.lower()
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,129 @@
+// A grid of any number of rows: only those in view are in the page, and their data comes by page from the kernel.
+
+const ROW = 26;
+const PAGE = 200;
+// Browsers cannot scroll further than some thirty million pixels.
+const MOST = 1_000_000;
+
+class Grid {
+  // options: label, columns [{ name, width, right, head }], fetch(start, count) -> rows, cells(row, index) -> nodes or
+  // texts, onSelect(index, row, event), onEnter(index), selected(index) -> bool, height
+  constructor(options) {
+    this.options = options;
+    this.id = "dlk-g" + Math.random().toString(36).slice(2, 8);
+    this.count = 0;
+    this.cursor = -1;
+    this.pages = new Map();
+    this.body = element("div", { role: "rowgroup", class: "dlk-g-rows" });
+    this.heads = element("div", { role: "row", class: "dlk-g-row", "aria-rowindex": 1 });
+    this.root = element("div", {
+      role: "grid", tabindex: "0", "aria-label": options.label, class: "dlk-g", "aria-multiselectable": options.multiple ? "true" : null,
+      onscroll: () => this.draw(), onkeydown: (event) => this.key(event),
+    }, element("div", { role: "rowgroup", class: "dlk-g-heads" }, this.heads), this.body);
+    if (options.height) this.root.style.height = options.height + "px";
+    this.setColumns(options.columns);
+  }
+
+  setColumns(columns) {
+    this.columns = columns;
+    this.template = columns.map((column) => column.width || "minmax(6em, 1fr)").join(" ");
+    this.root.style.setProperty("--dlk-columns", this.template);
+    this.root.setAttribute("aria-colcount", columns.length);
+    this.heads.replaceChildren(...columns.map((column) => {
+      const head = element("span", { role: "columnheader", class: column.right ? "dlk-right" : null, "aria-sort": column.sort || null });
+      head.append(...[].concat(column.head || column.name));
+      return head;
+    }));
+  }
+
+  // Forgets all rows and shows the first ones of a new set.
+  reset(count, keep) {
+    this.count = Math.min(count, MOST);
+    this.pages.clear();
+    this.version = (this.version || 0) + 1;
+    if (!keep) { this.cursor = -1; this.root.scrollTop = 0; }
+    this.root.setAttribute("aria-rowcount", count + 1);
+    this.body.style.height = this.count * ROW + "px";
+    this.draw();
+  }
+
+  row(index) {
+    const page = this.pages.get(Math.floor(index / PAGE));
+    return Array.isArray(page) ? page[index % PAGE] : undefined;
+  }
+
+  // The row, fetched if need be.
+  async need(index) {
+    const number = Math.floor(index / PAGE);
+    if (!this.pages.has(number)) this.load(number);
+    await this.pages.get(number);
+    return this.row(index);
+  }
+
+  load(number) {
+    const version = this.version;
+    const loading = Promise.resolve(this.options.fetch(number * PAGE, PAGE)).then((rows) => {
+      if (version !== this.version) return;
+      this.pages.set(number, rows);
+      this.draw();
+    }, (error) => {
+      if (version === this.version) { this.pages.set(number, []); if (this.options.onError) this.options.onError(error); }
+    });
+    this.pages.set(number, loading);
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.root.scrollTop / ROW) - 6);
+    const last = Math.min(this.count, first + Math.ceil((this.root.clientHeight || 320) / ROW) + 14);
+    const nodes = [];
+    for (let at = first; at < last; at++) {
+      const number = Math.floor(at / PAGE);
+      if (!this.pages.has(number)) this.load(number);
+      const row = this.row(at);
+      const chosen = this.options.selected ? this.options.selected(at, row) : at === this.cursor;
+      const node = element("div", {
+        role: "row", class: "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * ROW}px`,
+        "aria-selected": String(Boolean(chosen)), onclick: (event) => this.choose(at, event),
+      });
+      const cells = row === undefined ? this.columns.map(() => "…") : this.options.cells(row, at);
+      node.append(...cells.map((content, index) => {
+        const cell = element("span", { role: "gridcell", class: this.columns[index]?.right ? "dlk-right" : null });
+        cell.append(...[].concat(content ?? ""));
+        return cell;
+      }));
+      nodes.push(node);
+    }
+    this.body.replaceChildren(...nodes);
+    if (this.cursor >= first && this.cursor < last) this.root.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
+    else this.root.removeAttribute("aria-activedescendant");
+  }
+
+  choose(at, event) {
+    this.cursor = at;
+    if (this.options.onSelect) this.options.onSelect(at, this.row(at), event);
+    this.draw();
+  }
+
+  // Puts the cursor on a row and brings it into view; selects nothing.
+  reveal(at) {
+    this.cursor = at;
+    const room = this.root.clientHeight - this.heads.offsetHeight;
+    if (at * ROW < this.root.scrollTop) this.root.scrollTop = at * ROW;
+    else if (room > 0 && (at + 1) * ROW > this.root.scrollTop + room) this.root.scrollTop = (at + 1) * ROW - room;
+    this.draw();
+  }
+
+  key(event) {
+    if (!this.count || event.target !== this.root) return;
+    const page = Math.max(1, Math.floor((this.root.clientHeight - ROW) / ROW) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.count, End: this.count };
+    if (event.key in steps) {
+      const next = Math.min(this.count - 1, Math.max(0, this.cursor + steps[event.key]));
+      this.reveal(next);
+      this.choose(next, event);
+    } else if (event.key === "Enter" && this.options.onEnter) {
+      this.options.onEnter(this.cursor);
+    } else return;
+    event.preventDefault();
+  }
+}

@@ -1,0 +1,112 @@
+// What the views share: elements, numbers as they read, asking the kernel, and taking the place of the static view.
+//
+// A view shows itself in place of the static one whose element id is the model's `mount`. That output is plain HTML, so
+// a notebook opened without a kernel still has it, and a kernel that is alive makes it interactive again.
+
+const number = new Intl.NumberFormat("en-US");
+
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function shape(tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function compact(value) {
+  for (const [limit, letter] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
+    if (value >= limit) {
+      const scaled = value / limit;
+      return (scaled < 10 ? scaled.toFixed(1).replace(/\.0$/, "") : scaled.toFixed(0)) + letter;
+    }
+  }
+  return String(value);
+}
+
+function size(bytes) {
+  let value = bytes;
+  for (const unit of ["B", "kB", "MB", "GB"]) {
+    if (value < 999.5) return `${value.toFixed(unit !== "B" && value < 9.95 ? 1 : 0)} ${unit}`;
+    value /= 1000;
+  }
+  return `${value.toFixed(1)} TB`;
+}
+
+
+// Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.
+class Line {
+  constructor(model) {
+    this.model = model;
+    this.count = 0;
+    this.waiting = new Map();
+    this.newest = new Map();
+    this.onMessage = (content, buffers) => {
+      const asked = this.waiting.get(content.request);
+      if (!asked) return;
+      this.waiting.delete(content.request);
+      if (content.error) asked.reject(new Error(content.error));
+      else asked.resolve({ content, buffers: (buffers || []).map((one) => one.buffer ? one : new DataView(one)) });
+    };
+    model.on("msg:custom", this.onMessage);
+  }
+
+  ask(type, more = {}) {
+    const request = ++this.count;
+    this.newest.set(type, request);
+    return new Promise((resolve, reject) => {
+      this.waiting.set(request, { resolve, reject });
+      this.model.send({ type, request, ...more });
+    });
+  }
+
+  close() {
+    this.model.off("msg:custom", this.onMessage);
+    this.waiting.clear();
+  }
+}
+
+// A widget module of a class with (model, host) and close(): mounted where the static view is, or where it is put.
+function mounted(View) {
+  function initialize({ model }) {
+    const live = new Map();
+    const id = model.get("mount");
+    const find = () => {
+      for (const [host, entry] of live) {
+        if (!host.isConnected) { entry.view.close(); live.delete(host); }
+      }
+      for (const host of document.querySelectorAll(`[id="${CSS.escape(id)}"]`)) {
+        if (live.has(host)) continue;
+        const still = [...host.children];
+        for (const child of still) child.style.display = "none";
+        live.set(host, { still, view: new View(model, host, still) });
+      }
+    };
+    const observer = new MutationObserver(() => find());
+    observer.observe(document.body, { childList: true, subtree: true });
+    find();
+    return () => {
+      observer.disconnect();
+      for (const { still, view } of live.values()) {
+        view.close();
+        for (const child of still) child.style.display = "";
+      }
+      live.clear();
+    };
+  }
+
+  function render({ model, el }) {
+    const view = new View(model, el, []);
+    return () => view.close();
+  }
+
+  return { initialize, render };
+}

@@ -1,0 +1,190 @@
+// The rows of a table: sorted by a click on a name, filtered by what is written under it, profiled above it.
+
+class Table {
+  constructor(model, host) {
+    this.model = model;
+    this.line = new Line(model);
+    this.profiles = new Map();
+    this.build();
+    host.append(this.root);
+    this.listeners = {
+      "change:look": () => this.reload(),
+      "change:problem": () => this.tell(),
+      "change:sort": () => this.heads(),
+      "change:filters": () => this.fill(),
+    };
+    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
+    this.watching = new IntersectionObserver((seen) => {
+      for (const one of seen) if (one.isIntersecting) this.profile(one.target);
+    }, { root: this.grid.root });
+    this.heads();
+    this.reload();
+  }
+
+  close() {
+    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
+    this.watching.disconnect();
+    this.line.close();
+    this.root.remove();
+  }
+
+  build() {
+    this.columns = this.model.get("columns");
+    this.status = element("span", { class: "dlk-soft", role: "status" });
+    this.problem = element("span", { role: "alert" });
+    this.sql = element("code", { class: "dlk-tb-sql", tabindex: "0", "aria-label": "What is shown, as SQL" });
+    this.copy = element("button", { type: "button", onclick: () => this.copySql() }, "Copy SQL");
+    this.grid = new Grid({
+      label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
+      fetch: async (start, count) => {
+        const { buffers } = await this.line.ask("page", { start, count, look: this.model.get("look") });
+        const { length, columns } = readArrow(buffers[0]);
+        const lists = this.columns.map((_, at) => columns["c" + at]);
+        return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
+      },
+      cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
+      onSelect: (at) => { this.model.set("place", at); this.model.save_changes(); this.detail(at); },
+      onError: (error) => { this.problem.textContent = error.message; },
+    });
+    this.grid.root.classList.add("dlk-tb-grid");
+    this.row = element("div", { class: "dlk-tb-detail", "aria-live": "polite" });
+    this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
+      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem),
+      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.row);
+    this.root.addEventListener("keydown", (event) => event.stopPropagation());
+  }
+
+  heads() {
+    const sort = this.model.get("sort");
+    this.inputs = new Map();
+    this.watching.disconnect();
+    this.grid.setColumns(this.columns.map(([name, type, right]) => {
+      const place = sort.findIndex(([key]) => key === name);
+      const down = place >= 0 && sort[place][1];
+      const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
+      const input = element("input", {
+        type: "text", class: "dlk-tb-filter", "aria-label": `Filter ${name}`, placeholder: right ? "> 5, null" : "part, = x",
+        value: this.model.get("filters")[name] || "", oninput: () => this.write(name, input.value),
+      });
+      this.inputs.set(name, input);
+      const profile = element("span", { class: "dlk-tb-profile" });
+      profile.column = name;
+      this.watching.observe(profile);
+      const known = this.profiles.get(name);
+      if (known) profile.replaceChildren(known);
+      return {
+        name, right, width: `minmax(${Math.min(18, Math.max(8, name.length * 0.62 + 3))}em, 1fr)`,
+        sort: place < 0 ? "none" : down ? "descending" : "ascending",
+        head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) },
+          name + mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
+      };
+    }));
+    this.grid.draw();
+  }
+
+  order(name, more) {
+    const sort = this.model.get("sort");
+    const known = sort.find(([key]) => key === name);
+    const rest = more ? sort.filter(([key]) => key !== name) : [];
+    const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
+    this.model.set("sort", [...rest, ...next]);
+    this.model.save_changes();
+  }
+
+  write(name, text) {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => {
+      const filters = { ...this.model.get("filters"), [name]: text };
+      if (!text) delete filters[name];
+      this.model.set("filters", filters);
+      this.model.save_changes();
+    }, 200);
+  }
+
+  fill() {
+    for (const [name, input] of this.inputs) {
+      if (document.activeElement !== input) input.value = this.model.get("filters")[name] || "";
+    }
+  }
+
+  reload() {
+    const passing = this.model.get("passing");
+    const note = this.model.get("note");
+    this.status.textContent = `${number.format(passing)} ${passing === 1 ? "row" : "rows"}${note ? " · " + note : ""}`;
+    this.sql.textContent = this.model.get("sql");
+    this.profiles.clear();
+    for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
+    this.row.replaceChildren();
+    this.grid.reset(passing);
+    this.tell();
+  }
+
+  tell() {
+    this.problem.textContent = this.model.get("problem");
+  }
+
+  async profile(node) {
+    const name = node.column;
+    const look = this.model.get("look");
+    if (this.profiles.has(name)) return;
+    this.profiles.set(name, "");
+    const { content } = await this.line.ask("profile", { column: name });
+    if (look !== this.model.get("look")) return;
+    const drawn = this.drawProfile(content.profile);
+    this.profiles.set(name, drawn);
+    node.replaceChildren(drawn);
+  }
+
+  drawProfile({ rows, nulls, distinct, low, high, bins, top }) {
+    const width = 96, high_ = 26;
+    const svg = shape("svg", { width, height: high_, role: "img" });
+    const counts = bins.length ? bins : top.map(([, count]) => count);
+    const largest = Math.max(1, ...counts);
+    counts.forEach((count, at) => {
+      const step = width / counts.length;
+      const tall = count ? Math.max(1.5, ((high_ - 2) * count) / largest) : 0;
+      svg.append(shape("rect", { x: at * step + 0.5, y: high_ - tall, width: Math.max(1, step - 1), height: tall, class: "dlk-tb-fill" }));
+    });
+    const empty = rows ? nulls / rows : 0;
+    const facts = [
+      `${number.format(distinct)} distinct`,
+      nulls ? `${empty < 0.01 ? "<1" : Math.round(empty * 100)}% null` : "no nulls",
+    ].join(", ");
+    const told = bins.length ? `${low} to ${high}` : top.map(([text, count]) => `${text === null ? "NULL" : text}: ${number.format(count)}`).join("\n");
+    svg.setAttribute("aria-label", `${facts}; ${told}`);
+    svg.append(shape("title", {}, `${facts}\n${told}`));
+    return element("span", {}, svg, element("span", { class: "dlk-soft" }, facts));
+  }
+
+  // All values of the selected row, one below the other, in full when asked for.
+  async detail(at) {
+    const values = await this.grid.need(at);
+    if (!values || this.grid.cursor !== at) return;
+    const list = element("dl", {});
+    this.columns.forEach(([name, type], column) => {
+      const value = values[column];
+      const cell = element("dd", {}, value === null ? element("i", { class: "dlk-soft" }, "NULL") : value);
+      if (value && value.length >= 300) {
+        cell.append(" ", element("button", { type: "button", onclick: async () => {
+          const { content } = await this.line.ask("cell", { row: at, column });
+          cell.textContent = content.text + (content.length > content.text.length ? ` … ${number.format(content.length)} characters` : "");
+        } }, "all of it"));
+      }
+      list.append(element("dt", {}, name, " ", element("span", { class: "dlk-soft" }, type)), cell);
+    });
+    this.row.replaceChildren(element("b", {}, `Row ${number.format(at + 1)}`), list);
+  }
+
+  async copySql() {
+    try {
+      await navigator.clipboard.writeText(this.model.get("sql"));
+      this.copy.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(this.sql);
+      this.copy.textContent = "Selected";
+    }
+    setTimeout(() => { this.copy.textContent = "Copy SQL"; }, 1500);
+  }
+}
+
+export default mounted(Table);

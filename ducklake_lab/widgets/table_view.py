@@ -1,0 +1,147 @@
+"""The rows of a table to scroll, sort, filter and profile; as static HTML, the first of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.widgets import values
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import cell as html_cell
+from ducklake_lab.widgets.html import clip, count, counted, escape, heading, scroll, table, view, visible
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.view import TableView
+
+#: Rows of the static view; columns of either.
+ROWS = 20
+COLUMNS = 200
+_TEXT = 300
+
+
+def render(data: TableView) -> str:
+    """The first rows as seen now, and the statement that gives them all."""
+    columns = data.columns[:COLUMNS]
+    rows = data.page(0, ROWS)
+    numeric = [values.is_number(column.data_type.sql()) for column in columns]
+    lists = [rows.column(at).to_pylist() for at in range(len(columns))]
+    shared = [values.shared_decimals(column) for column in lists]
+    head = [
+        heading(clip(column.name, 80), right=numeric[at], note=clip(column.data_type.sql().lower(), 40))
+        for at, column in enumerate(columns)
+    ]
+    body = (
+        "<tr>"
+        + "".join(html_cell(values.html(row[at], shared[at]), right=numeric[at]) for at in range(len(columns)))
+        + "</tr>"
+        for row in zip(*lists, strict=True)
+    )
+    listing = scroll(table(head, body), "Rows")
+    foot = f"first {counted(rows.num_rows, 'row')} of {count(data.table_rows)}" + _more(data)
+    sql = f'<p><code class="dlk-mono">{escape(clip(data.sql, 2000))}</code></p>'
+    title = f'<p><span class="dlk-title">{escape(clip(data.title, 160))}</span></p>'
+    return view(f'{title}{listing}<div class="dlk-foot">{foot}</div>{sql}', label=data.title)
+
+
+def _more(data: TableView) -> str:
+    wide = f" · first {COLUMNS} of {count(len(data.columns))} columns" if len(data.columns) > COLUMNS else ""
+    held = f" · looks through the first {count(data.total)} rows only" if data.partial else ""
+    return wide + held
+
+
+class TableBrowser(Mounted):
+    """A table's rows with virtual scrolling.
+
+    Attributes:
+        data: the rows; `browser.data.sql` is what is seen as SQL.
+        sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
+        filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
+        sql: what is seen, as a statement.
+        selected: the selected row as a dict, or None.
+    """
+
+    _esm = script("kit.js", "arrow.js", "grid.js", "table.js")
+    _css = styles("kit.css", "table.css")
+
+    columns: Any = traitlets.List().tag(sync=True)
+    sort: Any = traitlets.List().tag(sync=True)
+    filters: Any = traitlets.Dict().tag(sync=True)
+    sql: Any = traitlets.Unicode().tag(sync=True)
+    passing: Any = traitlets.Int(0).tag(sync=True)
+    look: Any = traitlets.Int(0).tag(sync=True)
+    problem: Any = traitlets.Unicode("").tag(sync=True)
+    note: Any = traitlets.Unicode("").tag(sync=True)
+    title: Any = traitlets.Unicode().tag(sync=True)
+    place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
+
+    def __init__(self, data: TableView) -> None:
+        self.data = data
+        shown = data.columns[:COLUMNS]
+        super().__init__(
+            columns=[
+                [column.name, clip(column.data_type.sql().lower(), 60), values.is_number(column.data_type.sql())]
+                for column in shown
+            ],
+            sort=[list(key) for key in data.sort],
+            filters=dict(data.filters),
+            sql=data.sql,
+            passing=data.total,
+            title=data.title,
+            note=_more(data).removeprefix(" · "),
+        )
+        self.observe(self._look, ["sort", "filters"])
+
+    def _look(self, _change: Any) -> None:
+        """What is asked for may be wrong while it is typed: that is told, and the rows stay."""
+        try:
+            passing = self.data.look([(str(name), bool(down)) for name, down in self.sort], dict(self.filters))
+        except DuckLakeError as error:
+            self.problem = str(error)
+            return
+        with self.hold_sync():
+            self.place = None
+            self.problem = ""
+            self.sql = self.data.sql
+            self.passing = passing
+            self.look += 1
+
+    @property
+    def selected(self) -> dict[str, Any] | None:
+        if self.place is None:
+            return None
+        rows: list[dict[str, Any]] = self.data.page(self.place, 1).to_pylist()
+        return rows[0] if rows else None
+
+    def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Some rows as texts; NULL is null."""
+        rows = self.data.page(int(content["start"]), int(content["count"]))
+        columns: dict[str, tuple[str, list[object]]] = {}
+        for at in range(min(len(self.data.columns), COLUMNS)):
+            found = rows.column(at).to_pylist()
+            decimals = values.shared_decimals(found)
+            texts = [None if one is None else visible(clip(values.text(one, decimals), _TEXT)) for one in found]
+            columns[f"c{at}"] = ("text", list(texts))
+        return {}, [pack(columns)]
+
+    def answer_profile(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The values of one column in the rows that pass."""
+        found = asdict(self.data.profile(str(content["column"])))
+        found["top"] = [[None if text is None else visible(text), number] for text, number in found["top"]]
+        return {"profile": found}
+
+    def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
+        """One value in full, up to a hundred thousand characters."""
+        rows = self.data.page(int(content["row"]), 1)
+        value = rows.column(int(content["column"])).to_pylist()[0]
+        text = values.text(value)
+        return {"text": text[:100_000], "length": len(text)}
+
+    def still(self) -> str:
+        return render(self.data)
+
+    def __repr__(self) -> str:
+        return repr(self.data)

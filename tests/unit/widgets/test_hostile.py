@@ -1,0 +1,88 @@
+"""Hostile names and values in every static view: escaped, readable, small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.cli import text
+from ducklake_lab.widgets.file_browser import FileBrowser
+from ducklake_lab.widgets.schema import of_catalog
+from ducklake_lab.widgets.schema_browser import SchemaBrowser
+from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+from ducklake_lab.widgets.table_view import TableBrowser
+from ducklake_lab.widgets.tables import TableListing
+from tests.browser import hostile
+
+QUOTED = '"' + hostile.NAME.replace('"', '""') + '"'
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
+    session = hostile.build(tmp_path_factory.mktemp("hostile"))
+    yield session
+    session.close()
+
+
+def views(session: dl.Session) -> dict[str, str]:
+    start = 1
+    wide, evil = session.table("wide"), session.table(QUOTED)
+    preview = session.preview(f"INSERT INTO {QUOTED} (id, {QUOTED}) VALUES (99, '<script>9</script>')")
+    found = {
+        "preview": "".join(diff._repr_html_() for diff in preview.diffs),
+    }
+    preview.rollback()
+    return found | {
+        "result": session.sql(f"FROM {QUOTED}")._repr_html_(),
+        "wide result": session.sql("FROM wide")._repr_html_(),
+        "tables": TableListing(tuple(session.tables()))._repr_html_(),
+        "schema": SchemaBrowser(of_catalog("lake", *session.catalog()))._repr_html_(),
+        "snapshots": SnapshotBrowser(session.snapshots())._repr_html_(),
+        "files": FileBrowser(evil.files(), session.health())._repr_html_(),
+        "wide files": FileBrowser(wide.files())._repr_html_(),
+        "table": TableBrowser(evil.view())._repr_html_(),
+        "wide table": TableBrowser(wide.view())._repr_html_(),
+        "describe": evil.describe()._repr_html_(),
+        "stats": evil.column_stats()._repr_html_(),
+        "wide stats": wide.column_stats()._repr_html_(),
+        "partitions": evil.partitions()._repr_html_(),
+        "diff": evil.diff(start)._repr_html_(),
+        "page": evil.diff(start).to_html(),
+        "health": session.health()._repr_html_(),
+    }
+
+
+def test_every_view_is_escaped_readable_and_small(session: dl.Session) -> None:
+    for name, html in views(session).items():
+        assert "<script>" not in html, name
+        assert "<img" not in html, name
+        assert "\u202e" not in html, name
+        assert 'onerror="' not in re.sub(r"&[a-z#0-9]+;", "", html), name
+        assert len(html) < 400_000, (name, len(html))
+
+
+def test_long_texts_are_folded_and_their_length_told(session: dl.Session) -> None:
+    html = session.sql(f"FROM {QUOTED}")._repr_html_()
+    assert "1,000,000 characters" in html
+    assert "⟨U+202E⟩" in html
+
+
+def test_text_for_terminals_and_machines(session: dl.Session) -> None:
+    diff = session.table(QUOTED).diff(1)
+    shown = text(diff)
+    assert "\u202e" not in shown
+    assert "\r" not in shown
+    assert diff.summary.inserted == len(hostile.VALUES)
+    assert len(diff.to_dict()["rows"]) == len(hostile.VALUES)
+
+
+def test_plots_hold_no_markup(session: dl.Session) -> None:
+    for figure in (
+        session.table(QUOTED).diff(1).plot(),
+        session.snapshots().plot(),
+        session.table("wide").files().plot(),
+    ):
+        assert "<script>window" not in figure.to_json().replace("\\u003c", "<")
