@@ -28,12 +28,16 @@ for _name, _target in {
     "display": "IPython.display:display",
     "result.html": "ducklake_lab.widgets.result:render",
     "diff.html": "ducklake_lab.widgets.diff:render",
+    "diff.page": "ducklake_lab.widgets.diff:document",
     "diff.picture": "ducklake_lab.widgets.diff:picture",
     "diff.plot": "ducklake_lab.plots.diff:plot",
     "history.html": "ducklake_lab.widgets.snapshots:render",
     "history.plot": "ducklake_lab.plots.history:plot",
     "files.html": "ducklake_lab.widgets.files:render",
     "files.plot": "ducklake_lab.plots.files:plot",
+    "health.html": "ducklake_lab.widgets.health:render",
+    "view.html": "ducklake_lab.widgets.table_view:render",
+    "listing.html": "ducklake_lab.widgets.listing:render",
     "schema.html": "ducklake_lab.widgets.schema:render",
 }.items():
     hooks.register(_name, _target)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from IPython.core.interactiveshell import InteractiveShell
 
+from ducklake_lab.magics import sidebar
+from ducklake_lab.magics.completion import register
 from ducklake_lab.magics.ducklake import DuckLakeMagics
+from ducklake_lab.magics.settings import project_settings
 
 __all__ = ["DuckLakeMagics", "load"]
 
@@ -14,6 +19,12 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     registered = shell.magics_manager.registry.get("DuckLakeMagics")
     if isinstance(registered, DuckLakeMagics):
         return registered
-    magics = DuckLakeMagics(shell)
+    known = list(DuckLakeMagics.class_trait_names(config=True))
+    configured = shell.config.get("DuckLakeMagics", {})
+    settings = project_settings(Path.cwd(), known)
+    # What IPython itself is configured with goes first.
+    magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)
+    register(shell, magics.completer)
+    sidebar.start(shell, lambda: magics.session, magics.named_connections)
     return magics

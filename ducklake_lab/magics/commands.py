@@ -1,30 +1,29 @@
-"""The subcommands of `%ducklake`: their arguments, and what each returns."""
+"""The subcommands of `%ducklake`, and what each returns."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from posixpath import basename
-from typing import Any, NoReturn
+from typing import Any
 
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
+from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.magics.session import At, LakeSession
+from ducklake_lab.session.listings import Listing
+from ducklake_lab.widgets.file_browser import FileBrowser
 from ducklake_lab.widgets.html import escape, view
-from ducklake_lab.widgets.schema import SchemaTree, build
+from ducklake_lab.widgets.schema import of_catalog
+from ducklake_lab.widgets.schema_browser import SchemaBrowser
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
 from ducklake_lab.widgets.summary import LakeSummary, summarize
+from ducklake_lab.widgets.table_view import TableBrowser
 from ducklake_lab.widgets.tables import TableListing
-
-
-class _Parser(argparse.ArgumentParser):
-    """Raises instead of printing and exiting."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}. {self.prog} --help tells more.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,8 @@ class Help:
         return self.text
 
     def _repr_html_(self) -> str:
-        return view(f'<pre class="dlk-mono">{_escape_lines(self.text)}</pre>', label="Help")
-
-
-def _escape_lines(text: str) -> str:
-    return "\n".join(escape(line) for line in text.split("\n"))
+        lines = "\n".join(escape(line) for line in self.text.split("\n"))
+        return view(f'<pre class="dlk-mono">{lines}</pre>', label="Help")
 
 
 class Commands:
@@ -50,29 +46,32 @@ class Commands:
     Args:
         session: gives the session, or raises a UsageError that says how to connect.
         connect: attaches a lake and makes it current.
+        connections: the connections file by name, as written.
     """
 
     def __init__(
-        self, session: Callable[[], LakeSession], connect: Callable[[str, dict[str, Any]], LakeSession]
+        self,
+        session: Callable[[], LakeSession],
+        connect: Callable[[str, dict[str, Any]], LakeSession],
+        connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
         self._session = session
         self._connect = connect
-        self._parsers = _parsers()
+        self._connections = connections
+        self._parsers = parsers()
         self._runs: dict[str, Callable[[argparse.Namespace], Any]] = {
-            "connect": self._run_connect,
-            "use": self._run_use,
-            "snapshots": self._run_history,
-            "history": self._run_history,
-            "schema": self._run_schema,
-            "tables": self._run_tables,
-            "files": self._run_files,
-            "diff": self._run_diff,
-            "help": self._run_help,
+            name: getattr(self, f"_run_{name}") for name in self._parsers
         }
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._runs)
+
+    def option_names(self, command: str) -> list[str]:
+        """The `--options` of a subcommand, for completion."""
+        parser = self._parsers.get(command)
+        found = [name for action in parser._actions for name in action.option_strings] if parser else []
+        return [*found, "--help"]
 
     def run(self, line: str) -> Any:
         """Runs `name arguments…` and returns the value to show.
@@ -93,21 +92,80 @@ class Commands:
             return Help(parser.format_help().rstrip())
         return self._runs[name](parser.parse_args(arguments))
 
+    # Lakes
+
     def _run_connect(self, given: argparse.Namespace) -> LakeSummary:
-        chosen = {
+        chosen: dict[str, Any] = {
             name: value
-            for name, value in (("data_path", given.data_path), ("alias", given.alias), ("read_only", given.read_only))
-            if value
+            for name in ("data_path", "alias", "read_only", "encrypted")
+            if (value := getattr(given, name)) not in (None, False)
         }
+        if given.existing:
+            chosen["create_if_not_exists"] = False
+        if given.at is not None:
+            at = options.moment(given.at)
+            chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
         session = self._connect(given.uri, chosen)
         return _summary(_name(given.uri, session), session)
+
+    def _run_lakes(self, _given: argparse.Namespace) -> Listing:
+        rows: list[tuple[Any, ...]] = []
+        named = self._connections()
+        try:
+            session: LakeSession | None = self._session()
+        except UsageError:
+            if not named:
+                raise
+            session = None
+        if session is not None:
+            current = session.current_lake
+            rows += [
+                (lake.alias, "in use" if lake is current else "attached", lake.database.location.display)
+                for lake in session.lakes
+            ]
+        # As written: what the environment holds may be a secret.
+        rows += [
+            (name, "not attached", str(entry["uri"]))
+            for name, entry in named.items()
+            if name not in {r[0] for r in rows}
+        ]
+        return Listing("Lakes", ("name", "state", "catalog"), tuple(rows), noun="lake")
 
     def _run_use(self, given: argparse.Namespace) -> LakeSummary:
         session = self._session()
         session.use(given.name)
         return _summary(given.name, session)
 
-    def _run_history(self, given: argparse.Namespace) -> SnapshotBrowser:
+    # What there is
+
+    def _run_schema(self, given: argparse.Namespace) -> SchemaBrowser:
+        session = self._session()
+        return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(_at(given.at))))
+
+    def _run_tables(self, given: argparse.Namespace) -> TableListing:
+        return TableListing(tuple(self._session().tables(_at(given.at))))
+
+    def _run_describe(self, given: argparse.Namespace) -> Any:
+        return self._session().table(given.table, at=_at(given.at)).describe()
+
+    def _run_preview(self, given: argparse.Namespace) -> Any:
+        return TableBrowser(self._session().table(given.table, at=_at(given.at)).view())
+
+    def _run_files(self, given: argparse.Namespace) -> FileBrowser:
+        session = self._session()
+        with session.reading():
+            files = session.table(given.table, at=_at(given.at)).files()
+            times = {entry.info.snapshot_id: entry.info.snapshot_time for entry in session.history(given.table)}
+            # An older state is history: there is nothing to mend in it.
+            health = session.health(given.table, files) if given.at is None else None
+        return FileBrowser(files, health, times)
+
+    def _run_stats(self, given: argparse.Namespace) -> Any:
+        return self._session().table(given.table, at=_at(given.at)).column_stats()
+
+    # Time
+
+    def _run_snapshots(self, given: argparse.Namespace) -> SnapshotBrowser:
         session = self._session()
         title = f"Snapshots of {given.table}" if given.table else "Snapshots"
 
@@ -115,34 +173,68 @@ class Commands:
             html: str = session.table(name).diff(start, end)._repr_html_()
             return html
 
-        return SnapshotBrowser(session.history(given.table), title=title, diff=diff)
+        def lake(snapshot: int) -> str:
+            return TableListing(tuple(session.tables(snapshot)))._repr_html_()
 
-    def _run_schema(self, given: argparse.Namespace) -> SchemaTree:
-        session = self._session()
-        at = _at(given.at)
-        newest = session.current_snapshot().snapshot_id if at is None else None
-        return build(session.current_lake.alias, session.tables(at), at if isinstance(at, int) else newest)
+        return SnapshotBrowser(session.history(given.table), title=title, diff=diff, lake=lake)
 
-    def _run_tables(self, given: argparse.Namespace) -> TableListing:
-        return TableListing(tuple(self._session().tables(_at(given.at))))
-
-    def _run_files(self, given: argparse.Namespace) -> Any:
-        return self._session().table(given.table, at=_at(given.at)).files()
+    _run_history = _run_snapshots
 
     def _run_diff(self, given: argparse.Namespace) -> Any:
-        return self._session().table(given.table).diff(options.moment(given.start), _at(given.end))
+        table = self._session().table(given.table)
+        more: dict[str, Any] = {}
+        if given.key:
+            more["key"] = [name.strip() for name in given.key.split(",")]
+        if given.other:
+            more["other"] = given.other
+        diff = table.diff(options.moment(given.start), _at(given.end), **more)
+        if given.html:
+            diff.to_html(Path(given.html))
+        return diff
 
-    def _run_help(self, given: argparse.Namespace) -> Help:
+    def _run_restore(self, given: argparse.Namespace) -> Any:
+        session = self._session()
+        snapshot = session.restore(given.table, options.moment(given.to))
+        made = snapshot.snapshot_id if snapshot is not None else session.current_snapshot().snapshot_id
+        return Listing(
+            "", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note="restored"
+        )
+
+    # Care
+
+    def _run_options(self, given: argparse.Namespace) -> Listing:
+        session = self._session()
+        if given.value is not None:
+            scope = ", table_name => :scope" if given.table else ""
+            session.sql(
+                f"CALL {_quoted(session.current_lake.alias)}.set_option(:name, :value{scope})",
+                {"name": given.name, "value": given.value, "scope": given.table},
+            )
+        found = session.options()
+        if given.name is None:
+            return found
+        rows = [tuple(row.values()) for row in found if row["option"] == given.name]
+        return Listing(found.title, found.columns, rows, noun="option")
+
+    def _run_maintain(self, given: argparse.Namespace) -> Any:
+        health = self._session().health(given.table)
+        return health.apply() if given.apply else health
+
+    def _run_help(self, _given: argparse.Namespace) -> Help:
         lines = []
         for name, parser in self._parsers.items():
             # Options are told by the subcommand's own --help.
             arguments = re.sub(r"\[--[^]]*\]", "", parser.format_usage()).split()[3:]
-            lines.append(f"  %ducklake {' '.join((name, *arguments)):<24}{parser.description}")
+            lines.append(f"  %ducklake {' '.join((name, *arguments)):<28}{parser.description}")
         return Help(f"{options.usage()}\n\nSubcommands (each takes --help)\n" + "\n".join(lines))
 
 
 def _at(text: str | None) -> At:
     return None if text is None else options.moment(text)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _summary(name: str, session: LakeSession) -> LakeSummary:
@@ -153,36 +245,3 @@ def _name(uri: str, session: LakeSession) -> str:
     """The catalog's file name; the lake's alias where the catalog is no file."""
     name = basename(uri.replace("\\", "/").rpartition(":")[2].partition("?")[0])
     return name if "=" not in name and name else session.current_lake.alias
-
-
-def _parsers() -> dict[str, _Parser]:
-    parsers: dict[str, _Parser] = {}
-
-    def add(name: str, text: str) -> _Parser:
-        parsers[name] = _Parser(prog=f"%ducklake {name}", description=text, add_help=False)
-        return parsers[name]
-
-    connect = add("connect", "attach a lake, made if it does not exist, and use it")
-    connect.add_argument(
-        "uri", metavar="URI", help="ducklake:metadata.ducklake, ducklake:sqlite:file, ducklake:postgres:…"
-    )
-    connect.add_argument("--data-path", metavar="PATH", help="folder or URL of the data files of a new lake")
-    connect.add_argument("--alias", metavar="NAME", help="name of the lake in SQL; the file's stem if left out")
-    connect.add_argument("--read-only", action="store_true", help="refuse statements that write")
-    add("use", "make a lake or schema current").add_argument("name", metavar="NAME", help="lake, or lake.schema")
-    for name, text in (("snapshots", "timeline and list of snapshots"), ("history", "the same, of one table")):
-        history = add(name, text)
-        history.add_argument(
-            "table", metavar="TABLE", nargs="?" if name == "snapshots" else None, help="only its snapshots"
-        )
-    for name, text in (("schema", "schemas, tables and columns as a tree"), ("tables", "tables with rows and sizes")):
-        add(name, text).add_argument("--at", metavar="SNAPSHOT", help="a snapshot id or a time")
-    files = add("files", "data files of a table with their statistics")
-    files.add_argument("table", metavar="TABLE")
-    files.add_argument("--at", metavar="SNAPSHOT", help="a snapshot id or a time")
-    diff = add("diff", "what changed in a table between two snapshots")
-    diff.add_argument("table", metavar="TABLE")
-    diff.add_argument("start", metavar="A", help="the earlier snapshot id or time")
-    diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
-    add("help", "this help")
-    return parsers

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import traitlets
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
-from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import SqlError, UsageError, did_you_mean
 from ducklake_lab.magics import messages, options
 from ducklake_lab.magics.commands import Commands, Help
+from ducklake_lab.magics.completion import MagicCompleter
+from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
+from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
@@ -36,82 +41,171 @@ def _connect(uri: str, **given: Any) -> LakeSession:
 class DuckLakeMagics(Magics):
     """The magics of one notebook; they hold its session, and never claim `%sql`.
 
+    `%config DuckLakeMagics` lists the settings; `[tool.ducklake_lab]` of a pyproject.toml in the notebook's folder or
+    above it holds the same for a project.
+
     Args:
         connect: opens a session on a lake; `ducklake_lab.connect` unless given.
     """
 
-    def __init__(self, shell: InteractiveShell, connect: Callable[..., LakeSession] = _connect) -> None:
-        super().__init__(shell)
+    limit: Any = traitlets.Int(result_view.LIMIT, min=1, help="Rows shown unless --limit says otherwise.").tag(
+        config=True
+    )
+    engine: Any = traitlets.Enum(
+        options.ENGINES, None, allow_none=True, help="What runs queries: spark or duckdb; None: the session's choice."
+    ).tag(config=True)
+    dialect: Any = traitlets.Enum(options.DIALECTS, "duckdb", help="The dialect of SQL in cells.").tag(config=True)
+    output: Any = traitlets.Enum(options.OUTPUTS, "spark", help="What `name <<` assigns.").tag(config=True)
+    jinja: Any = traitlets.Bool(False, help="Fill in Jinja templates without being asked with --jinja.").tag(
+        config=True
+    )
+    traceback: Any = traitlets.Bool(False, help="Show whole stack traces.").tag(config=True)
+    progress: Any = traitlets.Bool(True, help="Show what Spark does while a cell runs.").tag(config=True)
+    lake: Any = traitlets.Unicode("", help="URI or connection to open when a cell runs and no lake is connected.").tag(
+        config=True
+    )
+    connections: Any = traitlets.Unicode(
+        "~/.config/ducklake_lab/connections.toml", help="File of named connections; ${NAME} is an environment variable."
+    ).tag(config=True)
+
+    def __init__(
+        self, shell: InteractiveShell, connect: Callable[..., LakeSession] = _connect, **settings: Any
+    ) -> None:
+        super().__init__(shell, **settings)
         self.session: LakeSession | None = None
         self._open = connect
-        self._commands = Commands(self._current, self._attach)
+        self.saved: dict[str, SavedQuery] = {}
+        self.commands = Commands(self._current, self._attach, self.named_connections)
+        self.completer = MagicCompleter(self.commands, lambda: self.session, self.saved, self.named_connections)
 
     @no_var_expand
     @line_cell_magic("ducklake")  # type: ignore[arg-type]
     def ducklake(self, line: str, cell: str | None = None) -> Any:
         """Runs SQL or a subcommand; `%ducklake help` lists what there is."""
-        sql = ""
-        traceback = "--traceback" in line
+        shown = ""
+        traceback = self.traceback or "--traceback" in line
         try:
             given, rest = options.parse(line)
-            traceback = given.traceback
+            traceback = self.traceback or given.traceback
             if given.help:
                 return Help(options.usage())
             if cell is None and not given.name and not _is_sql(rest):
-                return self._commands.run(rest)
-            sql = cell or "" if not rest else f"{rest}\n{cell or ''}"
-            return self._run(given, sql, whole_cell=cell is not None)
+                return self.commands.run(rest)
+            shown = cell or "" if not rest else f"{rest}\n{cell or ''}"
+            if given.jinja or self.jinja:
+                shown = fill_template(shown, self._variables)
+            return self._run(given, shown, whole_cell=cell is not None)
         except (Exception, KeyboardInterrupt) as error:
             if not traceback:
-                messages.quiet(error, sql)
+                messages.quiet(error, shown)
             raise
 
     def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> Any:
         session = self._current()
         if not sql.strip():
             raise UsageError("There is no SQL in this cell. %ducklake help tells more.")
-        if given.at is not None:
-            raise UnsupportedFeatureError("--at is not supported yet; write FROM table AT (VERSION => 7) in the SQL.")
-        limit = given.limit or result_view.LIMIT
-        line = ProgressLine(self._shell, lambda: bool(getattr(session, "spark_starting", False)), whole_cell=whole_cell)
-        with _in_lake(session, given.lake), line as report:
-            session.on_progress = report
-            try:
-                result = session.sql(sql, Variables(self._shell.user_ns), dialect=given.dialect or "duckdb")
-                if given.show and result.is_query:
-                    # The rows to show are computed here, while there is a line to tell of it.
-                    result.head(limit + 1)
-            finally:
-                session.on_progress = None
+        composed = compose(sql, given.compose, self.saved)
+        choices: dict[str, Any] = {"engine": given.engine or self.engine, "dialect": given.dialect or self.dialect}
+        with _in_lake(session, given.lake), _places(composed):
+            if given.preview:
+                return self._preview(session, composed, choices, whole_cell=whole_cell)
+            if given.explain:
+                composed = explained(composed)
+            result = self._result(given, session, composed, {**choices, "at": given.at}, whole_cell=whole_cell)
+            if given.save:
+                self.saved[given.save] = SavedQuery(sql, given.compose)
+            value = self._value(given, result)
         if given.name:
-            self._shell.user_ns[given.name] = result.spark() if result.is_query else result
+            self._shell.user_ns[given.name] = value
         if not given.show:
             return None
-        result.limit = limit
         if given.name:
             display(result)
             return None
+        return value if given.output else result
+
+    def _result(
+        self,
+        given: options.CellOptions,
+        session: LakeSession,
+        composed: Composed,
+        choices: Mapping[str, Any],
+        *,
+        whole_cell: bool,
+    ) -> Any:
+        """The result of the cell's SQL, with the rows that will be shown computed."""
+        limit = given.limit or self.limit
+        with self._progress(session, whole_cell=whole_cell):
+            result = session.sql(composed.sql, self._variables, **choices)
+            if given.show and result.is_query:
+                # The rows to show are computed here, while there is a line to tell of it.
+                result.head(limit + 1)
+        result.limit = limit
         return result
+
+    def _preview(
+        self, session: LakeSession, composed: Composed, choices: Mapping[str, Any], *, whole_cell: bool
+    ) -> Any:
+        from ducklake_lab.widgets.preview import PreviewView
+
+        with self._progress(session, whole_cell=whole_cell):
+            return PreviewView(session.preview(composed.sql, self._variables, **choices))
+
+    def _value(self, given: options.CellOptions, result: Any) -> Any:
+        if not result.is_query or not (given.name or given.output):
+            return result
+        kind = given.output or self.output
+        return result.spark() if kind == "spark" else result.pandas() if kind == "pandas" else result.arrow()
+
+    @contextmanager
+    def _progress(self, session: LakeSession, *, whole_cell: bool) -> Iterator[None]:
+        if not self.progress:
+            yield
+            return
+        line = ProgressLine(self._shell, lambda: bool(getattr(session, "spark_starting", False)), whole_cell=whole_cell)
+        with line as report:
+            session.on_progress = report
+            try:
+                yield
+            finally:
+                session.on_progress = None
 
     @property
     def _shell(self) -> InteractiveShell:
         assert self.shell is not None
         return self.shell
 
+    @property
+    def _variables(self) -> Variables:
+        return Variables(self._shell.user_ns)
+
     def _current(self) -> LakeSession:
+        if self.session is None and self.lake:
+            self._attach(self.lake, {})
         if self.session is None:
             raise UsageError("No lake is connected. Connect one: %ducklake connect ducklake:metadata.ducklake")
         return self.session
 
+    def named_connections(self) -> dict[str, dict[str, Any]]:
+        """The saved connections by name."""
+        return read_connections(Path(self.connections).expanduser())
+
     def _attach(self, uri: str, given: dict[str, Any]) -> LakeSession:
-        """The session with the lake attached; `uri` may also name a variable that holds a session."""
+        """The session with the lake attached; `uri` may also name a connection, or a variable that holds a session."""
         held = self._shell.user_ns.get(uri)
         if hasattr(held, "attach") and hasattr(held, "sql"):
             self.session = held
-        elif self.session is None:
+            return self.session
+        named = self.named_connections() if ":" not in uri else {}
+        if uri in named:
+            given = {"alias": uri, **expand(named[uri]), **given}
+            uri = given.pop("uri")
+        elif named and not Path(uri).suffix and (hint := did_you_mean(uri, named)):
+            raise UsageError(f'There is no connection "{uri}" in {self.connections}.{hint}')
+        if self.session is None:
             self.session = self._open(uri, **given)
         else:
-            self.session.use(self.session.attach(uri, **given).alias)
+            self.session.use(_quoted(self.session.attach(uri, **given).alias))
         assert self.session is not None
         return self.session
 
@@ -122,7 +216,7 @@ def _in_lake(session: LakeSession, lake: str | None) -> Iterator[None]:
     if lake is None:
         yield
         return
-    before = f"{session.current_lake.alias}.{session.current_schema}"
+    before = f"{_quoted(session.current_lake.alias)}.{_quoted(session.current_schema)}"
     session.use(lake)
     try:
         yield
@@ -130,7 +224,21 @@ def _in_lake(session: LakeSession, lake: str | None) -> Iterator[None]:
         session.use(before)
 
 
+@contextmanager
+def _places(composed: Composed) -> Iterator[None]:
+    """Makes the places that errors tell those of the cell."""
+    try:
+        yield
+    except SqlError as error:
+        composed.relocate(error)
+        raise
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+
+
 def _is_sql(text: str) -> bool:
     word = text.partition(" ")[0].rstrip(";(").casefold()
-    # USE is a subcommand as well; both do the same.
-    return text.startswith(("(", "--", "/*")) or (word in _SQL_WORDS and word != "use")
+    # USE and DESCRIBE are subcommands as well; as such they do the same or more.
+    return text.startswith(("(", "--", "/*")) or (word in _SQL_WORDS and word not in ("use", "describe"))

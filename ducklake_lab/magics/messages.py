@@ -1,7 +1,8 @@
-"""Errors of a cell as one line, without a stack trace."""
+"""Errors of a cell as one line, and at most the marked line of SQL below it; no stack trace."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ducklake_lab.errors import DuckLakeError, SqlError
@@ -12,6 +13,8 @@ _DIM = "\x1b[2m"
 _PLAIN = "\x1b[0m"
 
 _WIDTH = 120
+#: What is marked: a quoted name or text, a word, else one character.
+_TOKEN = re.compile(r"""\"(?:[^"]|\"\")*\"|'(?:[^']|'')*'|[\w$]+|\S""")
 
 
 def quiet(error: BaseException, sql: str = "") -> None:
@@ -31,22 +34,27 @@ def render(error: BaseException, sql: str = "") -> list[str]:
     if not isinstance(error, DuckLakeError):
         first = str(error).strip().partition("\n")[0][:400]
         return [f"{_RED}{type(error).__name__}: {first}{_PLAIN} {_DIM}(--traceback shows where){_PLAIN}"]
-    lines = [f"{_RED}{error}{_PLAIN}"]
+    message = " ".join(str(error).split())
+    if isinstance(error, SqlError) and error.line is not None and not re.search(rf"\bline {error.line}\b", message):
+        place = f"line {error.line}" + (f", column {error.column}" if error.column is not None else "")
+        message = f"{message.rstrip('.')} ({place})."
+    lines = [f"{_RED}{message}{_PLAIN}"]
     if isinstance(error, SqlError) and error.line is not None:
         lines += _place(sql.split("\n"), error.line, error.column)
     return lines
 
 
 def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
-    """The line of SQL and a caret under the column; [] where the text has no such line."""
+    """The line of SQL, the word at the column between marks; [] where the text has no such line."""
     if not 1 <= line <= len(lines):
         return []
     text = lines[line - 1].replace("\t", " ").rstrip()
     at = (column or 1) - 1
     start = max(0, at - _WIDTH // 2) if len(text) > _WIDTH else 0
-    shown = text[start : start + _WIDTH]
-    gutter = f"{line:>4} │ "
-    result = [f"{_DIM}{gutter}{_PLAIN}{shown}"]
-    if column is not None and at <= len(text):
-        result.append(f"{' ' * (len(gutter) - 2)}{_DIM}│{_PLAIN} {' ' * (at - start)}{_RED}^{_PLAIN}")
-    return result
+    end = start + _WIDTH
+    gutter = f"{_DIM}{line:>4} │ {_PLAIN}"
+    if column is None or at > len(text):
+        return [gutter + text[start:end]]
+    found = _TOKEN.match(text, at)
+    stop = min(found.end(), end) if found else at
+    return [f"{gutter}{text[start:at]}{_RED}▸{text[at:stop]}◂{_PLAIN}{text[stop:end]}"]

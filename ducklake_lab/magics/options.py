@@ -7,27 +7,40 @@ in SQL are SQL. `--` before a blank is a comment of SQL.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from ducklake_lab.errors import UsageError, did_you_mean
 
-_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-h\b)(=)?")
+_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-[ho](?=\s|$))(=)?")
 _VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _TARGET = re.compile(r"\s*([^\W\d]\w*)\s*(=)?\s*<<(?!<)\s*")
 
+OUTPUTS = ("spark", "pandas", "arrow")
+ENGINES = ("spark", "duckdb")
+DIALECTS = ("duckdb", "spark")
+
 #: Options that take a value, and those that do not, with their help.
-_VALUED = {
+VALUED = {
     "lake": ("NAME", "the attached lake to run in; the current one if left out"),
-    "limit": ("ROWS", "rows shown at most (50)"),
     "at": ("SNAPSHOT", "read lake tables as of a snapshot id or a time"),
+    "engine": ("NAME", "spark or duckdb, which reads in process"),
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
+    "limit": ("ROWS", "rows shown at most (50)"),
+    "output": ("KIND", "what a name gets: spark, pandas or arrow; also -o (spark)"),
+    "save": ("NAME", "keep the query under a name, for --with"),
+    "with": ("NAME", "put a saved query before this one, as WITH NAME AS (…); may be repeated"),
 }
-_FLAGS = {
+FLAGS = {
+    "preview": "run in a transaction, show what would change, commit when told to",
+    "explain": "show how the query would run, and which files it would read",
+    "jinja": "fill in {{ name }} from the notebook's variables first",
     "no-display": "run, show nothing",
     "traceback": "show the whole stack trace of an error",
     "help": "show this help",
 }
+_SHORT = {"-h": "help", "-o": "output"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,8 @@ class CellOptions:
 
     Attributes:
         at: snapshot id or time, None for the newest.
+        output: what the rows become: spark, pandas or arrow; None where it was not said.
+        compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
         show: display the rows; False for `name <<`, true for `name = <<`.
     """
@@ -43,7 +58,14 @@ class CellOptions:
     lake: str | None = None
     limit: int | None = None
     at: int | datetime | None = None
+    engine: str | None = None
     dialect: str | None = None
+    output: str | None = None
+    save: str | None = None
+    compose: tuple[str, ...] = ()
+    preview: bool = False
+    explain: bool = False
+    jinja: bool = False
     traceback: bool = False
     help: bool = False
     name: str | None = None
@@ -56,35 +78,45 @@ def parse(line: str) -> tuple[CellOptions, str]:
     Raises:
         UsageError: an unknown option, or one with a wrong or missing value.
     """
-    given: dict[str, str] = {}
+    given: dict[str, list[str]] = {}
     position = 0
     while match := _OPTION.match(line, position):
-        name = "help" if match[1] == "-h" else match[1][2:]
+        name = _SHORT.get(match[1], match[1][2:])
         position = match.end()
-        if name in _VALUED:
+        if name in VALUED:
             value = _VALUE.match(line, position)
             if value is None:
-                raise UsageError(f"--{name} needs a value: --{name} {_VALUED[name][0]}.")
-            given[name] = next(group for group in value.groups() if group is not None)
+                raise UsageError(f"--{name} needs a value: --{name} {VALUED[name][0]}.")
+            given.setdefault(name, []).append(next(group for group in value.groups() if group is not None))
             position = value.end()
-        elif name in _FLAGS and match[2] is None:
-            given[name] = ""
+        elif name in FLAGS and match[2] is None:
+            given[name] = []
         else:
-            known = [f"--{option}" for option in (*_VALUED, *_FLAGS)]
+            known = [f"--{option}" for option in (*VALUED, *FLAGS)]
             raise UsageError(f"%%ducklake has no option --{name}.{did_you_mean(f'--{name}', known)}")
     rest = line[position:]
     target = _TARGET.match(rest)
-    name_given = target[1] if target else None
+    last = {name: values[-1] for name, values in given.items() if values}
     options = CellOptions(
-        lake=given.get("lake"),
-        limit=_limit(given.get("limit")),
-        at=moment(given["at"]) if "at" in given else None,
-        dialect=_dialect(given.get("dialect")),
+        lake=last.get("lake"),
+        limit=_limit(last.get("limit")),
+        at=moment(last["at"]) if "at" in last else None,
+        engine=_choice("engine", last.get("engine"), ENGINES),
+        dialect=_choice("dialect", last.get("dialect"), DIALECTS),
+        output=_choice("output", last.get("output"), OUTPUTS),
+        save=_identifier(last.get("save")),
+        compose=tuple(given.get("with", ())),
+        preview="preview" in given,
+        explain="explain" in given,
+        jinja="jinja" in given,
         traceback="traceback" in given,
         help="help" in given,
-        name=name_given,
+        name=target[1] if target else None,
         show="no-display" not in given and (target is None or target[2] is not None),
     )
+    for one, other in (("preview", "explain"), ("preview", "at"), ("preview", "name")):
+        if getattr(options, one) and getattr(options, other) is not None and getattr(options, other) is not False:
+            raise UsageError(f"--{one} does not go together with {'name <<' if other == 'name' else '--' + other}.")
     return options, (rest[target.end() :] if target else rest).lstrip()
 
 
@@ -96,9 +128,16 @@ def _limit(text: str | None) -> int | None:
     return int(text)
 
 
-def _dialect(text: str | None) -> str | None:
-    if text not in (None, "duckdb", "spark"):
-        raise UsageError(f'--dialect is duckdb or spark, not "{text}".')
+def _choice(option: str, text: str | None, choices: Sequence[str]) -> str | None:
+    if text is not None and text not in choices:
+        listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        raise UsageError(f'--{option} is {listed}, not "{text}".')
+    return text
+
+
+def _identifier(text: str | None) -> str | None:
+    if text is not None and not text.isidentifier():
+        raise UsageError(f'--save takes a name that SQL can use, not "{text}".')
     return text
 
 
@@ -118,13 +157,13 @@ def moment(text: str) -> int | datetime:
 
 def usage() -> str:
     """The help of the cell magic."""
-    options = [(f"--{name} {value}", text) for name, (value, text) in _VALUED.items()]
-    options += [(f"--{name}", text) for name, text in _FLAGS.items()]
+    options = [(f"--{name} {value}", text) for name, (value, text) in VALUED.items()]
+    options += [(f"--{name}", text) for name, text in FLAGS.items()]
     lines = "\n".join(f"  {name:<20}{text}" for name, text in options)
     return (
         "%%ducklake [options] [name <<]\nSQL\n\n"
         "Runs SQL in DuckDB's dialect on Spark and shows the first rows.\n"
-        "  name <<             assign a lazy Spark DataFrame, show nothing\n"
+        "  name <<             assign a lazy Spark DataFrame (or what -o says), show nothing\n"
         "  name = <<           assign it and show the first rows\n"
         "  :name               in SQL: the notebook's variable, bound as a value\n\n"
         f"Options\n{lines}"

@@ -2,17 +2,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import traitlets
 from IPython.core.interactiveshell import InteractiveShell
 
 import ducklake_lab
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
-from ducklake_lab.magics import DuckLakeMagics
+from ducklake_lab.errors import BindError, UsageError
+from ducklake_lab.magics import DuckLakeMagics, load
+from ducklake_lab.magics.compose import SavedQuery, compose
+from ducklake_lab.magics.settings import project_settings
+from ducklake_lab.model.entries import Schema, Snapshot
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.result import Result, RunInfo, count_result
 from tests.browser import samples
 
@@ -24,16 +30,18 @@ class Session:
         self.on_progress: Any = None
         self.current_schema = "main"
         self.spark_starting = False
-        self.current_lake = SimpleNamespace(alias="flights")
+        place = SimpleNamespace(location=SimpleNamespace(display="flights.ducklake"))
+        self.current_lake = SimpleNamespace(alias="flights", database=place)
+        self.lakes = [self.current_lake]
         self.asked: list[tuple[str, dict[str, object]]] = []
         self.used: list[str] = []
         self.params: Mapping[str, object] = {}
 
-    def sql(self, text: str, params: Mapping[str, object] | None = None, *, dialect: str = "duckdb") -> Result:
+    def sql(self, text: str, params: Mapping[str, object] | None = None, **choices: object) -> Result:
         assert params is not None
         assert self.on_progress is not None
         self.params = params
-        self.asked.append((text, {"dialect": dialect}))
+        self.asked.append((text, {name: value for name, value in choices.items() if value is not None}))
         if "dealy" in text:
             raise BindError('flights has no column "dep_dealy" (line 2, column 3).', line=2, column=3)
         if "interrupt" in text:
@@ -54,11 +62,22 @@ class Session:
     def tables(self, at: object = None) -> object:
         return samples.tables()
 
+    def catalog(self, at: object = None) -> object:
+        tables = {info.table.table_id: info.table for info in samples.tables()}
+        snapshot = Snapshot(17, samples.START, 1, 1, 1)
+        return CatalogState(snapshot, {0: Schema(0, "u", "main", "main/")}, tables), {}
+
+    def reading(self) -> object:
+        return nullcontext()
+
+    def health(self, table: object = None, files: object = None) -> object:
+        return None
+
     def current_snapshot(self) -> object:
         return SimpleNamespace(snapshot_id=17)
 
     def table(self, name: str, at: object = None) -> SimpleNamespace:
-        return SimpleNamespace(files=lambda: (name, at), diff=lambda start, end=None: (name, start, end))
+        return SimpleNamespace(files=samples.files, diff=lambda start, end=None: (name, start, end))
 
 
 class Notebook:
@@ -149,7 +168,9 @@ def test_errors_are_one_line_with_their_place(notebook: Notebook, capsys: pytest
     shown = capsys.readouterr().out
     assert "Traceback" not in shown
     assert 'no column "dep_dealy"' in shown
-    assert shown.count("\n") == 3
+    assert "(line 2, column 3)" in shown
+    assert shown.count("\n") == 2
+    assert "▸dep_dealy◂" in shown
     assert notebook.session.on_progress is None
 
 
@@ -167,16 +188,15 @@ def test_interrupt_is_one_line_and_the_cell_fails(notebook: Notebook, capsys: py
     assert "Traceback" not in shown
 
 
-def test_at_says_what_to_write_instead(notebook: Notebook):
-    with pytest.raises(UnsupportedFeatureError, match="AT \\(VERSION => 7\\)"):
-        notebook("%%ducklake --at 7\nSELECT 1")
-    assert notebook.session.asked == []
+def test_choices_reach_the_session(notebook: Notebook):
+    notebook("%%ducklake --at 7 --engine duckdb --dialect spark\nSELECT 1")
+    assert notebook.session.asked == [("SELECT 1\n", {"at": 7, "engine": "duckdb", "dialect": "spark"})]
 
 
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("%ducklake snapshts", 'no subcommand "snapshts". Did you mean snapshots?'),
+        ("%ducklake snapshts", 'no subcommand "snapshts". Did you mean snapshots'),
         ("%ducklake diff flights", "A"),
         ("%ducklake diff flights x", "neither a snapshot id nor a time"),
         ("%ducklake files 'flights", "No closing quotation"),
@@ -201,8 +221,8 @@ def test_subcommands_return_values(notebook: Notebook):
     assert notebook.session.used == ["second"]
     assert notebook("%ducklake diff main.flights 13 14") == ("main.flights", 13, 14)
     assert notebook("%ducklake diff flights 13") == ("flights", 13, None)
-    assert notebook("%ducklake files flights --at 3") == ("flights", 3)
-    assert len(notebook("%ducklake snapshots").rows) == 18
+    assert len(notebook("%ducklake files flights --at 3")) == 12
+    assert len(notebook("%ducklake snapshots")) == 18
     assert "Snapshots of flights" in notebook("%ducklake history flights").title
     assert "airports" in repr(notebook("%ducklake schema"))
     assert "flights.main.airlines" in repr(notebook("%ducklake tables"))
@@ -210,9 +230,9 @@ def test_subcommands_return_values(notebook: Notebook):
 
 def test_help(notebook: Notebook):
     text = repr(notebook("%ducklake help"))
-    for name in (*notebook.magics._commands.names, "--limit ROWS", "name <<"):
+    for name in (*notebook.magics.commands.names, "--limit ROWS", "name <<"):
         assert name in text
-    assert repr(notebook("%ducklake diff --help")).startswith("usage: %ducklake diff TABLE A [B]")
+    assert repr(notebook("%ducklake diff --help")).startswith("usage: %ducklake diff [--with")
     assert "%%ducklake [options]" in repr(notebook("%%ducklake --help\nx"))
 
 
@@ -252,3 +272,161 @@ def test_a_real_lake_without_spark(shell: InteractiveShell, tmp_path: Path, caps
     assert [entry.kind for entry in browser.history][-1] == "schema"
     assert not shell.run_cell("%%ducklake\nSELECT * FROM nothing_here").success
     assert "Traceback" not in capsys.readouterr().out
+
+
+def test_settings_come_from_config_and_from_the_project(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.ducklake_lab]\nlimit = 7\nengine = "duckdb"\nconnections = "c.toml"\n'
+    )
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    shell.config.DuckLakeMagics.engine = "spark"
+    magics = load(shell)
+    assert (magics.limit, magics.engine, magics.connections) == (7, "spark", str(tmp_path / "c.toml"))
+    shell.run_cell("%config DuckLakeMagics.limit = 9")
+    assert magics.limit == 9
+    with pytest.raises(traitlets.TraitError):
+        magics.limit = 0
+    del shell.config["DuckLakeMagics"]
+
+
+def test_a_wrong_setting_of_the_project_is_told(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("[tool.ducklake_lab]\nlimmit = 7\n")
+    with pytest.raises(UsageError, match=r"no setting limmit\. Did you mean limit\?"):
+        project_settings(tmp_path, ["limit"])
+
+
+def test_a_connection_by_name_expands_the_environment(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "connections.toml"
+    file.write_text(
+        '[prod]\nuri = "ducklake:postgres:host=${LAKE_HOST} password=${LAKE_SECRET}"\n'
+        'data_path = "${LAKE_DATA:-data/}"\nread_only = true\n'
+    )
+    notebook.magics.connections = str(file)
+    notebook.magics.session = None
+    monkeypatch.setenv("LAKE_HOST", "db")
+    with pytest.raises(UsageError, match="environment variable LAKE_SECRET, which is not set"):
+        notebook("%ducklake connect prod")
+    monkeypatch.setenv("LAKE_SECRET", "s3cret")
+    notebook("%ducklake connect prod --alias p")
+    uri, options = notebook.opened[-1]
+    assert uri == "ducklake:postgres:host=db password=s3cret"
+    assert options == {"alias": "p", "data_path": "data/", "read_only": True}
+    shown = notebook("%ducklake lakes")
+    assert "s3cret" not in shown._repr_html_()
+    assert [row["name"] for row in shown] == ["flights", "prod"]
+    with pytest.raises(UsageError, match="Did you mean prod"):
+        notebook("%ducklake connect prd")
+
+
+def test_the_default_lake_is_connected_when_it_is_needed(shell: InteractiveShell):
+    notebook = Notebook(shell, Session())
+    notebook.magics.lake = "ducklake:default.ducklake"
+    notebook("%%ducklake\nSELECT 1")
+    assert notebook.opened == [("ducklake:default.ducklake", {})]
+
+
+def test_saved_queries_are_put_before_others(notebook: Notebook):
+    notebook("%%ducklake --save base --no-display\nSELECT 1 AS a;")
+    notebook("%%ducklake --with base --save more --no-display\nSELECT a + 1 AS b FROM base")
+    notebook("%%ducklake --with more\nWITH own AS (SELECT 2)\nSELECT * FROM more, own")
+    text = notebook.session.asked[-1][0]
+    assert text.index('"base" AS') < text.index('"more" AS') < text.index("own AS (SELECT 2)")
+    assert text.upper().count("WITH ") == 1
+    with pytest.raises(UsageError, match='No query was saved as "mor"'):
+        notebook("%%ducklake --with mor\nSELECT 1")
+
+
+def test_places_are_those_of_the_cell_when_queries_are_composed(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
+    notebook.magics.saved["base"] = SavedQuery("SELECT 1\nFROM t")
+    text = compose("SELECT 1,\n  dep_dealy FROM base", ["base"], notebook.magics.saved)
+
+    def sql(composed: str, *args: object, **options: object) -> Result:
+        line = composed[: composed.index("dep_dealy")].count("\n") + 1
+        raise BindError(f"No such column (line {line}, column 3).", line=line, column=3)
+
+    notebook.session.sql = sql  # type: ignore[method-assign]
+    assert text.lines == 4
+    with pytest.raises(BindError, match=r"\(line 2, column 3\)"):
+        notebook("%%ducklake --with base\nSELECT 1,\n  dep_dealy FROM base")
+    shown = re.sub(r"\x1b\[[\d;]+m", "", capsys.readouterr().out)
+    assert "2 │   ▸dep_dealy◂ FROM base" in shown
+    notebook.magics.saved["base"] = SavedQuery("SELECT dep_dealy")
+    with pytest.raises(BindError, match="in base, kept with --save"):
+        notebook("%%ducklake --with base\nSELECT 1 FROM base")
+
+
+def test_templates_only_when_asked_and_strict(notebook: Notebook):
+    notebook("name = 'flights'")
+    notebook("%%ducklake\nSELECT '{{ name }}'")
+    notebook("%%ducklake --jinja\nSELECT * FROM {{ name }}")
+    assert [text.strip() for text, _ in notebook.session.asked] == ["SELECT '{{ name }}'", "SELECT * FROM flights"]
+    with pytest.raises(UsageError, match=r"'nam' is undefined\. Did you mean name"):
+        notebook("%%ducklake --jinja\nSELECT * FROM {{ nam }}")
+    assert len(notebook.session.asked) == 2
+
+
+def test_output_kinds(notebook: Notebook):
+    notebook("%%ducklake -o pandas df <<\nSELECT 1")
+    assert type(notebook.shell.user_ns["df"]).__name__ == "DataFrame"
+    notebook("t = %ducklake -o arrow SELECT 1")
+    assert isinstance(notebook.shell.user_ns["t"], pa.Table)
+    notebook("%config DuckLakeMagics.output = 'arrow'")
+    notebook("%%ducklake u <<\nSELECT 1")
+    assert isinstance(notebook.shell.user_ns["u"], pa.Table)
+
+
+def test_every_subcommand_has_help(notebook: Notebook):
+    for name in notebook.magics.commands.names:
+        assert repr(notebook(f"%ducklake {name} --help")).startswith(f"usage: %ducklake {name}")
+
+
+def test_options_against_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake --alias 'my lake'")
+    run("%%ducklake\nCREATE TABLE t (a INTEGER, s STRUCT(x DOUBLE))")
+    run("%%ducklake\nINSERT INTO t VALUES (1, {'x': 0.5}), (2, NULL)")
+    run("%%ducklake\nINSERT INTO t VALUES (3, NULL)")
+    assert run("%ducklake -o arrow --at 2 SELECT count(*) AS n FROM t").to_pydict() == {"n": [2]}
+    with pytest.raises(UsageError, match="written at 2"):
+        run("%%ducklake --at 2\nINSERT INTO t VALUES (4, NULL)")
+    described = run("%ducklake describe t")
+    assert [row["column"] for row in described] == ["a", "s", "s.x"]
+    assert "3 rows" in described.note
+    assert [row["column"] for row in run("%ducklake stats t")] == ["a", "s.x"]
+    assert run("%ducklake lakes")[0]["state"] == "in use"
+    assert run("%ducklake options version")[0] == {"option": "version", "value": "1.0", "of": "lake"}
+    assert len(run("%ducklake options")) > 1
+    other = run(f"%ducklake connect ducklake:{tmp_path}/other.ducklake")
+    run("""%%ducklake --lake '"my lake"' --no-display\nSELECT * FROM t""")
+    assert "other" in repr(other)
+
+
+def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:sqlite:{tmp_path}/real.sqlite --alias real")
+    run("%config DuckLakeMagics.engine = 'duckdb'")
+    run("%%ducklake\nCREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2)")
+    run("%%ducklake\nDELETE FROM t WHERE i = 1")
+    assert run("%ducklake options target_file_size 64MB")[0]["option"] == "target_file_size"
+    assert run("%ducklake restore t 2")[0]["is as of"] == "2"
+    assert run("%ducklake -o arrow SELECT count(*) AS n FROM t").to_pydict() == {"n": [2]}
+    assert len(run("%ducklake maintain t")) == 0
+    assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
+    assert run("%ducklake diff t 2 3").summary.deleted == 1

@@ -24,7 +24,7 @@ class Session:
     current_lake = SimpleNamespace(alias="lake")
     def tables(self, at=None): return []
     def current_snapshot(self): return SimpleNamespace(snapshot_id=1)
-    def sql(self, text, params=None, *, dialect="duckdb"):
+    def sql(self, text, params=None, **choices):
         if "wrong" in text:
             raise BindError("no column (line 1, column 8)", line=1, column=8)
         self.on_progress(Progress(0, 1, 1, 4, 0.1))
@@ -84,5 +84,5 @@ def test_an_error_ends_the_run_in_a_few_lines(tmp_path: Path):
     failed, after = run("%%ducklake\nSELECT wrong", "1 + 1", path=tmp_path)
     (error,) = failed.outputs
     assert (error.ename, error.evalue) == ("BindError", "no column (line 1, column 8)")
-    assert len(error.traceback) == 3
+    assert len(error.traceback) == 2
     assert after.execution_count is None

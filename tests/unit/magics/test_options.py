@@ -75,3 +75,24 @@ def test_wrong_options(line: str, message: str):
 def test_moment():
     assert moment("7") == 7
     assert moment("2026-03-02") == datetime(2026, 3, 2)
+
+
+def test_new_options():
+    options, rest = parse("-o pandas --engine=duckdb --with a --with b --save c --jinja --explain x << SELECT -o")
+    assert (options.output, options.engine, options.compose, options.save) == ("pandas", "duckdb", ("a", "b"), "c")
+    assert (options.jinja, options.explain, options.name, rest) == (True, True, "x", "SELECT -o")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--output csv", "spark, pandas or arrow"),
+        ("--save 'a b'", "name that SQL can use"),
+        ("--preview --explain", "does not go together with --explain"),
+        ("--preview --at 0", "does not go together with --at"),
+        ("--preview x << SELECT 1", "does not go together with name <<"),
+    ],
+)
+def test_wrong_new_options(line: str, message: str):
+    with pytest.raises(UsageError, match=message):
+        parse(line)

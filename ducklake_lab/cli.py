@@ -1,0 +1,112 @@
+"""`ducklake-lab`: what a lake tells without a notebook, for people at a terminal and for CI."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.version import __version__
+
+if TYPE_CHECKING:
+    from ducklake_lab.diff.diff import Diff
+
+#: Exit codes: nothing differs, or what differs is not asked for; it differs (with --exit-code); an error.
+SAME, DIFFERENT, FAILED = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; gives the exit code."""
+    given = _parser().parse_args(arguments)
+    try:
+        return _diff(given)
+    except DuckLakeError as error:
+        print(f"ducklake-lab: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ducklake-lab", description="Looks at DuckLake lakes.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    diff = commands.add_parser("diff", help="what changed in a table between two snapshots")
+    diff.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:metadata.ducklake, or its file")
+    diff.add_argument("table", metavar="TABLE", help="table or schema.table")
+    diff.add_argument("start", metavar="A", help="the earlier snapshot id, or a time; negative counts from the newest")
+    diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
+    diff.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
+    diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
+    diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
+    diff.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
+    diff.add_argument("--json", action="store_true", help="print JSON")
+    diff.add_argument("--rows", type=int, default=20, metavar="N", help="changed rows printed at most (20)")
+    diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
+    return parser
+
+
+def _diff(given: argparse.Namespace) -> int:
+    from ducklake_lab.session import Session
+
+    session = Session(engine="duckdb")
+    uri = given.lake if ":" in given.lake else f"ducklake:{given.lake}"
+    with session:
+        session.attach(uri, data_path=given.data_path, read_only=True, create_if_not_exists=False)
+        newest = session.current_snapshot().snapshot_id
+        diff = session.table(given.table).diff(
+            _moment(given.start, newest),
+            _moment(given.end, newest) if given.end is not None else None,
+            key=[name.strip() for name in given.key.split(",")] if given.key else None,
+            other=given.other,
+        )
+        if given.html:
+            diff.to_html(given.html)
+        print(diff.to_json(given.rows) if given.json else text(diff, given.rows))
+    return DIFFERENT if given.exit_code and not diff.is_empty else SAME
+
+
+def _moment(given: str, newest: int) -> int | datetime:
+    try:
+        number = int(given)
+    except ValueError:
+        try:
+            return datetime.fromisoformat(given)
+        except ValueError:
+            raise UsageError(f'"{given}" is neither a snapshot id nor a time such as "2026-03-02 09:30".') from None
+    return number if number >= 0 else newest + number
+
+
+def text(diff: Diff, rows: int = 20) -> str:
+    """A diff as lines of text: counts, schema, segments, and changed rows marked −, + and →."""
+    from ducklake_lab.widgets.diff_rows import MARKS
+    from ducklake_lab.widgets.html import percent, visible
+    from ducklake_lab.widgets.values import text as value
+
+    s = diff.summary
+    end = diff.end.snapshot_id if diff.end is not None else "uncommitted"
+    lines = [
+        f"{diff.table}  snapshot {diff.start.snapshot_id} → {end}",
+        f"{s.deleted:,} deleted · {s.inserted:,} inserted · {s.updated:,} updated · {s.unchanged:,} unchanged"
+        f" · {s.cells:,} cells changed",
+    ]
+    for change in diff.schema:
+        was, now = (" ".join(side) if side else "" for side in (change.before, change.after))
+        lines.append(f"schema: {change.kind} {' → '.join(part for part in (was, now) if part)}")
+    lines += [f"{percent(p.share)} of {p.kind} rows have {p.condition}" for p in diff.patterns]
+    for row in diff.rows(rows):
+        cells = []
+        for name, after in (row.after or row.before or {}).items():
+            if name in row.changed and row.before is not None:
+                cells.append(f"{name}={value(row.before.get(name))}→{value(after)}")
+            elif row.kind != "updated":
+                cells.append(f"{name}={value(after)}")
+        lines.append(f"{MARKS[row.kind]} {row.row_id}  {'  '.join(cells)}")
+    if s.changed > rows:
+        lines.append(f"… {s.changed - rows:,} more changed rows")
+    return "\n".join(visible(line) for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

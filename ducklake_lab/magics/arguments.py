@@ -1,0 +1,76 @@
+"""What the subcommands of `%ducklake` take, as argument parsers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from ducklake_lab.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises instead of printing and exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}. {self.prog} --help tells more.")
+
+
+def parsers() -> dict[str, Parser]:
+    """The parsers by subcommand, in the order of the help."""
+    found: dict[str, Parser] = {}
+
+    def add(name: str, text: str) -> Parser:
+        found[name] = Parser(prog=f"%ducklake {name}", description=text, add_help=False, allow_abbrev=False)
+        return found[name]
+
+    connect = add("connect", "attach a lake, made if it does not exist, and use it")
+    connect.add_argument(
+        "uri",
+        metavar="URI",
+        help="ducklake:metadata.ducklake, ducklake:sqlite:file, ducklake:postgres:…, or a name of the connections file",
+    )
+    connect.add_argument("--data-path", metavar="PATH", help="folder or URL of the data files of a new lake")
+    connect.add_argument("--alias", metavar="NAME", help="name of the lake in SQL; the file's stem if left out")
+    connect.add_argument("--read-only", action="store_true", help="refuse statements that write")
+    connect.add_argument("--encrypted", action="store_true", help="encrypt the data files of a new lake")
+    connect.add_argument("--at", metavar="SNAPSHOT", help="attach as of a snapshot id or a time, without writing")
+    connect.add_argument("--existing", action="store_true", help="fail where there is no lake, rather than make one")
+    add("lakes", "the attached lakes, and those of the connections file")
+    add("use", "make a lake or schema current").add_argument("name", metavar="NAME", help="lake, or lake.schema")
+    add("schema", "schemas, tables and columns as a tree").add_argument("--at", metavar="SNAPSHOT", help=_AT)
+    add("tables", "tables with rows and sizes").add_argument("--at", metavar="SNAPSHOT", help=_AT)
+    for name, text in (
+        ("describe", "columns, types, keys and sizes of a table"),
+        ("preview", "rows of a table to scroll, sort and filter"),
+        ("files", "data files of a table with their statistics"),
+        ("stats", "values, nulls and sizes per column of a table"),
+    ):
+        parser = add(name, text)
+        parser.add_argument("table", metavar="TABLE")
+        parser.add_argument("--at", metavar="SNAPSHOT", help=_AT)
+    add("snapshots", "timeline and list of snapshots").add_argument(
+        "table", metavar="TABLE", nargs="?", help="only its snapshots"
+    )
+    add("history", "the same, of one table").add_argument("table", metavar="TABLE")
+    diff = add("diff", "what changed in a table between two snapshots")
+    diff.add_argument("table", metavar="TABLE")
+    diff.add_argument("start", metavar="A", help="the earlier snapshot id or time")
+    diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
+    diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
+    diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
+    diff.add_argument("--html", metavar="FILE", help="also write it to one self-contained HTML file")
+    options = add("options", "options of the lake; set one by name and value")
+    options.add_argument("name", metavar="NAME", nargs="?")
+    options.add_argument("value", metavar="VALUE", nargs="?")
+    options.add_argument("--table", metavar="TABLE", help="of one table")
+    maintain = add("maintain", "what would mend small files and deletions; --apply runs it")
+    maintain.add_argument("table", metavar="TABLE", nargs="?", help="all tables if left out")
+    maintain.add_argument("--apply", action="store_true", help="run what is proposed; without it nothing changes")
+    restore = add("restore", "make a table what it was at a snapshot, as a new snapshot")
+    restore.add_argument("table", metavar="TABLE")
+    restore.add_argument("to", metavar="SNAPSHOT", help="a snapshot id or a time")
+    add("help", "this help")
+    return found
+
+
+_AT = "a snapshot id or a time"

@@ -1,0 +1,169 @@
+"""Completion in `%ducklake` lines and `%%ducklake` cells: options, subcommands, and SQL from the catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.interactiveshell import InteractiveShell
+
+from ducklake_lab.magics import options
+from ducklake_lab.magics.commands import Commands
+from ducklake_lab.magics.session import LakeSession
+
+_CELL = re.compile(r"\A\s*%%ducklake\b(?P<line>[^\n]*)(?P<body>\n.*)?\Z", re.DOTALL)
+_LINE = re.compile(r"^(?P<head>\s*(?:[^\W\d]\w*\s*=\s*)?%ducklake\b)(?P<line>.*)$")
+#: Options before the SQL, with their values, and `name <<`.
+_OPTIONS = re.compile(r"""\s*(?:(?:--[A-Za-z][\w-]*|-[ho]\b)(?:=|\s+)?(?:"[^"]*"|'[^']*'|[^\s-]\S*)?\s+)*""")
+_TARGET = re.compile(r"\s*[^\W\d]\w*\s*=?\s*<<(?!<)")
+_TABLE_ARGUMENT = ("describe", "preview", "files", "stats", "history", "snapshots", "diff", "maintain", "restore")
+
+
+class MagicCompleter:
+    """What may stand at the cursor in a cell of ours.
+
+    Args:
+        session: the session, or None where no lake is connected.
+        saved: queries kept with --save, by name.
+        connections: named connections.
+    """
+
+    def __init__(
+        self,
+        commands: Commands,
+        session: Callable[[], LakeSession | None],
+        saved: Mapping[str, object],
+        connections: Callable[[], Mapping[str, object]],
+    ) -> None:
+        self._commands = commands
+        self._session = session
+        self._saved = saved
+        self._connections = connections
+
+    def complete(self, text: str, cursor: int) -> tuple[list[tuple[str, str]], str] | None:
+        """((text, kind) …, the fragment that they replace); None where the text is not ours.
+
+        Args:
+            text: a whole cell.
+            cursor: 0-based place in it.
+        """
+        cell = _CELL.match(text)
+        if cell is not None:
+            if cursor <= cell.end("line"):
+                return self._magic_line(cell["line"], cursor - cell.start("line"), text[cell.end("line") :], cell=True)
+            return self._sql(cell["body"] or "", cursor - cell.start("body"))
+        start = text.rfind("\n", 0, cursor) + 1
+        end = text.find("\n", cursor)
+        line = _LINE.match(text[start : len(text) if end < 0 else end])
+        if line is None or cursor - start < line.end("head"):
+            return None
+        return self._magic_line(line["line"], cursor - start - line.start("line"), "", cell=False)
+
+    def _magic_line(self, line: str, cursor: int, body: str, *, cell: bool) -> tuple[list[tuple[str, str]], str]:
+        given = _OPTIONS.match(line[:cursor])
+        assert given is not None  # it matches the empty text
+        rest = line[given.end() : cursor]
+        words = line[: given.end()].split()
+        if rest.startswith("-"):
+            names = [*(f"--{name}" for name in (*options.VALUED, *options.FLAGS)), "-o"]
+            return _prefixed(((name, "option") for name in names), rest), rest
+        if " " not in rest:
+            option = _open_option(line[:cursor], rest)
+            if option is not None:
+                return _prefixed(((value, "value") for value in self._values(option)), rest), rest
+        target = _TARGET.match(rest)
+        if target is not None:
+            rest = rest[target.end() :]
+            return self._sql(rest + body, len(rest))
+        if not cell and not words:
+            command = rest.split(" ", 1)
+            if len(command) == 1:
+                return _prefixed(((name, "command") for name in self._commands.names), rest), rest
+            if command[0] in self._commands.names:
+                return self._argument(command[0], command[1])
+        return self._sql(rest + body, len(rest))
+
+    def _argument(self, command: str, rest: str) -> tuple[list[tuple[str, str]], str]:
+        fragment = rest.rpartition(" ")[2]
+        before = rest[: len(rest) - len(fragment)].split()
+        if fragment.startswith("-"):
+            return _prefixed(((name, "option") for name in self._commands.option_names(command)), fragment), fragment
+        if command == "connect":
+            return _prefixed(((name, "connection") for name in self._connections()), fragment), fragment
+        if command == "use":
+            return self._sql(f"USE {fragment}", len(fragment) + 4)
+        positional = [word for word in before if not word.startswith("-")]
+        if (before and before[-1] in ("--at", "--with")) or (positional and command in ("diff", "restore")):
+            if before[-1] == "--with":
+                return self._sql(f"FROM {fragment}", len(fragment) + 5)
+            found, _ = self._sql("FROM t AT (VERSION => ", 22)
+            return _prefixed(found, fragment), fragment
+        if command in _TABLE_ARGUMENT and not positional:
+            return self._sql(f"FROM {fragment}", len(fragment) + 5)
+        return [], fragment
+
+    def _values(self, option: str) -> Iterable[str]:
+        if option == "at":
+            found, _ = self._sql("FROM t AT (VERSION => ", 22)
+            return [text for text, _ in found]
+        session = self._session()
+        return {
+            "engine": options.ENGINES,
+            "dialect": options.DIALECTS,
+            "output": options.OUTPUTS,
+            "with": tuple(self._saved),
+            "lake": tuple(lake.alias for lake in session.lakes) if session is not None else (),
+        }.get(option, ())
+
+    def _sql(self, sql: str, cursor: int) -> tuple[list[tuple[str, str]], str]:
+        session = self._session()
+        if session is None:
+            return [], ""
+        found = session.complete(sql, cursor)
+        fragment = sql[found[0].start : cursor] if found else ""
+        return [(one.text, one.kind) for one in found], fragment
+
+
+def _open_option(text: str, fragment: str) -> str | None:
+    """The option whose value is being written."""
+    match = re.search(r"(?:--([A-Za-z][\w-]*)|-(o))(?:=|\s+)$", text[: len(text) - len(fragment)])
+    if match is None:
+        inline = re.search(r"--([A-Za-z][\w-]*)=$", text[: len(text) - len(fragment)])
+        return inline[1] if inline else None
+    name = match[1] or "output"
+    return name if name in options.VALUED else None
+
+
+def _prefixed(found: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str, str]]:
+    folded = fragment.casefold()
+    return [(text, kind) for text, kind in found if text.casefold().startswith(folded)]
+
+
+def register(shell: InteractiveShell, completer: MagicCompleter) -> None:
+    """Puts the completer before IPython's own, which make way in cells of ours."""
+
+    @context_matcher(identifier="ducklake_lab")
+    def match(context: CompletionContext) -> SimpleMatcherResult:
+        lines = context.full_text.split("\n")
+        cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
+        found = completer.complete(context.full_text, cursor)
+        if found is None:
+            return SimpleMatcherResult(completions=[])
+        # Python's names have no place in a cell of SQL. IPython leaves them out only where we offer something, so where
+        # nothing fits it is offered what is there already.
+        token = context.token
+        names, fragment = found if found[0] else ([(token, "text")], token)
+        completions: Sequence[Any] = [SimpleCompletion(text=text, type=kind) for text, kind in names]
+        return {
+            "completions": completions,
+            "matched_fragment": fragment,
+            "ordered": True,
+            "suppress": True,
+            "do_not_suppress": set(),
+        }
+
+    matchers: list[Any] = shell.Completer.custom_matchers
+    matchers[:] = [one for one in matchers if getattr(one, "matcher_identifier", "") != "ducklake_lab"]
+    matchers.append(match)

@@ -1,0 +1,197 @@
+"""What JupyterLab's sidebar asks of a kernel: a fixed set of questions about the attached lakes.
+
+The browser sends the name of a question and names of things, never SQL; the answers are plain JSON. All of them come
+from the catalog's metadata, so none starts Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.session import Session
+
+_SNAPSHOTS = 50
+_FILES = 200
+
+Answer = dict[str, Any]
+
+
+class Questions:
+    """Answers the sidebar's questions.
+
+    Args:
+        sessions: gives the kernel's sessions by the name of the variable that holds them, "" for the magics' own.
+        connections: gives the saved connections by name.
+    """
+
+    def __init__(
+        self, sessions: Callable[[], Mapping[str, Session]], connections: Callable[[], Mapping[str, object]] = dict
+    ) -> None:
+        self._sessions = sessions
+        self._connections = connections
+        self._answers: dict[str, Callable[..., Answer]] = {
+            "lakes": self.lakes,
+            "tree": self.tree,
+            "snapshots": self.snapshots,
+            "files": self.files,
+        }
+
+    def ask(self, question: str, given: Mapping[str, Any]) -> Answer:
+        """The answer to a question by its name.
+
+        Raises:
+            UsageError: there is no such question, or it has other arguments.
+            DuckLakeError: what it asks for is not there.
+        """
+        if question not in self._answers:
+            raise UsageError(f'There is no question "{question}".{did_you_mean(question, self._answers)}')
+        try:
+            return self._answers[question](**given)
+        except TypeError as error:
+            raise UsageError(f"The question {question} was asked with wrong arguments: {error}.") from None
+
+    def lakes(self) -> Answer:
+        """The attached lakes with the snapshot that statements read, and the names of saved connections."""
+        found = []
+        for variable, session in self._sessions().items():
+            current = session.current_lake if session.lakes else None
+            for lake in session.lakes:
+                location = lake.location
+                entry: Answer = {
+                    "session": variable,
+                    "alias": lake.alias,
+                    "catalog": location.display,
+                    "backend": location.backend,
+                    "current": lake is current,
+                    "schema": session.current_schema if lake is current else "main",
+                    "read_only": lake.read_only,
+                    "travelling": lake.at is not None,
+                    "in_transaction": session.in_transaction,
+                }
+                try:
+                    snapshot = session.state(lake.alias).snapshot
+                except DuckLakeError as error:
+                    # one lake that cannot be read hides no other
+                    entry["error"] = str(error)
+                else:
+                    entry["snapshot"] = snapshot.snapshot_id
+                    entry["time"] = _time(snapshot.snapshot_time)
+                    entry["schema_version"] = snapshot.schema_version
+                found.append(entry)
+        try:
+            return {"lakes": found, "connections": sorted(self._connections())}
+        except DuckLakeError as error:
+            return {"lakes": found, "connections": [], "connections_error": str(error)}
+
+    def tree(self, alias: str, session: str = "") -> Answer:
+        """Schemas with their tables, views and macros; columns with types; rows and bytes of tables."""
+        asked = self._session(session)
+        state = asked.state(alias)
+        lake = _lake(asked, alias)
+        with lake.connect() as connection:
+            counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        schemas = [
+            {
+                "name": schema.name,
+                "tables": [
+                    _table(table, counts.get(table.table_id, TableCounts()))
+                    for table in state.tables_of(schema.schema_id)
+                ],
+                "views": _names(state.views.values(), schema.schema_id),
+                "macros": _names(state.macros.values(), schema.schema_id),
+            }
+            for schema in sorted(state.schemas.values(), key=lambda schema: schema.name)
+        ]
+        return {"snapshot": state.snapshot.snapshot_id, "schemas": schemas}
+
+    def snapshots(self, alias: str, session: str = "", limit: int = _SNAPSHOTS) -> Answer:
+        """The newest snapshots, newest first."""
+        lake = _lake(self._session(session), alias)
+        with lake.connect() as connection:
+            entries = lake_history(lake, connection, last=limit)
+        return {
+            "snapshots": [
+                {
+                    "id": entry.info.snapshot_id,
+                    "time": _time(entry.info.snapshot_time),
+                    "kind": entry.kind,
+                    "message": entry.info.commit_message,
+                    "author": entry.info.author,
+                    "changes": list(entry.changes),
+                }
+                for entry in reversed(entries)
+            ]
+        }
+
+    def files(self, alias: str, schema: str, table: str, session: str = "") -> Answer:
+        """The data files of a table; the first 200, and how many there are."""
+        asked = self._session(session)
+        lake, state = _lake(asked, alias), asked.state(alias)
+        entry = state.table(schema, table)
+        with lake.connect() as connection:
+            files = table_files(lake, connection, state, entry)
+        return {
+            "count": len(files),
+            "files": [
+                {
+                    "path": file.path,
+                    "rows": file.data_file.record_count - file.deleted,
+                    "bytes": file.data_file.file_size_bytes,
+                    "deleted": file.deleted,
+                    "partition": [f"{key} = {'NULL' if value is None else value}" for key, value in file.partition],
+                }
+                for file in files[:_FILES]
+            ],
+        }
+
+    def _session(self, variable: str) -> Session:
+        sessions = self._sessions()
+        if variable not in sessions:
+            raise UsageError(f'The kernel holds no session "{variable}" any more; refresh the sidebar.')
+        return sessions[variable]
+
+
+def _lake(session: Session, alias: str) -> Any:
+    for lake in session.lakes:
+        if lake.alias == alias:
+            return lake
+    raise UsageError(f'No lake "{alias}" is attached any more; refresh the sidebar.')
+
+
+def _table(table: Table, counts: TableCounts) -> Answer:
+    return {
+        "name": table.name,
+        "comment": table.comment,
+        "rows": counts.rows,
+        "bytes": counts.bytes,
+        "files": counts.files,
+        "partitioned_by": [
+            column.name
+            for field in (table.partition.fields if table.partition else ())
+            if (column := table.column_by_id(field.column_id)) is not None
+        ],
+        "columns": [_column(column) for column in table.columns],
+    }
+
+
+def _column(column: Column) -> Answer:
+    return {
+        "name": column.name,
+        "type": column.data_type.sql(),
+        "required": not column.nulls_allowed,
+        "comment": column.comment,
+    }
+
+
+def _names(entries: Any, schema_id: int) -> list[str]:
+    return sorted({entry.name for entry in entries if entry.schema_id == schema_id})
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat()

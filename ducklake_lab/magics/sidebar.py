@@ -1,0 +1,103 @@
+"""The kernel's end of the comm to JupyterLab's sidebar."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.version import __version__
+
+if TYPE_CHECKING:
+    from ducklake_lab.session import Session
+
+#: The comm's target, and the version of what is said over it; both are in the extension's `protocol.ts` too.
+TARGET = "ducklake-lab"
+PROTOCOL = 1
+
+Answer = dict[str, Any]
+Ask = Callable[[str, Mapping[str, Any]], Answer]
+
+
+class SidebarComm:
+    """The kernel's end of the comm: answers questions, and tells when a cell has run.
+
+    A question that comes while a cell runs (kernels may take messages of comms in a thread of their own) is answered
+    with `busy`, and a cell waits for the answer in progress: sessions belong to one thread at a time.
+    """
+
+    def __init__(self, shell: InteractiveShell, ask: Ask, comm: Any) -> None:
+        self._ask = ask
+        self._comm = comm
+        self._turn = threading.Lock()
+        self._running = False
+        comm.on_msg(self._on_message)
+        shell.events.register("pre_run_cell", self._before_cell)
+        shell.events.register("post_run_cell", self._after_cell)
+
+    def _before_cell(self, *_: object) -> None:
+        with self._turn:
+            self._running = True
+
+    def _after_cell(self, *_: object) -> None:
+        with self._turn:
+            self._running = False
+        self._comm.send({"event": "ran"})
+
+    def _on_message(self, message: Mapping[str, Any]) -> None:
+        data = message.get("content", {}).get("data", {})
+        self._comm.send({"id": data.get("id"), **self._answer(data)})
+
+    def _answer(self, data: Mapping[str, Any]) -> Answer:
+        if not self._turn.acquire(blocking=False):
+            return {"busy": True}
+        try:
+            if self._running:
+                return {"busy": True}
+            return {"answer": self._ask(str(data.get("question")), data.get("given") or {})}
+        except DuckLakeError as error:
+            return {"error": str(error)}
+        finally:
+            self._turn.release()
+
+
+def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[[], dict[str, Session]]:
+    """Gives the magics' session, and those that variables of the notebook hold, each once."""
+
+    def named() -> Iterator[tuple[str, object]]:
+        yield "", own()
+        yield from ((name, value) for name, value in list(shell.user_ns.items()) if not name.startswith("_"))
+
+    def sessions() -> dict[str, Session]:
+        if "ducklake_lab.session" not in sys.modules:
+            return {}  # nothing was connected, so there is no reason to import it now
+        from ducklake_lab.session import Session
+
+        found: dict[str, Session] = {}
+        for name, value in named():
+            if isinstance(value, Session) and not any(value is other for other in found.values()):
+                found[name] = value
+        return found
+
+    return sessions
+
+
+def start(
+    shell: InteractiveShell, own: Callable[[], object], connections: Callable[[], Mapping[str, object]] = dict
+) -> SidebarComm | None:
+    """Opens the comm in a Jupyter kernel; None where there is none, as in a terminal."""
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from comm import create_comm
+
+    def ask(question: str, given: Mapping[str, Any]) -> Answer:
+        from ducklake_lab.magics.questions import Questions
+
+        return Questions(sessions_of(shell, own), connections).ask(question, given)
+
+    comm = create_comm(target_name=TARGET, data={"protocol": PROTOCOL, "version": __version__})
+    return SidebarComm(shell, ask, comm)

@@ -1,0 +1,155 @@
+"""What the sidebar is told of lakes, and of a kernel that is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.magics.questions import Questions
+from ducklake_lab.magics.sidebar import SidebarComm, sessions_of
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=str(tmp_path / "data")) as opened:
+        opened.sql("CREATE TABLE t (a INTEGER NOT NULL, b STRUCT(x VARCHAR, y DOUBLE[]))")
+        opened.sql("INSERT INTO t VALUES (1, NULL), (2, NULL)")
+        opened.sql("CREATE SCHEMA other")
+        yield opened
+
+
+@pytest.fixture
+def questions(session: dl.Session) -> Questions:
+    return Questions(lambda: {"": session}, lambda: {"production": {"uri": "ducklake:x.ducklake"}})
+
+
+def test_lakes_say_where_statements_read(session: dl.Session, questions: Questions):
+    (lake,) = questions.ask("lakes", {})["lakes"]
+    assert (lake["alias"], lake["snapshot"], lake["current"], lake["schema"]) == ("lake", 3, True, "main")
+    assert not lake["travelling"] and not lake["in_transaction"] and not lake["read_only"]
+    assert questions.ask("lakes", {})["connections"] == ["production"]
+    session.sql("BEGIN; CREATE TABLE u (c INTEGER)")
+    assert questions.ask("lakes", {})["lakes"][0]["in_transaction"]
+    tables = questions.ask("tree", {"alias": "lake"})["schemas"][0]["tables"]
+    assert [table["name"] for table in tables] == ["t", "u"]
+    session.sql("ROLLBACK")
+
+
+def test_a_lake_at_an_old_snapshot_is_travelling(lake_uri: Callable[..., str], tmp_path: Path):
+    uri = lake_uri()
+    with dl.connect(uri, data_path=str(tmp_path / "data")) as made:
+        made.sql("CREATE TABLE t (a INTEGER)")
+        made.sql("CREATE TABLE u (a INTEGER)")
+    with dl.Session() as session:
+        session.attach(uri, alias="old", snapshot_version=1)
+        questions = Questions(lambda: {"mine": session})
+        (lake,) = questions.ask("lakes", {})["lakes"]
+        assert (lake["session"], lake["snapshot"], lake["travelling"], lake["read_only"]) == ("mine", 1, True, True)
+        given = {"alias": "old", "session": "mine"}
+        assert [table["name"] for table in questions.ask("tree", given)["schemas"][0]["tables"]] == ["t"]
+        assert [entry["id"] for entry in questions.ask("snapshots", given)["snapshots"]] == [1, 0]
+
+
+def test_the_tree_has_types_and_counts(questions: Questions):
+    main, other = questions.ask("tree", {"alias": "lake"})["schemas"]
+    assert (main["name"], other["name"], other["tables"]) == ("main", "other", [])
+    (table,) = main["tables"]
+    assert (table["name"], table["rows"]) == ("t", 2)
+    assert [(column["name"], column["type"], column["required"]) for column in table["columns"]] == [
+        ("a", "INTEGER", True),
+        ("b", "STRUCT(x VARCHAR, y DOUBLE[])", False),
+    ]
+
+
+def test_snapshots_come_newest_first(questions: Questions):
+    newest, *_ = questions.ask("snapshots", {"alias": "lake", "limit": 2})["snapshots"]
+    assert (newest["id"], newest["kind"], newest["changes"]) == (3, "schema", ["created schema other"])
+    assert len(questions.ask("snapshots", {"alias": "lake", "limit": 2})["snapshots"]) == 2
+
+
+def test_files_are_listed(session: dl.Session, questions: Questions):
+    import pyarrow as pa
+
+    assert questions.ask("files", {"alias": "lake", "schema": "main", "table": "t"}) == {"count": 0, "files": []}
+    session.write(pa.table({"n": range(100)}), "other.numbers", mode="create")
+    answer = questions.ask("files", {"alias": "lake", "schema": "other", "table": "numbers"})
+    assert answer["count"] == len(answer["files"]) >= 1
+    assert sum(file["rows"] for file in answer["files"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "message"),
+    [
+        ("tre", {}, "tree"),
+        ("sql", {"text": "DROP TABLE t"}, "no question"),
+        ("tree", {"sql": "DROP TABLE t"}, "wrong arguments"),
+        ("tree", {"alias": "lake'; --"}, "is attached"),
+        ("snapshots", {"alias": "gone"}, "is attached any more"),
+        ("tree", {"alias": "lake", "session": "gone"}, "refresh the sidebar"),
+        ("files", {"alias": "lake", "schema": "main", "table": "nothing"}, "no table"),
+    ],
+)
+def test_other_questions_are_refused(questions: Questions, question: str, given: dict[str, Any], message: str):
+    with pytest.raises(dl.DuckLakeError, match=message):
+        questions.ask(question, given)
+
+
+class Comm:
+    """Keeps what is sent over it."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    def on_msg(self, callback: Callable[[dict[str, Any]], None]) -> None:
+        self.receive = lambda data: callback({"content": {"data": data}})
+
+    def send(self, data: dict[str, Any]) -> None:
+        self.sent.append(data)
+
+
+class Shell:
+    def __init__(self) -> None:
+        self.events = self
+        self.user_ns: dict[str, object] = {}
+        self.callbacks: dict[str, Callable[..., None]] = {}
+
+    def register(self, event: str, callback: Callable[..., None]) -> None:
+        self.callbacks[event] = callback
+
+
+def test_a_question_during_a_cell_is_told_to_wait():
+    shell, comm = Shell(), Comm()
+    SidebarComm(shell, lambda question, given: {"asked": question}, comm)  # type: ignore[arg-type]
+    comm.receive({"id": "1", "question": "lakes"})
+    shell.callbacks["pre_run_cell"]()
+    comm.receive({"id": "2", "question": "lakes"})
+    shell.callbacks["post_run_cell"]()
+    comm.receive({"id": "3", "question": "lakes"})
+    assert comm.sent == [
+        {"id": "1", "answer": {"asked": "lakes"}},
+        {"id": "2", "busy": True},
+        {"event": "ran"},
+        {"id": "3", "answer": {"asked": "lakes"}},
+    ]
+
+
+def test_an_error_is_an_answer():
+    def ask(question: str, given: object) -> dict[str, Any]:
+        raise dl.UsageError("There is no such thing.")
+
+    comm = Comm()
+    SidebarComm(Shell(), ask, comm)  # type: ignore[arg-type]
+    comm.receive({"id": "1", "question": "lakes"})
+    assert comm.sent == [{"id": "1", "error": "There is no such thing."}]
+
+
+def test_sessions_of_variables_are_found_once():
+    shell = Shell()
+    with dl.Session() as own, dl.Session() as other:
+        shell.user_ns = {"a": own, "b": other, "c": other, "_": other, "d": 1}
+        assert sessions_of(shell, lambda: own)() == {"": own, "b": other}  # type: ignore[arg-type]
+        assert sessions_of(shell, lambda: None)() == {"a": own, "b": other}  # type: ignore[arg-type]
