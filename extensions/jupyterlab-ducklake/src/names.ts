@@ -1,0 +1,38 @@
+/** SQL names as they are inserted into cells. */
+
+import { ILake } from './protocol';
+
+/** Words that cannot be names without quotes; DuckDB's reserved ones. */
+const RESERVED = new Set(
+  (
+    'all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default ' +
+    'deferrable desc describe distinct do else end except false fetch for foreign from group having in initially ' +
+    'intersect into lambda lateral leading limit not null offset on only or order pivot placing primary qualify ' +
+    'references returning select show some summarize symmetric table then to trailing true union unique unpivot using ' +
+    'variadic when where window with'
+  ).split(' ')
+);
+
+/** A name as SQL needs it: quoted unless it is a plain one. */
+export function quote(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/i.test(name) && !RESERVED.has(name.toLowerCase()) ? name : `"${name.replace(/"/g, '""')}"`;
+}
+
+/** A text as SQL needs it. */
+export function literal(text: string): string {
+  return `'${text.replace(/'/g, "''")}'`;
+}
+
+/** The shortest name of a table that finds it: without the schema, or the lake, that is current. */
+export function tableName(lake: ILake, schema: string, table: string, always = false): string {
+  const parts = [lake.alias, schema, table].map(quote);
+  if (always || !lake.current) {
+    return parts.join('.');
+  }
+  return schema.toLowerCase() === lake.schema.toLowerCase() ? parts[2] : parts.slice(1).join('.');
+}
+
+/** An argument of a `%ducklake` line. */
+export function argument(text: string): string {
+  return /^[\w./:-]+$/.test(text) ? text : `'${text.replace(/'/g, `'"'"'`)}'`;
+}

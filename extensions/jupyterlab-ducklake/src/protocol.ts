@@ -1,0 +1,81 @@
+/**
+ * What is said over the comm between JupyterLab and a kernel (`ducklake_lab/magics/sidebar.py` is the other end).
+ *
+ * The kernel answers a fixed set of questions about its lakes. No SQL goes over it.
+ */
+
+import { JSONObject } from '@lumino/coreutils';
+
+export const TARGET = 'ducklake-lab';
+export const PROTOCOL = 1;
+
+/** A lake that a session of the kernel has attached. */
+export interface ILake {
+  /** The variable that holds the session; empty for that of the magics. */
+  session: string;
+  alias: string;
+  catalog: string;
+  backend: string;
+  current: boolean;
+  schema: string;
+  read_only: boolean;
+  /** Attached as of an older snapshot. */
+  travelling: boolean;
+  in_transaction: boolean;
+  snapshot?: number;
+  time?: string;
+  schema_version?: number;
+  error?: string;
+}
+
+export interface IColumn {
+  name: string;
+  type: string;
+  required: boolean;
+  comment: string | null;
+}
+
+export interface ITable {
+  name: string;
+  comment: string | null;
+  rows: number;
+  bytes: number;
+  files: number;
+  partitioned_by: string[];
+  columns: IColumn[];
+}
+
+export interface ISchema {
+  name: string;
+  tables: ITable[];
+  views: string[];
+  macros: string[];
+}
+
+export interface ISnapshot {
+  id: number;
+  time: string;
+  kind: 'insert' | 'update' | 'delete' | 'schema' | 'maintenance' | 'none';
+  message: string | null;
+  author: string | null;
+  changes: string[];
+}
+
+export interface IFile {
+  path: string;
+  rows: number;
+  bytes: number;
+  deleted: number;
+  partition: string[];
+}
+
+/** Each question with its arguments and its answer. */
+export interface IQuestions {
+  lakes: { given: JSONObject; answer: { lakes: ILake[]; connections: string[]; connections_error?: string } };
+  tree: { given: { alias: string; session: string }; answer: { snapshot: number; schemas: ISchema[] } };
+  snapshots: { given: { alias: string; session: string; limit: number }; answer: { snapshots: ISnapshot[] } };
+  files: {
+    given: { alias: string; session: string; schema: string; table: string };
+    answer: { count: number; files: IFile[] };
+  };
+}

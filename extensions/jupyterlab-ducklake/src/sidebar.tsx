@@ -1,0 +1,390 @@
+/** The sidebar: the lakes of the kernel of the notebook in front. */
+
+import { ReactWidget } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { caretRightIcon, CommandToolbarButtonComponent } from '@jupyterlab/ui-components';
+import { CommandRegistry } from '@lumino/commands';
+import { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import { insertCell, insertText } from './cells';
+import { CommandIDs } from './commands';
+import { duckLakeIcon, rowIcons } from './icons';
+import { LinkState } from './link';
+import { Links } from './links';
+import { IRow, rowsOf } from './rows';
+import { lakeKey, Shelf } from './shelf';
+
+export interface ISidebarSettings {
+  qualified: boolean;
+  snapshots: number;
+}
+
+export class Sidebar extends ReactWidget {
+  constructor(links: Links, commands: CommandRegistry, trans: TranslationBundle) {
+    super();
+    this._links = links;
+    this._commands = commands;
+    this._trans = trans;
+    this.id = 'jp-ducklake-sidebar';
+    this.title.icon = duckLakeIcon;
+    this.title.caption = trans.__('DuckLake');
+    this.addClass('jp-DuckLake');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('DuckLake'));
+    links.changed.connect(this._onChanged, this);
+  }
+
+  /** What the user has chosen in the settings. */
+  set settings(settings: ISidebarSettings) {
+    this._settings = settings;
+    if (this._shelf && this._shelf.snapshots !== settings.snapshots) {
+      this._shelf.snapshots = settings.snapshots;
+      void this._shelf.link.refresh(true);
+    }
+    this.update();
+  }
+
+  /** The row under the context menu, or with the focus. */
+  row(node: HTMLElement | undefined): IRow | null {
+    const key = (node ?? this.node.querySelector<HTMLElement>('[role=treeitem]:focus'))?.dataset.key;
+    return this._rows.find(row => row.key === key) ?? null;
+  }
+
+  protected onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    // Others may have committed while it was hidden.
+    void this._links.current?.refresh();
+  }
+
+  protected onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    const first = this.node.querySelector<HTMLElement>('[role=treeitem][tabindex="0"], input, button');
+    first?.focus();
+  }
+
+  protected render(): JSX.Element {
+    const link = this._links.current;
+    const shelf = this._shelfOf();
+    const notebook = this._links.notebook;
+    const state = link?.state ?? null;
+    const lakes = link?.lakes ?? [];
+    const filter = this._filter;
+    this._rows = shelf && state === 'ready' ? rowsOf(shelf, { filter, qualified: this._settings.qualified }) : [];
+    return (
+      <>
+        <div className="jp-DuckLake-header">
+          <h2>{this._trans.__('DuckLake')}</h2>
+          <span className="jp-DuckLake-notebook" title={notebook?.context.path}>
+            {notebook?.title.label ?? ''}
+          </span>
+          <CommandToolbarButtonComponent commands={this._commands} id={CommandIDs.newCell} label="" />
+          <CommandToolbarButtonComponent commands={this._commands} id={CommandIDs.refresh} label="" />
+        </div>
+        {lakes.length > 0 && (
+          <input
+            className="jp-DuckLake-filter"
+            type="search"
+            placeholder={this._trans.__('Filter tables and columns')}
+            aria-label={this._trans.__('Filter tables and columns')}
+            value={filter}
+            onChange={event => {
+              this._filter = event.target.value;
+              this.update();
+            }}
+          />
+        )}
+        {state === 'ready' && lakes.length > 0 ? null : this._advice(state)}
+        {this._rows.length > 0 && (
+          <Tree
+            rows={this._rows}
+            label={this._trans.__('Lakes of this notebook')}
+            onToggle={(row, open) => this._toggle(row, open)}
+            onInsert={row => this._insert(row)}
+          />
+        )}
+        {filter && lakes.length > 0 && !this._rows.some(row => row.level > 1) && (
+          <p className="jp-DuckLake-empty" role="status">
+            {this._trans.__('Nothing is named like that.')}
+          </p>
+        )}
+      </>
+    );
+  }
+
+  /** What to do where there is nothing to show. */
+  private _advice(state: LinkState | null): JSX.Element {
+    const button = (label: string, act: () => void) => (
+      <button className="jp-mod-styled jp-mod-accept jp-DuckLake-action" onClick={act}>
+        {label}
+      </button>
+    );
+    const quickstart = (
+      <button
+        className="jp-mod-styled jp-DuckLake-action"
+        onClick={() => this._commands.execute(CommandIDs.quickstart)}
+      >
+        {this._trans.__('Open the quickstart')}
+      </button>
+    );
+    const insert = (label: string, text: string) =>
+      button(label, () => this._links.notebook && insertCell(this._links.notebook, text));
+    let text: string;
+    let code = '';
+    let action: JSX.Element | null = null;
+    switch (state) {
+      case null:
+        text = this._trans.__('Open a notebook to see the lakes it works with.');
+        action = quickstart;
+        break;
+      case 'no-kernel':
+        text = this._trans.__('This notebook has no kernel. Choose one in the top right corner of the notebook.');
+        action = button(this._trans.__('Choose a kernel'), () => {
+          void this._commands.execute('notebook:change-kernel');
+        });
+        break;
+      case 'starting':
+        text = this._trans.__('The kernel is starting …');
+        break;
+      case 'not-loaded':
+        text = this._trans.__('DuckLake is not loaded in this kernel. Run this in a cell:');
+        code = '%load_ext ducklake_lab';
+        action = insert(this._trans.__('Insert it'), `${code}\n`);
+        break;
+      case 'outdated':
+        text = this._trans.__(
+          'The kernel has another version of ducklake-lab than JupyterLab. Install the same in both, and start again.'
+        );
+        break;
+      case 'ready':
+        text = this._trans.__('No lake is attached. Connect one in a cell; it is made if it does not exist:');
+        code = '%ducklake connect ducklake:metadata.ducklake';
+        action = insert(this._trans.__('Insert it'), code);
+        break;
+    }
+    return (
+      <div className="jp-DuckLake-advice" role="status">
+        <p>{text}</p>
+        {code && <code>{code}</code>}
+        {action}
+      </div>
+    );
+  }
+
+  private _insert(row: IRow): void {
+    const panel = this._links.notebook;
+    if (!panel || row.insert === undefined) {
+      return;
+    }
+    if (row.line) {
+      insertCell(panel, row.insert);
+    } else {
+      insertText(panel, row.insert);
+    }
+  }
+
+  private _toggle(row: IRow, open: boolean): void {
+    const shelf = this._shelf;
+    if (!shelf || row.open === open) {
+      return;
+    }
+    // The set holds what differs from how a row is by itself.
+    if (!shelf.open.delete(row.key)) {
+      shelf.open.add(row.key);
+    }
+    this.update();
+  }
+
+  /** What is known of the notebook in front; each link keeps what was open in it. */
+  private _shelfOf(): Shelf | null {
+    const link = this._links.current;
+    if (!link) {
+      this._shelf = null;
+      return null;
+    }
+    let shelf = this._shelves.get(link);
+    if (!shelf) {
+      shelf = new Shelf(link);
+      shelf.snapshots = this._settings.snapshots;
+      shelf.changed.connect(() => this.update());
+      this._shelves.set(link, shelf);
+    }
+    // A lake is open from the start, and only then: it stays closed once it was closed.
+    for (const lake of link.lakes) {
+      const key = `lake ${lakeKey(lake)}`;
+      if (!this._greeted.has(shelf) || !this._greeted.get(shelf)!.has(key)) {
+        const seen = this._greeted.get(shelf) ?? new Set<string>();
+        seen.add(key);
+        this._greeted.set(shelf, seen);
+        shelf.open.add(key);
+      }
+    }
+    this._shelf = shelf;
+    return shelf;
+  }
+
+  private _onChanged(): void {
+    this.update();
+  }
+
+  private _links: Links;
+  private _commands: CommandRegistry;
+  private _trans: TranslationBundle;
+  private _settings: ISidebarSettings = { qualified: false, snapshots: 50 };
+  private _shelves = new WeakMap<object, Shelf>();
+  private _greeted = new WeakMap<Shelf, Set<string>>();
+  private _shelf: Shelf | null = null;
+  private _rows: IRow[] = [];
+  private _filter = '';
+}
+
+interface ITreeProps {
+  rows: IRow[];
+  label: string;
+  onToggle: (row: IRow, open: boolean) => void;
+  onInsert: (row: IRow) => void;
+}
+
+/** A tree as the ARIA practices describe it: one row takes the focus, arrows move it, Enter inserts. */
+function Tree(props: ITreeProps): JSX.Element {
+  const { rows } = props;
+  const [focused, setFocused] = React.useState('');
+  const list = React.useRef<HTMLDivElement>(null);
+  const at = Math.max(
+    0,
+    rows.findIndex(row => row.key === focused)
+  );
+
+  const focus = (index: number) => {
+    const row = rows[Math.min(Math.max(index, 0), rows.length - 1)];
+    setFocused(row.key);
+    list.current?.querySelector<HTMLElement>(`[data-key=${CSS.escape(row.key)}]`)?.focus();
+  };
+  const parent = (index: number) => {
+    let up = index;
+    while (up >= 0 && rows[up].level >= rows[index].level) {
+      up -= 1;
+    }
+    return up;
+  };
+  const onKeyDown = (event: React.KeyboardEvent) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) {
+      return;
+    }
+    const row = rows[at];
+    switch (event.key) {
+      case 'ArrowDown':
+        focus(at + 1);
+        break;
+      case 'ArrowUp':
+        focus(at - 1);
+        break;
+      case 'Home':
+        focus(0);
+        break;
+      case 'End':
+        focus(rows.length - 1);
+        break;
+      case 'ArrowRight':
+        if (row.open === false) {
+          props.onToggle(row, true);
+        } else if (row.open && rows[at + 1]?.level > row.level) {
+          focus(at + 1);
+        }
+        break;
+      case 'ArrowLeft':
+        if (row.open) {
+          props.onToggle(row, false);
+        } else if (parent(at) >= 0) {
+          focus(parent(at));
+        }
+        break;
+      case 'Enter':
+        if (row.insert !== undefined) {
+          props.onInsert(row);
+        } else if (row.open !== undefined) {
+          props.onToggle(row, !row.open);
+        }
+        break;
+      case ' ':
+        if (row.open !== undefined) {
+          props.onToggle(row, !row.open);
+        }
+        break;
+      default:
+        return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    <div className="jp-DuckLake-tree" role="tree" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
+      {rows.map((row, index) => (
+        <Row
+          key={row.key}
+          row={row}
+          focusable={index === at}
+          onFocus={() => setFocused(row.key)}
+          onToggle={open => props.onToggle(row, open)}
+          onInsert={() => props.onInsert(row)}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface IRowProps {
+  row: IRow;
+  focusable: boolean;
+  onFocus: () => void;
+  onToggle: (open: boolean) => void;
+  onInsert: () => void;
+}
+
+function Row(props: IRowProps): JSX.Element {
+  const { row } = props;
+  const Icon = rowIcons[row.kind];
+  const inserts = row.insert !== undefined;
+  return (
+    <div
+      className={`jp-DuckLake-row${row.failed ? ' jp-mod-failed' : ''}`}
+      role="treeitem"
+      aria-level={row.level}
+      aria-expanded={row.open}
+      aria-current={row.current || undefined}
+      aria-label={[row.kind === 'group' || row.kind === 'note' ? '' : row.kind, row.label, row.detail]
+        .filter(text => text)
+        .join(' ')}
+      tabIndex={props.focusable ? 0 : -1}
+      data-key={row.key}
+      data-kind={row.kind}
+      title={row.title}
+      style={{ paddingLeft: `${(row.level - 1) * 14 + 4}px` }}
+      draggable={inserts}
+      onDragStart={event => {
+        event.dataTransfer.setData('text/plain', row.insert ?? '');
+        event.dataTransfer.effectAllowed = 'copy';
+      }}
+      onFocus={props.onFocus}
+      onClick={() => (inserts ? props.onInsert() : row.open !== undefined && props.onToggle(!row.open))}
+    >
+      <span
+        className={`jp-DuckLake-caret${row.open ? ' jp-mod-open' : ''}`}
+        aria-hidden="true"
+        onClick={event => {
+          if (row.open !== undefined) {
+            event.stopPropagation();
+            props.onToggle(!row.open);
+          }
+        }}
+      >
+        {row.open !== undefined && <caretRightIcon.react tag="span" />}
+      </span>
+      {row.change && <span className="jp-DuckLake-change" data-change={row.change} aria-hidden="true" />}
+      {Icon && <Icon.react tag="span" className="jp-DuckLake-icon" />}
+      <span className={`jp-DuckLake-label${row.marked ? ' jp-mod-marked' : ''}`}>{row.label}</span>
+      {row.detail && <span className="jp-DuckLake-detail">{row.detail}</span>}
+    </div>
+  );
+}

