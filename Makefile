@@ -8,11 +8,13 @@ CATALOG ?= duckdb
 # The folder of the demo lake and the executed notebook.
 DEMO ?= $(if $(filter duckdb,$(CATALOG)),demo,demo-$(CATALOG))
 TESTS ?= tests
+# The JupyterLab extension's sources.
+LAB := extensions/jupyterlab-ducklake
 # The first Python that is 3.11 or newer and can make virtual environments.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
 
-.PHONY: help demo lab test lint format bench screenshots clean
+.PHONY: help demo lab test lint format bench footprint docs screenshots clean
 
 help: ## Print this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -23,7 +25,7 @@ demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the q
 	@echo "Executed notebook      $(abspath $(DEMO))/quickstart.ipynb"
 	@echo "Open in JupyterLab     make lab$(if $(filter duckdb,$(CATALOG)),, CATALOG=$(CATALOG))"
 
-lab: demo ## Open the quickstart notebook and the demo lake in JupyterLab
+lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lake in JupyterLab
 	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb
 
 test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
@@ -42,11 +44,18 @@ format: $(VENV)/.dev ## Format the code and sort its imports
 bench: $(VENV)/.dev ## Compare speed with Spark and with the reference, as ratios
 	$(BIN)/python -m benchmarks
 
+footprint: $(VENV)/.dev ## Print what an installation weighs and how long importing it takes
+	$(BIN)/python -m benchmarks.footprint
+
+docs: $(VENV)/.dev ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Documentation          $(abspath site)/index.html"
+
 screenshots: $(VENV)/.dev $(DEMO)/quickstart.ipynb ## Take the pictures of the documentation; needs Chromium
 	$(BIN)/python docs/make_screenshots.py
 
 clean: ## Remove the environment, the demo lake and all caches
-	rm -rf $(VENV) demo demo-* dist benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) demo demo-* dist site $(LAB)/node_modules $(LAB)/.yarn $(LAB)/lib $(LAB)/labextension $(LAB)/*.tsbuildinfo benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp file is newer than what it was made from, so each step runs once.
@@ -55,13 +64,23 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# an editable installation has no use for the JupyterLab extension, nor for what builds it
 $(VENV)/.demo: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --editable '.[demo,jdk,postgres]'
+	DUCKLAKE_LAB_LABEXTENSION=0 $(BIN)/python -m pip install --editable '.[demo,jdk,postgres]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --editable '.[dev,jdk]'
+	DUCKLAKE_LAB_LABEXTENSION=0 $(BIN)/python -m pip install --editable '.[dev,jdk]'
 	@touch $@
+
+# The extension as the wheel has it, linked, so that JupyterLab shows what was built last.
+$(VENV)/.labextension: hatch_build.py $(shell find $(LAB) -type f -not -path '*/node_modules/*' -not -path '*/.yarn/*' \
+		-not -path '*/lib/*' -not -path '*/labextension/*') | $(VENV)/.demo
+	@echo "Building the JupyterLab extension"
+	@if $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(VENV)/wheel .; then \
+		mkdir -p $(VENV)/share/jupyter/labextensions && \
+		ln -sfn $(abspath $(LAB)/labextension) $(VENV)/share/jupyter/labextensions/jupyterlab-ducklake && touch $@; \
+	else echo "JupyterLab opens without the DuckLake sidebar, which could not be built; the reason is above."; fi
 
 $(DEMO)/quickstart.ipynb: notebooks/quickstart.ipynb $(VENV)/.demo
 	$(BIN)/python -m ducklake_lab.demo --catalog $(CATALOG) --path $(DEMO) --notebook $<

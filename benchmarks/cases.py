@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
+from benchmarks import metadata
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -24,7 +25,11 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
         folder: an empty one, for lakes and copies.
         scale: of TPC-H; at 1, lineitem has six million rows.
     """
-    yield _inlined_insert(folder, rounds * 5)
+    share = min(1.0, scale)
+    place = folder / "metadata"
+    place.mkdir()
+    tables, files = int(metadata.TABLES * share), int(metadata.FILES * share)
+    yield from metadata.run(place, rounds, tables=tables, files=files)
     with dl.connect(f"ducklake:{folder / 'bench.ducklake'}") as session:
         spark: Any = runtime.start()
         yield _read_flights(session, spark, rounds)
@@ -97,14 +102,3 @@ def _read_lineitem(session: dl.Session, spark: Any, lineitem: Any, rounds: int) 
             lambda paths=paths: spark.read.parquet(*paths).selectExpr(*_AGGREGATE.split(", ")).collect(),  # type: ignore[misc]
             rounds,
         )
-
-
-def _inlined_insert(folder: Path, rounds: int) -> Comparison:
-    with dl.connect(f"ducklake:{folder / 'ours.ducklake'}", alias="lake") as session, reference.connect() as theirs:
-        theirs.execute(f"ATTACH 'ducklake:{folder / 'theirs.ducklake'}' AS lake; USE lake")
-        create = "CREATE TABLE t (i INTEGER, s VARCHAR)"
-        session.sql(create)
-        theirs.execute(create)
-        insert = "INSERT INTO t VALUES (1, 'one')"
-        run_theirs: Callable[[], object] = lambda: theirs.execute(insert)  # noqa: E731
-        return compare("INSERT of one row, inlined", "DuckDB", lambda: session.sql(insert), run_theirs, rounds)

@@ -6,14 +6,17 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from tests.cluster import standalone_cluster
+from tests.installed import Installed, build_wheel, install
 from tests.reference import connect
 
-CATALOGS = ("duckdb", "sqlite", "postgres")
+CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
 _database_numbers = itertools.count(1)
 
 
@@ -24,11 +27,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=CATALOGS,
         help="run the tests that need a catalog only with this one; may be given several times; default: all",
     )
+    parser.addoption(
+        "--spark",
+        choices=("local", "cluster", "connect"),
+        default="local",
+        help="where Spark runs: in this process, on a standalone cluster of two workers, or behind Spark Connect",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "catalog" in metafunc.fixturenames:
-        metafunc.parametrize("catalog", metafunc.config.getoption("--catalog") or CATALOGS)
+        chosen = metafunc.config.getoption("--catalog") or CATALOGS
+        if "reference" in metafunc.fixturenames:
+            # the reference itself does not hold what it says on MySQL
+            chosen = [kind for kind in chosen if kind != "mysql"]
+        metafunc.parametrize("catalog", chosen)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,13 +59,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[object]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The Spark session all tests share."""
     from ducklake_lab.spark import runtime
 
-    session = runtime.start({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
-    yield session
-    runtime.stop(session)
+    where = request.config.getoption("--spark")
+    settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+    with ExitStack() as stack:
+        if where == "connect":
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv("SPARK_REMOTE", "local[2]")
+        elif where == "cluster":
+            settings |= stack.enter_context(standalone_cluster(tmp_path_factory.mktemp("cluster")))
+        session = runtime.start(settings)
+        yield session
+        runtime.stop(session)
 
 
 @pytest.fixture
@@ -84,6 +104,29 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
     server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Makes empty databases on a MariaDB server of this run; returns their connection strings.
+
+    Skips where there is no MariaDB, except in CI, which has to have one.
+    """
+    from tests import mariadb
+
+    if mariadb.server() is None:
+        reason = "no mariadbd on PATH"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with mariadb.running(tmp_path_factory.mktemp("my")) as socket:
+
+        def make() -> str:
+            name = f"lake{next(_database_numbers)}"
+            mariadb.execute(socket, f"CREATE DATABASE {name}")
+            return f"db={name} user=root socket={socket}"
+
+        yield make
+
+
 @pytest.fixture
 def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
     """Makes places for new catalogs: `new_catalog("sqlite")` returns the URI of a lake that does not exist yet."""
@@ -93,6 +136,8 @@ def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[...,
             return f"ducklake:{tmp_path / name}.ducklake"
         if kind == "sqlite":
             return f"ducklake:sqlite:{tmp_path / name}.sqlite"
+        if kind == "mysql":
+            return f"ducklake:mysql:{request.getfixturevalue('mysql')()}"
         return f"ducklake:postgres:{request.getfixturevalue('postgres')()}"
 
     return make
@@ -129,3 +174,10 @@ def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     build(folder, report=lambda line: None)
     return folder
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel, built of the repository and installed in an environment of its own."""
+    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
+    return install(wheel, tmp_path_factory.mktemp("installed"))

@@ -31,6 +31,8 @@ def test_make_targets_exist() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text(encoding="utf-8"))
+    # the reference is made when the site is built, which checks the links to it
+    targets = [target for target in targets if "reference/" not in target]
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 

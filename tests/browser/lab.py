@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import nbformat
 from playwright.sync_api import Browser, Page, Route
 
+from tests.installed import Installed
+
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = (
     "--no-sandbox",
@@ -34,11 +36,14 @@ _NOTIFICATIONS = {"fetchNews": "false", "checkForUpdates": False}
 class Lab:
     """A JupyterLab server over a folder, and the pages opened on it.
 
+    Args:
+        installed: the environment it runs in, instead of that of the tests with the repository's sources.
+
     Attributes:
         strangers: URLs of other machines that a page asked for; none was answered.
     """
 
-    def __init__(self, folder: Path, browser: Browser) -> None:
+    def __init__(self, folder: Path, browser: Browser, installed: Installed | None = None) -> None:
         self.folder = folder
         self.files = folder / "files"
         self.files.mkdir()
@@ -47,10 +52,8 @@ class Lab:
         self._settings = folder / "settings"
         self._port = _free_port()
         self._log = (folder / "server.log").open("w")
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY", "PYDEVD"))
-        } | {
-            "PYTHONPATH": str(ROOT),
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY", "PYDEVD"))}
+        environment = (installed.environment if installed else ours | {"PYTHONPATH": str(ROOT)}) | {
             "JUPYTER_CONFIG_DIR": str(folder / "config"),
             "JUPYTER_DATA_DIR": str(folder / "data"),
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
@@ -62,7 +65,7 @@ class Lab:
         self._setting("notification", _NOTIFICATIONS)
         self._process = subprocess.Popen(
             [
-                sys.executable,
+                installed.python if installed else sys.executable,
                 "-m",
                 "jupyterlab",
                 "--no-browser",
@@ -119,15 +122,15 @@ class Lab:
         nbformat.write(notebook, path)
         return path
 
-    def open(self, name: str, *, theme: str = "light") -> Page:
-        """Opens a notebook alone in a window, and waits until it is there."""
+    def open(self, name: str, *, theme: str = "light", whole: bool = False) -> Page:
+        """Opens a notebook, alone in a window or in the whole of JupyterLab, and waits until it is there."""
         self.theme(theme)
         context = self._browser.new_context(viewport={"width": 1320, "height": 1000}, color_scheme=theme)  # type: ignore[arg-type]
         context.set_default_timeout(30_000)
         context.route("**/*", self._only_local)
         page = context.new_page()
         page.on("websocket", lambda socket: self._note(socket.url))
-        page.goto(f"{self.address}/doc/tree/{name}?reset")
+        page.goto(f"{self.address}/{'lab' if whole else 'doc'}/tree/{name}?reset")
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         page.wait_for_function("window.jupyterapp !== undefined")
         return page

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Histogram, Pattern, RowChange
+from ducklake_lab.diff.model import (
+    ColumnChange,
+    ColumnDiff,
+    DiffSummary,
+    FileChange,
+    FileDiff,
+    Histogram,
+    Pattern,
+    RowChange,
+)
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, SnapshotInfo, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
@@ -168,6 +177,10 @@ class SampleDiff:
     files: FileDiff
     patterns: tuple[Pattern, ...]
     changed: tuple[RowChange, ...]
+    history: tuple[HistoryEntry, ...] = ()
+    sampled: int | None = None
+    key: tuple[str, ...] = ()
+    other: str | None = None
 
     def rows(self, limit: int = 50) -> Sequence[RowChange]:
         return self.changed[:limit]
@@ -265,9 +278,20 @@ def updated() -> SampleDiff:
         snapshots[13].info,
         snapshots[14].info,
         changes,
-        DiffSummary(0, 0, 58665, 278111),
+        DiffSummary(0, 0, 58665, 278111, 80_677),
         columns,
-        FileDiff(0, 12, 12, 31_400_000, 31_000_000, 0, 0),
-        (Pattern("updated", "carrier = 'UA'", 0.98),),
+        FileDiff(
+            0,
+            12,
+            12,
+            31_400_000,
+            31_000_000,
+            0,
+            0,
+            tuple(FileChange(f"/data/main/flights/new-{at}.parquet", 28_000, 2_600_000, "data") for at in range(12)),
+            tuple(FileChange(f"/data/main/flights/old-{at}.parquet", 28_000, 2_580_000, "data") for at in range(12)),
+        ),
+        (Pattern("updated", "carrier = 'UA'", 0.98, 57_491),),
         tuple(rows),
+        history=tuple(snapshots[12:15]),
     )

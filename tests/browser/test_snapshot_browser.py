@@ -38,14 +38,14 @@ def run_cell(page: Page, index: int) -> None:
 
 
 def test_click_and_shift_click_select_and_compare(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]):
-    rows = notebook.locator(".dlk-sb-rows .dlk-sb-row")
+    rows = notebook.locator(".dlk-g-rows .dlk-g-row")
     rows.nth(3).click()
     expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 14 fix tail numbers")
     rows.nth(2).click(modifiers=["Shift"])
     expect(notebook.locator(".dlk-sb-detail")).to_contain_text("%ducklake diff main.flights 14 15")
-    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_have_count(2)
+    expect(notebook.locator(".dlk-g-rows [aria-selected=true]")).to_have_count(2)
     notebook.get_by_role("button", name="Show diff").click()
-    expect(notebook.locator(".dlk-sb-diff")).to_contain_text("8,255 deleted")
+    expect(notebook.locator(".dlk-sb-result")).to_contain_text("8,255 deleted")
     screenshot(notebook, "browser-compare-light")
     run_cell(notebook, 2)
     expect(notebook.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea-output")).to_have_text("15 [14, 15] \n")
@@ -53,16 +53,16 @@ def test_click_and_shift_click_select_and_compare(lab: Lab, notebook: Page, scre
 
 def test_keyboard_moves_the_selection_and_not_the_notebook(lab: Lab, notebook: Page):
     cells = notebook.locator(".jp-CodeCell").count()
-    notebook.locator(".dlk-sb-rows .dlk-sb-row").nth(0).click()
+    notebook.locator(".dlk-g-rows .dlk-g-row").nth(0).click()
     notebook.keyboard.press("ArrowDown")
     expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 16")
     notebook.keyboard.press("Shift+ArrowDown")
     expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 15 → 16")
     notebook.keyboard.press("Escape")
-    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_have_count(1)
+    expect(notebook.locator(".dlk-g-rows [aria-selected=true]")).to_have_count(1)
     notebook.keyboard.press("End")
     expect(notebook.locator(".dlk-sb-detail")).to_contain_text("Snapshot 0")
-    expect(notebook.locator(".dlk-sb-rows [aria-selected=true]")).to_be_in_viewport()
+    expect(notebook.locator(".dlk-g-rows [aria-selected=true]")).to_be_in_viewport()
     # In a notebook these add, delete and cut cells.
     for key in ("a", "b", "x", "d", "d"):
         notebook.keyboard.press(key)
@@ -72,13 +72,13 @@ def test_keyboard_moves_the_selection_and_not_the_notebook(lab: Lab, notebook: P
 def test_typing_filters(lab: Lab, notebook: Page):
     search = notebook.get_by_label("Filter snapshots")
     search.fill("loader june")
-    expect(notebook.locator(".dlk-sb-rows .dlk-sb-row")).to_have_count(1)
-    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("1 of 18 snapshots")
+    expect(notebook.locator(".dlk-g-rows .dlk-g-row")).to_have_count(1)
+    expect(notebook.locator(".dlk-bar")).to_contain_text("1 of 18 snapshots")
     search.fill("")
     notebook.locator(".dlk-sb-kinds button", has_text="insert").click()
-    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("5 of 18 snapshots")
+    expect(notebook.locator(".dlk-bar")).to_contain_text("5 of 18 snapshots")
     notebook.locator(".dlk-sb-kinds button", has_text="insert").click()
-    expect(notebook.locator(".dlk-sb-bar")).to_contain_text("18 snapshots")
+    expect(notebook.locator(".dlk-bar")).to_contain_text("18 snapshots")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

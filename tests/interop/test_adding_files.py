@@ -1,0 +1,114 @@
+"""add_data_files: the same calls leave the same metadata as the reference's, and everybody reads the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+from tests.interop.comparing import attach, by_row_id, detach, metadata
+
+STATEMENTS = (
+    "CREATE TABLE t(i INTEGER, s VARCHAR, st STRUCT(a BIGINT, b VARCHAR), l BIGINT[], m MAP(VARCHAR, BIGINT))",
+    "CALL ducklake_add_data_files('lake', 't', ['{data}/a.parquet', '{data}/*.parquet'])",
+    "CREATE TABLE h(i BIGINT, v VARCHAR, p INTEGER, extra VARCHAR DEFAULT 'e')",
+    "CALL ducklake_add_data_files('lake', 'h', '{data}/hive/**/*.parquet', allow_missing => true)",
+    "CREATE TABLE q(i BIGINT, v VARCHAR, p INTEGER)",
+    "ALTER TABLE q SET PARTITIONED BY (p)",
+    "CALL ducklake_add_data_files('lake', 'q', '{data}/hive/**/*.parquet')",
+    "CREATE TABLE few(i INTEGER)",
+    "CALL ducklake_add_data_files('lake', 'few', '{data}/a.parquet', ignore_extra_columns => true)",
+    "ALTER TABLE t RENAME COLUMN s TO z",
+    "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7",
+    "DELETE FROM t WHERE i < 3",
+)
+TABLES = ("t", "h", "q", "few")
+
+
+@pytest.fixture
+def data(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> Path:
+    """Files of others: b.parquet has its columns in another order, other case and narrower types."""
+    reference.execute(
+        "COPY (SELECT i::INTEGER AS i, 'x' || i AS s, {'a': i, 'b': i::VARCHAR} AS st, [i, NULL] AS l, "
+        f"MAP {{'k' || i: i}} AS m FROM range(20) r(i)) TO '{tmp_path}/a.parquet'"
+    )
+    reference.execute(
+        "COPY (SELECT {'b': i::VARCHAR, 'A': i} AS ST, i::SMALLINT AS I, 'x' || i AS s, [i, NULL] AS l, "
+        f"MAP {{'k' || i: i}} AS m FROM range(30) r(i)) TO '{tmp_path}/b.parquet'"
+    )
+    reference.execute(
+        f"COPY (SELECT i, 'v' AS v, nullif(i % 3, 2) AS p FROM range(30) r(i)) TO '{tmp_path}/hive' "
+        "(FORMAT parquet, PARTITION_BY (p))"
+    )
+    return tmp_path
+
+
+def test_added_files_are_read_alike(data: Path, tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    uris = {name: f"ducklake:{tmp_path}/{name}.ducklake" for name in ("theirs", "ours")}
+    statements = [statement.replace("{data}", str(data)) for statement in STATEMENTS]
+    attach(reference, uris["theirs"], data_path=tmp_path / "theirs")
+    for statement in statements:
+        reference.execute(statement)
+    expected = {name: by_row_id(reference.execute(f"SELECT rowid, * FROM {name}").fetchall()) for name in TABLES}
+    detach(reference)
+    with dl.connect(uris["ours"], alias="lake", data_path=f"{tmp_path}/ours") as session:
+        for statement in statements:
+            session.sql(statement)
+        assert not session.spark_started
+    for uri in uris.values():
+        with dl.connect(uri, alias="lake") as session:
+            for name in TABLES:
+                rows = session.sql(f"SELECT rowid, * FROM {name}", engine="duckdb").fetchall()
+                found = [
+                    [dict(v) if isinstance(v, list) and v and isinstance(v[0], tuple) else v for v in row]
+                    for row in rows
+                ]
+                assert by_row_id([tuple(row) for row in found]) == expected[name], name
+    attach(reference, uris["ours"])
+    for name in TABLES:
+        assert by_row_id(reference.execute(f"SELECT rowid, * FROM {name}").fetchall()) == expected[name], name
+    detach(reference)
+    theirs, ours = metadata(reference, uris["theirs"]), metadata(reference, uris["ours"])
+    for table, wanted in theirs.items():
+        assert ours[table] == wanted, table
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("i INTEGER, s VARCHAR", "", 'Column "st" exists in file .* not found in table "t".*ignore_extra_columns'),
+        ("i INTEGER, n INTEGER", ", ignore_extra_columns => true", 'Column "n" exists in table "t".*allow_missing'),
+        ("i SMALLINT", ", ignore_extra_columns => true", 'Failed to map column "i".*Expected SMALLINT, found type INT'),
+        ("st STRUCT(a INTEGER, b VARCHAR)", ", ignore_extra_columns => true", 'column "st.a".*Expected INTEGER'),
+        ("i INTEGER[]", ", ignore_extra_columns => true", 'Failed to map column "i".*Expected INTEGER'),
+    ],
+)
+def test_what_does_not_fit_is_refused(data: Path, tmp_path: Path, table: str, options: str, message: str) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l") as session:
+        session.sql(f"CREATE TABLE t({table})")
+        before = session.current_snapshot()
+        with pytest.raises(dl.DuckLakeError, match=message):
+            session.sql(f"CALL ducklake_add_data_files('lake', 't', '{data}/a.parquet'{options})")
+        assert session.current_snapshot() == before
+
+
+def test_rolling_back_leaves_the_files_of_others_alone(data: Path, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l") as session:
+        session.sql("CREATE TABLE t(i INTEGER)")
+        session.sql("BEGIN")
+        session.sql(f"CALL ducklake_add_data_files('lake', 't', '{data}/a.parquet', ignore_extra_columns => true)")
+        assert session.sql("SELECT count(*) FROM t", engine="duckdb").fetchall() == [(20,)]
+        session.sql("DELETE FROM t")
+        session.sql("ROLLBACK")
+    assert (data / "a.parquet").exists()
+
+
+def test_a_file_may_be_added_twice(data: Path, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l") as session:
+        session.sql("CREATE TABLE t(i INTEGER)")
+        for _ in range(2):
+            session.sql(f"CALL lake.add_data_files('t', '{data}/a.parquet', ignore_extra_columns => true)")
+        found = session.sql("SELECT count(*), count(DISTINCT rowid) FROM t", engine="duckdb").fetchall()
+        assert found == [(40, 40)]

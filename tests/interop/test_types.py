@@ -1,0 +1,78 @@
+"""Values at the edges of every type, sent both ways between us and the reference: in files and inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+from tests.interop.comparing import attach, detach, metadata
+from tests.type_matrix import VALUES, document
+
+#: Rows of NULL beside the values: few are inlined, many go to a file.
+PLACES = {"inlined": 1, "file": 12}
+
+
+def statements(place: str) -> list[str]:
+    """Tables of every type with their values, then rows of NULL."""
+    found = []
+    for number, (sql, values) in enumerate(VALUES.values()):
+        rows = [f"CAST({value} AS {sql})" for value in values] + ["NULL"] * PLACES[place]
+        listed = ", ".join(f"({i}, {row})" for i, row in enumerate(rows))
+        found += [f"CREATE TABLE t{number} (i INTEGER, v {sql})", f"INSERT INTO t{number} VALUES {listed}"]
+    return found
+
+
+def texts(run: Callable[[str], Any]) -> dict[str, list[tuple[Any, ...]]]:
+    """DuckDB's texts of all values, by type."""
+    return {
+        name: run(f"SELECT i, CAST(v AS VARCHAR) FROM t{number} ORDER BY i").fetchall()
+        for number, name in enumerate(VALUES)
+    }
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_type_goes_both_ways(
+    place: str, lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    theirs, ours = lake_uri("theirs"), lake_uri("ours")
+    attach(reference, theirs, data_path=tmp_path / "theirs")
+    for statement in statements(place):
+        reference.execute(statement)
+    expected = texts(reference.execute)
+    detach(reference)
+    with dl.connect(theirs, alias="lake") as session:
+        assert texts(lambda sql: session.sql(sql, engine="duckdb")) == expected
+    with dl.connect(ours, alias="lake", data_path=f"{tmp_path}/ours") as session:
+        for statement in statements(place):
+            session.sql(statement)
+        assert not session.spark_started
+        assert texts(lambda sql: session.sql(sql, engine="duckdb")) == expected
+    attach(reference, ours)
+    assert texts(reference.execute) == expected
+    detach(reference)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_statistics_of_every_type_are_the_references(
+    place: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs")
+    for statement in statements(place):
+        reference.execute(statement)
+    detach(reference)
+    with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake", data_path=f"{tmp_path}/ours") as session:
+        for statement in statements(place):
+            session.sql(statement)
+    theirs, found = (metadata(reference, f"ducklake:{tmp_path}/{name}.ducklake") for name in ("theirs", "ours"))
+    assert found.keys() == theirs.keys()
+    for table, rows in theirs.items():
+        assert found[table] == rows, table
+
+
+def test_the_document_is_what_is_tested() -> None:
+    assert (Path(__file__).parents[2] / "docs" / "types.md").read_text() == document()

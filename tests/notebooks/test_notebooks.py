@@ -1,0 +1,86 @@
+"""The other notebooks, executed: each shows what its text says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbformat import NotebookNode
+
+from tests.notebooks.running import execute, execute_file, text_of
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NAMES = ("time_travel", "spark_pipelines", "lake_health", "beside_duckdb")
+
+Shown = Callable[[str], str]
+
+
+def shown_by(document: NotebookNode) -> Shown:
+    cells = {cell.id: cell for cell in document.cells}
+
+    def shown(cell: str) -> str:
+        return " ".join(BeautifulSoup(text_of(cells[cell]), "html.parser").get_text(" ").split())
+
+    return shown
+
+
+def run(name: str, folder: Path) -> Shown:
+    return shown_by(execute(nbformat.read(FOLDER / f"{name}.ipynb", as_version=4), folder))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_kept_without_outputs(name: str) -> None:
+    document = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    nbformat.validate(document)
+    assert all(not cell.outputs and cell.execution_count is None for cell in document.cells if cell.cell_type == "code")
+
+
+def test_beside_duckdb_both_clients_see_the_same(tmp_path: Path) -> None:
+    shown = run("beside_duckdb", tmp_path)
+    assert "La Guardia" in shown("there")
+    assert "1 deleted + 0 inserted → 1 updated" in shown("diff")
+    assert re.search(r"JFK John F\. Kennedy 40\.64 1928", shown("here"))
+    assert shown("same").count("the same in both") == 4
+    assert "DIFFERENT" not in shown("same")
+
+
+def test_lake_health_is_found_mended_and_history_kept(tmp_path: Path) -> None:
+    shown = run("lake_health", tmp_path)
+    assert "300 deleted (2%)" in shown("files")
+    assert "29 of 30 files are smaller than a quarter" in shown("health")
+    assert "merge_adjacent_files" in shown("apply")
+    assert shown("after") == "30 files before, 2 now; 0 deleted rows left in them"
+    assert "after the tenth load 4000 now 11700" in shown("same")
+    assert "3 rows" in shown("expire")
+    assert shown("snapshots") == "35 snapshots are there still"
+    assert "data_path" in shown("options")
+
+
+def test_spark_pipelines_merge_and_stream(tmp_path: Path) -> None:
+    shown = run("spark_pipelines", tmp_path)
+    assert "warmest" in shown("warmest")
+    assert "inserted=1, deleted=0, updated=100" in shown("receipt")
+    assert shown("stream").split()[-2:] == ["20001", "20501"]
+    assert 'no_such_column' in shown("transaction")
+    before, after = re.findall(r"snapshot (\d+) then and (\d+) now", shown("transaction"))[0]
+    assert before == after
+
+
+def test_time_travel_tells_what_was_and_what_would_be(demo_lake: Path, tmp_path: Path) -> None:
+    document = execute_file(FOLDER / "time_travel.ipynb", demo_lake, tmp_path)
+    shown = shown_by(document)
+    assert "drop cancelled flights" in shown("history")
+    assert re.search(r"336,?776 328,?521", shown("at"))
+    assert "8,255 deleted" in shown("diff")
+    assert "100% of deleted rows have dep_time IS NULL" in shown("diff")
+    assert "100% of deleted rows have dep_time IS NULL" in shown("data")
+    assert "exit code 1" in shown("ci")
+    assert "183 updated" in shown("ci")
+    assert (tmp_path / "notebooks" / "diff.html").read_text().startswith("<!doctype html>")
+    assert "not committed yet" in shown("preview")
+    assert "updated" in shown("preview")
+    assert re.search(r"\b18\b", shown("unchanged"))
