@@ -176,9 +176,13 @@ def save(page: Page) -> None:
 
 
 def close(page: Page, *, shut_down: bool = True) -> None:
-    """Closes the window, and with it the kernel unless told otherwise."""
+    """Closes the window, and with it the kernels of its own notebooks unless told otherwise."""
     if shut_down:
-        page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+        page.evaluate(
+            """() => Promise.all(
+                [...window.jupyterapp.shell.widgets('main')].map(widget => widget.sessionContext?.shutdown())
+            )"""
+        )
     page.context.close()
 
 
