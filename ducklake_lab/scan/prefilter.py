@@ -29,6 +29,7 @@ Condition = sa.ColumnElement[bool]
 _LARGEST = 1.7976931348623157e308
 #: Whole numbers up to here are doubles, and integers of every database.
 _EXACT = 2**53
+_BIGINT = 2**63
 _NUMBER = r"^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$"
 _SECOND = "____-__-__ __:__:__"
 #: LIKE patterns of bounds that are compared as text: years of four digits, and no offset but that of UTC.
@@ -152,17 +153,17 @@ class _Bounds:
 
     def _number(self, bound: sa.ColumnElement[str]) -> sa.ColumnElement[Any] | None:
         integers = self._kind.name in INTEGERS
-        if self._backend == "duckdb" and integers:
-            return sa.try_cast(bound, sa.BigInteger())
-        if self._backend == "duckdb":
-            number: sa.ColumnElement[Any] = sa.try_cast(bound, sa.Double())
-            return sa.case((number.between(-_LARGEST, _LARGEST), number))
         if self._backend == "postgresql":
             return sa.case((bound.regexp_match(_NUMBER), sa.cast(bound, sa.Double())))
-        if not integers:
+        if integers:
+            cast = sa.try_cast if self._backend == "duckdb" else sa.cast
+            integer = cast(bound, sa.BigInteger())
+            # what has another form, as 0x10, is a number to some and none to others
+            return sa.case((sa.cast(integer, sa.String()) == bound, integer))
+        if self._backend != "duckdb":
             return None  # how these databases read other numbers is not exact
-        integer = sa.cast(bound, sa.BigInteger())
-        return sa.case((sa.cast(integer, sa.String()) == bound, integer))
+        number: sa.ColumnElement[Any] = sa.try_cast(bound, sa.Double())
+        return sa.case((number.between(-_LARGEST, _LARGEST), number))
 
     def _constant(self, value: Scalar) -> sa.ColumnElement[Any] | None:
         if isinstance(value, str):
@@ -171,8 +172,11 @@ class _Bounds:
             text = value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
             return sa.literal(text[:_SECONDS])
         if isinstance(value, Decimal):
-            if value == int(value) and abs(value) < _EXACT:
+            integers = self._kind.name in INTEGERS and self._backend != "postgresql"
+            if value == int(value) and abs(value) < (_BIGINT if integers else _EXACT):
                 return sa.literal(int(value), sa.BigInteger())
+            if integers:
+                return None  # an integer compared with a DOUBLE may be rounded to another side than the constant was
             if self._backend in ("duckdb", "postgresql") and abs(value) < Decimal(_LARGEST):
                 return sa.literal(float(value), sa.Double())
         return None
