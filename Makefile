@@ -44,7 +44,7 @@ format: $(VENV)/.dev ## Format the code and sort its imports
 bench: $(VENV)/.dev ## Compare speed with Spark and with the reference, as ratios
 	$(BIN)/python -m benchmarks
 
-footprint: $(VENV)/.dev ## Print what an installation weighs and how long importing it takes
+footprint: $(VENV)/.dev ## Print what an installation weighs and what importing it takes of the CPU
 	$(BIN)/python -m benchmarks.footprint
 
 docs: $(VENV)/.dev ## Build the documentation into site/

@@ -9,21 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
-from ducklake_lab.magics.session import At, LakeSession
-from ducklake_lab.session.listings import Listing
-from ducklake_lab.widgets.file_browser import FileBrowser
 from ducklake_lab.widgets.html import escape, view
-from ducklake_lab.widgets.schema import of_catalog
-from ducklake_lab.widgets.schema_browser import SchemaBrowser
-from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
-from ducklake_lab.widgets.summary import LakeSummary, summarize
-from ducklake_lab.widgets.table_view import TableBrowser
-from ducklake_lab.widgets.tables import TableListing
+
+# A session and the views are imported where they are needed first: %load_ext shall be felt by nobody.
+if TYPE_CHECKING:
+    from ducklake_lab.magics.session import At, LakeSession
+    from ducklake_lab.session.listings import Listing
+    from ducklake_lab.widgets.file_browser import FileBrowser
+    from ducklake_lab.widgets.schema_browser import SchemaBrowser
+    from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+    from ducklake_lab.widgets.summary import LakeSummary
+    from ducklake_lab.widgets.tables import TableListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ class Commands:
         return _summary(_name(given.uri, session), session)
 
     def _run_lakes(self, _given: argparse.Namespace) -> Listing:
+        from ducklake_lab.session.listings import Listing
+
         rows: list[tuple[Any, ...]] = []
         named = self._connections()
         try:
@@ -139,19 +142,28 @@ class Commands:
     # What there is
 
     def _run_schema(self, given: argparse.Namespace) -> SchemaBrowser:
+        from ducklake_lab.widgets.schema import of_catalog
+        from ducklake_lab.widgets.schema_browser import SchemaBrowser
+
         session = self._session()
         return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(_at(given.at))))
 
     def _run_tables(self, given: argparse.Namespace) -> TableListing:
+        from ducklake_lab.widgets.tables import TableListing
+
         return TableListing(tuple(self._session().tables(_at(given.at))))
 
     def _run_describe(self, given: argparse.Namespace) -> Any:
         return self._session().table(given.table, at=_at(given.at)).describe()
 
     def _run_preview(self, given: argparse.Namespace) -> Any:
+        from ducklake_lab.widgets.table_view import TableBrowser
+
         return TableBrowser(self._session().table(given.table, at=_at(given.at)).view())
 
     def _run_files(self, given: argparse.Namespace) -> FileBrowser:
+        from ducklake_lab.widgets.file_browser import FileBrowser
+
         session = self._session()
         with session.reading():
             files = session.table(given.table, at=_at(given.at)).files()
@@ -166,6 +178,9 @@ class Commands:
     # Time
 
     def _run_snapshots(self, given: argparse.Namespace) -> SnapshotBrowser:
+        from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+        from ducklake_lab.widgets.tables import TableListing
+
         session = self._session()
         title = f"Snapshots of {given.table}" if given.table else "Snapshots"
 
@@ -193,6 +208,8 @@ class Commands:
         return diff
 
     def _run_restore(self, given: argparse.Namespace) -> Any:
+        from ducklake_lab.session.listings import Listing
+
         session = self._session()
         snapshot = session.restore(given.table, options.moment(given.to))
         made = snapshot.snapshot_id if snapshot is not None else session.current_snapshot().snapshot_id
@@ -203,6 +220,8 @@ class Commands:
     # Care
 
     def _run_options(self, given: argparse.Namespace) -> Listing:
+        from ducklake_lab.session.listings import Listing
+
         session = self._session()
         if given.value is not None:
             scope = ", table_name => :scope" if given.table else ""
@@ -238,6 +257,8 @@ def _quoted(name: str) -> str:
 
 
 def _summary(name: str, session: LakeSession) -> LakeSummary:
+    from ducklake_lab.widgets.summary import summarize
+
     return summarize(name, session.current_snapshot().snapshot_id, session.current_lake.alias, session.tables())
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
-from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.scan.counts import TableCounts, table_counts
-from ducklake_lab.scan.history import lake_history, table_files
-from ducklake_lab.session import Session
+
+# The sidebar asks for the lakes as soon as there is a kernel, when there may be none to speak of.
+if TYPE_CHECKING:
+    from ducklake_lab.model.entries import Column, Table
+    from ducklake_lab.scan.counts import TableCounts
+    from ducklake_lab.session import Session
 
 _SNAPSHOTS = 50
 _FILES = 200
@@ -91,6 +93,8 @@ class Questions:
 
     def tree(self, alias: str, session: str = "") -> Answer:
         """Schemas with their tables, views and macros; columns with types; rows and bytes of tables."""
+        from ducklake_lab.scan.counts import TableCounts, table_counts
+
         asked = self._session(session)
         state = asked.state(alias)
         lake = _lake(asked, alias)
@@ -112,6 +116,8 @@ class Questions:
 
     def snapshots(self, alias: str, session: str = "", limit: int = _SNAPSHOTS) -> Answer:
         """The newest snapshots, newest first."""
+        from ducklake_lab.scan.history import lake_history
+
         lake = _lake(self._session(session), alias)
         with lake.connect() as connection:
             entries = lake_history(lake, connection, last=limit)
@@ -131,6 +137,8 @@ class Questions:
 
     def files(self, alias: str, schema: str, table: str, session: str = "") -> Answer:
         """The data files of a table; the first 200, and how many there are."""
+        from ducklake_lab.scan.history import table_files
+
         asked = self._session(session)
         lake, state = _lake(asked, alias), asked.state(alias)
         entry = state.table(schema, table)

@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.model.history import HistoryEntry
-
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.model.entries import Snapshot
+    from ducklake_lab.model.history import HistoryEntry
     from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.counts import TableCounts
     from ducklake_lab.session.listings import Listing

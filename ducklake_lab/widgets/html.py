@@ -13,8 +13,10 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ducklake_lab.model.history import ChangeKind
+if TYPE_CHECKING:
+    from ducklake_lab.model.history import ChangeKind
 
 #: How a kind of change is called, next to its colour.
 KIND_LABELS: Mapping[ChangeKind, str] = {

@@ -116,6 +116,13 @@ def test_another_data_path_is_refused(tmp_path: Path) -> None:
 
 def test_importing_is_cheap_and_loads_no_engine() -> None:
     heavy = ("pyspark", "pandas", "duckdb", "sqlalchemy", "sqlglot", "plotly", "IPython", "anywidget", "pyarrow")
-    program = f"import ducklake_lab, sys; print([m for m in {heavy!r} if m in sys.modules])"
+    program = f"""
+import ducklake_lab, sys
+print([m for m in {heavy!r} if m in sys.modules])
+from IPython.core.interactiveshell import InteractiveShell
+ducklake_lab.load_ipython_extension(InteractiveShell())
+from ducklake_lab.magics.questions import Questions
+print(Questions(dict).lakes()["lakes"], sorted(m for m in {heavy!r} if m in sys.modules))
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.splitlines() == ["[]", "[] ['IPython']"]
