@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.lake import Lake, open_lake
-from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.history import FileEntry
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.session.attaching import attach, attach_statement
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions.restore import restore_table
@@ -44,21 +44,6 @@ if TYPE_CHECKING:
 
 Engine = Literal["spark", "duckdb"]
 WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
-
-_ATTACH_OPTIONS = (
-    "data_path",
-    "read_only",
-    "snapshot_version",
-    "snapshot_time",
-    "encrypted",
-    "create_if_not_exists",
-    "automatic_migration",
-    "override_data_path",
-    "metadata_catalog",
-    "metadata_schema",
-    "data_inlining_row_limit",
-    "write_deletion_vectors",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,41 +150,27 @@ class Session:
             CatalogVersionError: the lake's spec version is not supported.
             EntryExistsError: the alias is taken.
         """
-        uri, stored = self._secrets.resolve(uri)
-        if data_path is None:
-            data_path = stored.get("data_path")
-        encrypted = encrypted or bool(stored.get("encrypted"))
-        metadata_schema = metadata_schema or stored.get("metadata_schema")
-        metadata_catalog = metadata_catalog or stored.get("metadata_catalog")
-        location = parse_uri(uri)
-        name = alias or location.default_alias
-        if self._lakes.find(name) is not None:
-            raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
-        if snapshot_version is not None and snapshot_time is not None:
-            raise UsageError("Give snapshot_version or snapshot_time, not both.")
-        location = replace(location, schema=metadata_schema) if metadata_schema is not None else location
-        at: At = snapshot_version
-        if isinstance(snapshot_time, str):
-            at = _time(snapshot_time)
-        elif snapshot_time is not None:
-            at = snapshot_time
-        given = {"data_inlining_row_limit": data_inlining_row_limit, "write_deletion_vectors": write_deletion_vectors}
-        lake = open_lake(
-            location,
-            name,
-            data_path=data_path,
+        return attach(
+            self._lakes,
+            self._secrets,
+            uri,
+            alias,
+            data_path,
             read_only=read_only,
-            at=at,
+            snapshot_version=snapshot_version,
+            snapshot_time=snapshot_time,
             encrypted=encrypted,
             create_if_not_exists=create_if_not_exists,
             automatic_migration=automatic_migration,
             override_data_path=override_data_path,
-            metadata_name=metadata_catalog,
-            options={key: str(value).casefold() for key, value in given.items() if value is not None},
-            session=self._lakes.options,
+            metadata_catalog=metadata_catalog,
+            metadata_schema=metadata_schema,
+            data_inlining_row_limit=data_inlining_row_limit,
+            write_deletion_vectors=write_deletion_vectors,
         )
-        self._lakes.add(lake)
-        return lake
+
+    def _attach_statement(self, statement: op.Attach) -> None:
+        attach_statement(self._lakes, self._secrets, self._sources.value, statement)
 
     def detach(self, alias: str) -> None:
         """Forgets an attached lake."""
@@ -222,36 +193,6 @@ class Session:
     def current_schema(self) -> str:
         """The schema of unqualified names."""
         return self._lakes.current_schema
-
-    def _attach_statement(self, statement: op.Attach) -> None:
-        options = {key.casefold(): self._sources.value(value) for key, value in statement.options.items()}
-        options.pop("type", None)
-        for name in list(options):
-            if name.startswith("meta_") or name in ("metadata_parameters", "busy_timeout"):
-                _check_metadata_parameter(name, options.pop(name))
-        if "readonly" in options:
-            options["read_only"] = options.pop("readonly")
-        if options.pop("read_write", False):
-            if "snapshot_version" in options or "snapshot_time" in options:
-                raise UsageError("A lake attached at a snapshot can only be read; leave READ_WRITE out.")
-            options["read_only"] = False
-        for key in options:
-            if key not in _ATTACH_OPTIONS:
-                raise UnsupportedFeatureError(
-                    f"The ATTACH option {key.upper()} is not supported.{did_you_mean(key, _ATTACH_OPTIONS)}"
-                )
-        alias = statement.alias or parse_uri(self._secrets.resolve(statement.uri)[0]).default_alias
-        attached = self._lakes.find(alias)
-        if attached is not None:
-            if statement.if_not_exists:
-                return
-            if statement.replace:
-                self._lakes.remove(attached)
-        at_home = self._lakes.at_home
-        self.attach(statement.uri, statement.alias, **options)
-        if at_home:
-            # as in DuckDB, ATTACH leaves it to USE to choose a lake
-            self._lakes.leave()
 
     # Statements
 
@@ -521,21 +462,6 @@ def connect(
     session = Session(spark=spark, engine=engine)
     session.attach(uri, alias, **options)
     return session
-
-
-def _check_metadata_parameter(name: str, value: object) -> None:
-    """Options for the database of the catalog: its type is in the URI already, and waiting has a fixed limit."""
-    if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql"):
-        raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
-    if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):
-        raise UnsupportedFeatureError(f"The ATTACH option {name.upper()} is not supported; write it into the URI.")
-
-
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00.') from None
 
 
 def _as_frame(rows: Any) -> Any:

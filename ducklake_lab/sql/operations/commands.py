@@ -1,0 +1,151 @@
+"""Statements about the session, its transactions and its lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ducklake_lab.sql.operations.parts import Query, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """BEGIN or START TRANSACTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """COMMIT or END."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """ROLLBACK or ABORT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """ATTACH.
+
+    Attributes:
+        uri: the quoted path, e.g. `ducklake:metadata.ducklake`.
+        alias: the name after AS, or None.
+        options: option names in lower case; an option without a value is True.
+    """
+
+    uri: str
+    alias: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSecret:
+    """CREATE SECRET of type `ducklake`, `postgres` or `mysql`.
+
+    Attributes:
+        name: None for the type's default secret.
+        options: option names in lower case; what they hold must not be shown.
+    """
+
+    name: str | None
+    kind: str
+    options: Mapping[str, object] = field(repr=False)
+    replace: bool = False
+    if_not_exists: bool = False
+    persistent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropSecret:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    alias: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """USE catalog, USE schema or USE catalog.schema; `parts` has one or two names."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL lake.function(…); argument values are Python values or SqlConstant."""
+
+    function: TableName
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """CHECKPOINT lake: all of its maintenance; the current lake's for None."""
+
+    lake: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES; `all_schemas` for SHOW ALL TABLES; `source` is the name after FROM, or None; SHOW DATABASES."""
+
+    all_schemas: bool = False
+    source: tuple[str, ...] | None = None
+    databases: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE of a table or of a query; exactly one is set."""
+
+    table: TableName | None = None
+    query: Query | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """PREPARE name AS statement."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """EXECUTE name(…); argument values are Python values or SqlConstant."""
+
+    name: str
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    name: str
+
+
+#: What is about the session, its transactions and its lakes.
+Command = (
+    Begin
+    | Commit
+    | Rollback
+    | Attach
+    | CreateSecret
+    | DropSecret
+    | Detach
+    | Use
+    | Call
+    | Checkpoint
+    | ShowTables
+    | Describe
+    | Prepare
+    | Execute
+    | Deallocate
+)

@@ -1,0 +1,232 @@
+"""Statements that change entries: schemas, tables, views, macros and comments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.operations.parts import ColumnDef, MacroOverload, PartitionKey, Query, SortKey, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    """CREATE SCHEMA; `name.name` is the schema, `name.schema` its catalog where given."""
+
+    name: TableName
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropSchema:
+    """DROP SCHEMA; the parts of `name` as in CreateSchema."""
+
+    name: TableName
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE.
+
+    Attributes:
+        columns: empty where the table is made from a query.
+        query: CREATE TABLE … AS.
+        with_data: False for WITH NO DATA: the query gives columns, no rows.
+    """
+
+    name: TableName
+    columns: tuple[ColumnDef, ...] = ()
+    query: Query | None = None
+    replace: bool = False
+    if_not_exists: bool = False
+    with_data: bool = True
+    partitioned_by: tuple[PartitionKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    name: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ALTER TABLE … ADD COLUMN; `parents` leads to the struct that gets a field, outermost first."""
+
+    table: TableName
+    column: ColumnDef
+    if_exists: bool = False
+    if_not_exists: bool = False
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    table: TableName
+    column: str
+    if_exists: bool = False
+    if_column_exists: bool = False
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    table: TableName
+    column: str
+    new_name: str
+    if_exists: bool = False
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnType:
+    table: TableName
+    column: str
+    type: DataType
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """SET DEFAULT, or with None DROP DEFAULT; `default` as in ColumnDef."""
+
+    table: TableName
+    column: str
+    default: str | None
+    default_type: Literal["literal", "expression"] = "literal"
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetNotNull:
+    """SET NOT NULL, or DROP NOT NULL where it is not `required`."""
+
+    table: TableName
+    column: str
+    required: bool
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetSortedBy:
+    """SET SORTED BY, or without keys RESET SORTED BY."""
+
+    table: TableName
+    keys: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    table: TableName
+    new_name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionedBy:
+    table: TableName
+    keys: tuple[PartitionKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPartitionedBy:
+    table: TableName
+
+
+#: ALTER TABLE.
+Alteration = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | RenameTable
+    | SetColumnType
+    | SetDefault
+    | SetNotNull
+    | SetPartitionedBy
+    | ResetPartitionedBy
+    | SetSortedBy
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW.
+
+    Attributes:
+        columns: names for the first of its columns.
+        sql: the text of the query as written.
+        query: the query.
+    """
+
+    name: TableName
+    sql: str
+    query: Query
+    columns: tuple[str, ...] = ()
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    name: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameView:
+    """ALTER VIEW … RENAME TO."""
+
+    view: TableName
+    new_name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMacro:
+    """CREATE MACRO or CREATE FUNCTION; all overloads are of one kind."""
+
+    name: TableName
+    kind: Literal["scalar", "table"]
+    overloads: tuple[MacroOverload, ...]
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropMacro:
+    name: TableName
+    kind: Literal["scalar", "table"]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """COMMENT ON TABLE, VIEW or COLUMN.
+
+    Attributes:
+        column: for COLUMN; `name` is its table then.
+        text: None takes the comment away.
+    """
+
+    kind: Literal["table", "view", "column"]
+    name: TableName
+    text: str | None
+    column: str | None = None
+
+
+#: What changes entries.
+EntryStatement = (
+    Alteration
+    | CreateSchema
+    | DropSchema
+    | CreateTable
+    | DropTable
+    | CreateView
+    | DropView
+    | RenameView
+    | CreateMacro
+    | DropMacro
+    | Comment
+)

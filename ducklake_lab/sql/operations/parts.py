@@ -1,0 +1,112 @@
+"""Parts of statements: names, columns, keys and queries as they were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from ducklake_lab.model.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A name as written: `name`, `schema.name` or `catalog.schema.name`.
+
+    With two parts the first one may also be a catalog; who resolves the name decides.
+
+    Attributes:
+        line: 1-based line of its first character in the text that was run, or None.
+        column: 1-based column there, or None.
+    """
+
+    catalog: str | None
+    schema: str | None
+    name: str
+    line: int | None = field(default=None, compare=False)
+    column: int | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A time-travel clause; exactly one is set, the DuckDB SQL of a constant expression."""
+
+    version_sql: str | None = None
+    timestamp_sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlConstant:
+    """An argument that is more than a literal, e.g. `now() - INTERVAL '1' DAY`: its DuckDB SQL."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDef:
+    """A column of CREATE TABLE or ADD COLUMN.
+
+    Attributes:
+        default: the text of the default value, unquoted if `default_type` is `literal`; None is NULL.
+    """
+
+    name: str
+    type: DataType
+    nulls_allowed: bool = True
+    default: str | None = None
+    default_type: Literal["literal", "expression"] = "literal"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT, WITH, VALUES, FROM, TABLE.
+
+    Attributes:
+        distinct_names: repeated output names get `_1`, `_2`, … as in a table made from the query.
+    """
+
+    tree: exp.Query
+    distinct_names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKey:
+    """A partition key as written; `transform` is `identity`, `year`, `month`, `day`, `hour` or `bucket(N)`."""
+
+    column: str
+    transform: str = "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A sort key as written.
+
+    Attributes:
+        columns: the columns it names.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    direction: Literal["ASC", "DESC"] = "ASC"
+    null_order: Literal["NULLS FIRST", "NULLS LAST"] = "NULLS LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class MacroParameter:
+    """A macro's parameter; `default_sql` is a constant expression."""
+
+    name: str
+    type: DataType | None = None
+    default_sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroOverload:
+    """One parameter list of a macro, and the text of its expression or query."""
+
+    parameters: tuple[MacroParameter, ...]
+    sql: str

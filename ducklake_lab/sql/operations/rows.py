@@ -1,0 +1,137 @@
+"""Statements that change rows or copy them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from ducklake_lab.sql.operations.parts import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO.
+
+    Attributes:
+        columns: the column list as written, None where there is none.
+        query: the rows; None for DEFAULT VALUES. In VALUES, `DEFAULT` may stand for a value.
+        by_name: match the query's columns by name.
+        column_positions: line and column of each of `columns`.
+    """
+
+    table: TableName
+    columns: tuple[str, ...] | None
+    query: exp.Query | None
+    by_name: bool = False
+    column_positions: tuple[tuple[int | None, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """UPDATE … SET … [FROM …] [WHERE …]."""
+
+    table: TableName
+    tree: exp.Update
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE FROM … [USING …] [WHERE …]."""
+
+    table: TableName
+    tree: exp.Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    table: TableName
+
+
+MergeWhen = Literal["matched", "not matched", "not matched by source"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN … THEN … of MERGE INTO.
+
+    Attributes:
+        assignments: of UPDATE SET; empty where `whole` is set.
+        whole: UPDATE or INSERT of all columns of the source, by position or by name.
+        columns: the column list of INSERT; None where there is none.
+        message: the expression after ERROR.
+    """
+
+    when: MergeWhen
+    condition: exp.Expr | None
+    action: Literal["update", "delete", "insert", "nothing", "error"]
+    assignments: tuple[exp.Expr, ...] = ()
+    whole: Literal["position", "name"] | None = None
+    columns: tuple[str, ...] | None = None
+    values: tuple[exp.Expr, ...] = ()
+    message: exp.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO table USING source.
+
+    Attributes:
+        alias: of the table, or None.
+        source: `SELECT * FROM source`.
+        condition: of ON; None where `using` names columns.
+    """
+
+    table: TableName
+    alias: str | None
+    source: exp.Select
+    condition: exp.Expr | None
+    using: tuple[str, ...]
+    clauses: tuple[MergeClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """COPY … TO a file.
+
+    Attributes:
+        query: what is copied, in DuckDB SQL.
+        path: the quoted path.
+        options: the text of `(…)` after it, parentheses included; "" where there is none.
+        words: the options as (name in lower case, text of the value).
+    """
+
+    query: str
+    path: str
+    options: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """COPY table FROM a file; `options` as in CopyTo."""
+
+    table: TableName
+    columns: tuple[str, ...] | None
+    path: str
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDatabase:
+    """COPY FROM DATABASE source TO target.
+
+    Attributes:
+        entries: create schemas and tables.
+        rows: copy their rows.
+    """
+
+    source: str
+    target: str
+    entries: bool = True
+    rows: bool = True
+
+
+#: What changes rows or copies them.
+RowStatement = Insert | Update | Delete | Truncate | Merge | CopyTo | CopyFrom | CopyDatabase

@@ -1,0 +1,51 @@
+"""One statement of a text, of any kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.sql.operations.commands import Command
+from ducklake_lab.sql.operations.entries import EntryStatement
+from ducklake_lab.sql.operations.parts import Query
+from ducklake_lab.sql.operations.rows import RowStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN of a statement that is not itself a DuckLake form."""
+
+    operation: Operation
+    analyze: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A statement that has no operation of its own: the session's own database may know it.
+
+    Attributes:
+        words: its first words in upper case, as far as they tell what it is about.
+        refusal: what is raised where a lake is meant.
+    """
+
+    words: tuple[str, ...]
+    refusal: DuckLakeError
+
+
+Operation = Query | EntryStatement | RowStatement | Command | Explain | Other
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a text.
+
+    Attributes:
+        text: the statement without its semicolon.
+        line: 1-based line of its first token.
+        sql: the text with values in the place of parameters.
+    """
+
+    operation: Operation
+    text: str
+    line: int
+    sql: str = ""
