@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.files.options import DeleteOptions
+from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
-from ducklake_lab.model.files import DeleteFile, WrittenDeletes
+from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files, read_deletions
@@ -33,13 +35,13 @@ _SNAPSHOT_FIELD = pa.field(
 
 
 def write_matched(
-    matched: pa.Table, files: Mapping[int, ScanFile], folder: str, inline_limit: int, new_snapshot: int
+    matched: pa.Table, files: Mapping[int, ScanFile], folder: str, options: DeleteOptions, new_snapshot: int
 ) -> list[WrittenDeletes]:
     """Records deletions of rows that are known here, writing delete files in process. Creates no snapshot.
 
     Args:
         matched: has `_ducklake_file_id`, not NULL, and `_ducklake_position`; rows may be there twice.
-        files, folder, inline_limit, new_snapshot: as of `spark.deletes.write_deletes`.
+        files, folder, options, new_snapshot: as of `spark.deletes.write_deletes`.
 
     Returns:
         One per file with newly deleted rows, by file id.
@@ -57,7 +59,7 @@ def write_matched(
                 np.asarray(positions[file_id], np.int64),
                 folder,
                 "ducklake-",
-                inline_limit,
+                options,
                 new_snapshot,
                 storage,
             )
@@ -73,7 +75,7 @@ def delete_positions(
     matched: npt.NDArray[np.int64],
     folder: str,
     prefix: str,
-    inline_limit: int,
+    options: DeleteOptions,
     new_snapshot: int,
     storage: Storage,
 ) -> WrittenDeletes | None:
@@ -82,7 +84,6 @@ def delete_positions(
     Args:
         matched: positions, in any order, also several times.
         folder: where a delete file goes; its name starts with `prefix`.
-        inline_limit: up to so many of a committed file are returned for the catalog.
         new_snapshot: the snapshot that the transaction is likely to become. Beside deletions of earlier snapshots the
             new ones are marked with it.
     """
@@ -94,11 +95,15 @@ def delete_positions(
     if not len(added):
         return None
     # the rows of a file that is not committed yet have no id to inline a deletion under
-    if len(added) <= inline_limit and file.snapshot_id is not None:
+    if len(added) <= options.inline_limit and file.snapshot_id is not None:
         return WrittenDeletes(file_id, positions=tuple(added.tolist()))
+    positions = np.union1d(earlier.positions, added)
+    if options.vectors and _can_be_vector(file, earlier):
+        name = f"{prefix}{new_uuid()}-delete.{VECTOR_FORMAT}"
+        size = write_vector(storage, join(folder, name), positions)
+        return WrittenDeletes(file_id, name, len(positions), size, replaces=earlier.replaces, format=VECTOR_FORMAT)
     name = f"{prefix}{new_uuid()}-delete.parquet"
     if earlier.snapshots is None:
-        positions = np.union1d(earlier.positions, added)
         size, footer = write_delete_file(storage, join(folder, name), file.path, positions)
         return WrittenDeletes(file_id, name, len(positions), size, footer)
     deletions = Deletions(
@@ -108,6 +113,15 @@ def delete_positions(
     return replace(
         write_deletions(deletions, file, folder, name, storage), new_snapshot=new_snapshot, replaces=earlier.replaces
     )
+
+
+def _can_be_vector(file: ScanFile, earlier: Deletions) -> bool:
+    """Whether a delete file need not say which snapshot deleted what.
+
+    An earlier delete file ends where a vector begins, and goes on being read for the snapshots before. But where the
+    catalog has deletions from the time of the earlier one, moving these into a file makes one that begins then.
+    """
+    return earlier.snapshots is None or (bool(earlier.replaces) and not file.inlined_deletes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +192,15 @@ def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> Written
         partial_max=snapshot_id,
         new_snapshot=snapshot_id,
     )
+
+
+def write_vector(storage: Storage, path: str, positions: npt.NDArray[np.int64]) -> int:
+    """Writes a deletion vector of ascending positions; its size in bytes."""
+    blob = encode(positions)
+    storage.make_folder(path.rpartition("/")[0])
+    with storage.open_output(path) as sink:
+        sink.write(blob)
+    return len(blob)
 
 
 def write_delete_file(

@@ -45,6 +45,29 @@ class WriteOptions:
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
 
 
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How deletions are kept.
+
+    Attributes:
+        inline_limit: of a committed file with at most this many newly deleted rows, the positions go into the catalog.
+        vectors: delete files are deletion vectors, where these can say what has to be said.
+    """
+
+    inline_limit: int
+    vectors: bool = False
+
+
+def delete_options(options: Options, table: Table) -> DeleteOptions:
+    """The options that apply to a table.
+
+    Raises:
+        CatalogError: a stored option is not what it must be.
+    """
+    place = {"schema_id": table.schema_id, "table_id": table.table_id}
+    return DeleteOptions(options.inlining_row_limit(**place), options.get("write_deletion_vectors", **place) == "true")
+
+
 def target_file_size(options: Options, table: Table) -> int:
     """Bytes.
 

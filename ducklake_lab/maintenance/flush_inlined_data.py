@@ -20,7 +20,7 @@ from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import DataFile, WrittenDeletes
+from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
 from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
 from ducklake_lab.scan.plan import ScanFile
@@ -111,15 +111,19 @@ def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage) -> Wri
 
 
 def _merged(found: InlinedDeletions, folder: str, storage: Storage) -> WrittenDeletes:
-    """A delete file of the inlined deletions from a data file, and of those in the delete file that it replaces."""
-    earlier = earlier_deletions(found.file, storage)
+    """A delete file of the inlined deletions from a data file, and of those in the delete files that it replaces."""
     pairs = dict(found.deletions)
-    if earlier.snapshots is not None:
-        for position, snapshot_id in zip(earlier.positions.tolist(), earlier.snapshots.tolist(), strict=True):
-            pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
+    replaced: list[DeleteFile] = []
+    for file in found.files:
+        earlier = earlier_deletions(file, storage)
+        replaced += earlier.replaces
+        if earlier.snapshots is not None:
+            for position, snapshot_id in zip(earlier.positions.tolist(), earlier.snapshots.tolist(), strict=True):
+                pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
     deletions = Deletions(np.array(list(pairs), np.int64), np.array(list(pairs.values()), np.int64))
-    written = write_deletions(deletions, found.file, folder, _name(), storage)
-    return replace(written, replaces=earlier.replaces, end_snapshot=found.file.data_file.end_snapshot)
+    data_file = found.files[-1]
+    written = write_deletions(deletions, data_file, folder, _name(), storage)
+    return replace(written, replaces=tuple(replaced), end_snapshot=data_file.data_file.end_snapshot)
 
 
 def _name() -> str:

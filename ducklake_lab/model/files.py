@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ducklake_lab.model.mapping import ColumnMapping
 
+#: The format of delete files that are deletion vectors; that of others is `parquet`.
+VECTOR_FORMAT = "puffin"
+
 
 @dataclass(frozen=True, slots=True)
 class VariantStats:
@@ -96,7 +99,9 @@ class WrittenDeletes:
         new_snapshot: the snapshot id under which its newest deletions are written: that of the commit, if no other
             comes in between.
         end_snapshot: where the data file it belongs to has ended.
-        replaces: the committed delete files that it makes superfluous.
+        replaces: the committed delete files whose place it takes. If it has snapshot ids they leave the catalog, as it
+            holds all that they say; otherwise they end with the commit.
+        format: `parquet` or `puffin`.
     """
 
     data_file_id: int
@@ -110,6 +115,7 @@ class WrittenDeletes:
     new_snapshot: int | None = None
     end_snapshot: int | None = None
     replaces: tuple[DeleteFile, ...] = ()
+    format: str = "parquet"
 
 
 @dataclass(frozen=True, slots=True)

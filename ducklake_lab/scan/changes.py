@@ -189,22 +189,25 @@ class _Feed:
     ) -> list[DeletedRows]:
         found = []
         for delete in deletes:
-            # a delete file may repeat what catalog rows had deleted before it
-            earlier = _before(positions, delete.begin_snapshot)
-            if not may_name_snapshots(file, delete):
-                if self._in_range(delete.begin_snapshot):
-                    previous = next((d for d in deletes if d.end_snapshot == delete.begin_snapshot), None)
-                    up_to = delete.begin_snapshot - 1 if may_name_snapshots(file, previous) else None
-                    before = self._file(file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
-                    found.append(DeletedRows(self._file(file, delete), before, delete.begin_snapshot))
-                continue
-            for snapshot_id in deleting_snapshots(self._file(file, delete), self._storage):
-                if self._in_range(snapshot_id):
+            named = (
+                deleting_snapshots(self._file(file, delete), self._storage)
+                if may_name_snapshots(file, delete)
+                else None
+            )
+            for snapshot_id in [delete.begin_snapshot] if named is None else named:
+                if not self._in_range(snapshot_id):
+                    continue
+                # a delete file may repeat what catalog rows had deleted before it
+                earlier = _before(positions, snapshot_id)
+                if named is not None:
                     after = self._file(file, delete, deleted_up_to=snapshot_id)
-                    before = replace(
-                        after, deleted_up_to=snapshot_id - 1, inlined_deletes=_before(positions, snapshot_id)
-                    )
-                    found.append(DeletedRows(after, before, snapshot_id))
+                    before = replace(after, deleted_up_to=snapshot_id - 1, inlined_deletes=earlier)
+                else:
+                    after = self._file(file, delete)
+                    previous = next((d for d in deletes if d.end_snapshot == snapshot_id), None)
+                    up_to = snapshot_id - 1 if may_name_snapshots(file, previous) else None
+                    before = self._file(file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
+                found.append(DeletedRows(after, before, snapshot_id))
         return found
 
     def _deleted_by_rows(self, file: DataFile, positions: Sequence[tuple[int, int]]) -> list[DeletedRows]:

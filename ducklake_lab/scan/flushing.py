@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -23,11 +24,11 @@ class InlinedDeletions:
     """Catalog rows that delete from a data file.
 
     Attributes:
-        file: with the delete file that these join, if there is one.
+        files: the data file with each delete file that it has or had, oldest first; without one, where there is none.
         deletions: (position, snapshot that deleted it), ascending.
     """
 
-    file: ScanFile
+    files: tuple[ScanFile, ...]
     deletions: tuple[tuple[int, int], ...]
 
 
@@ -53,24 +54,16 @@ def read_inlined_deletions(
         return []
     folder = lake.folder(state, table)
     of_table = t.data_file.c.data_file_id.in_(sorted(positions))
-    deletes: dict[int, DeleteFile] = {}
-    ends = {}
-    files = read_data_files(connection, table_id, of_table)
-    for file in files:
-        ends[file.data_file_id] = file.end_snapshot
+    deletes: dict[int, list[DeleteFile]] = defaultdict(list)
     for delete in read_delete_files(connection, table_id, t.delete_file.c.data_file_id.in_(sorted(positions))):
-        # those of a file that has ended ended with it
-        if delete.end_snapshot == ends[delete.data_file_id] or delete.end_snapshot is None:
-            deletes[delete.data_file_id] = delete
+        deletes[delete.data_file_id].append(delete)
     found = []
-    for file in files:
-        joined = deletes.get(file.data_file_id)
-        scan = ScanFile(
-            data_file=file,
-            path=paths.resolve(folder, file.path, file.path_is_relative),
-            delete_file=joined,
-            delete_path=paths.resolve(folder, joined.path, joined.path_is_relative) if joined is not None else None,
-            snapshot_id=file.begin_snapshot,
-        )
-        found.append(InlinedDeletions(scan, tuple(positions[file.data_file_id])))
+    for file in read_data_files(connection, table_id, of_table):
+        path = paths.resolve(folder, file.path, file.path_is_relative)
+        scan = ScanFile(data_file=file, path=path, snapshot_id=file.begin_snapshot)
+        scans = [
+            replace(scan, delete_file=d, delete_path=paths.resolve(folder, d.path, d.path_is_relative))
+            for d in sorted(deletes[file.data_file_id], key=lambda d: (d.begin_snapshot, d.delete_file_id))
+        ]
+        found.append(InlinedDeletions(tuple(scans or [scan]), tuple(positions[file.data_file_id])))
     return found

@@ -23,7 +23,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_column_names
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
+from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
@@ -196,7 +196,9 @@ def may_name_snapshots(data_file: DataFile, delete: DeleteFile | None) -> bool:
 
     One written together with a file of rows of several snapshots has them, though its `partial_max` does not say so.
     """
-    return delete is not None and (delete.partial_max is not None or data_file.partial_max is not None)
+    if delete is None or delete.format.lower() == VECTOR_FORMAT:
+        return False
+    return delete.partial_max is not None or data_file.partial_max is not None
 
 
 def rows_up_to(data_file: DataFile, at: int) -> int | None:
@@ -278,7 +280,7 @@ def with_deletes(file: ScanFile, deletes: WrittenDeletes, folder: str) -> ScanFi
         end_snapshot=None,
         path=deletes.path,
         path_is_relative=True,
-        format="parquet",
+        format=deletes.format,
         delete_count=deletes.delete_count,
         file_size_bytes=deletes.file_size_bytes,
         footer_size=deletes.footer_size,

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
+from ducklake_lab.model.files import VECTOR_FORMAT
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
@@ -39,7 +41,7 @@ def check_files(files: Iterable[ScanFile]) -> None:
         data, delete = file.data_file, file.delete_file
         if data.encryption_key or (delete is not None and delete.encryption_key):
             raise UnsupportedFeatureError(f"Encrypted data files are not supported yet ({file.path}).")
-        if delete is not None and delete.format.lower() != "parquet":
+        if delete is not None and delete.format.lower() not in ("parquet", VECTOR_FORMAT):
             raise UnsupportedFeatureError(
                 f"Delete files of format {delete.format} are not supported yet ({file.path})."
             )
@@ -87,14 +89,10 @@ def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
     return [list(group.values()) for group in groups]
 
 
-def deleting_snapshots(file: ScanFile, storage: Storage) -> list[int]:
-    """The snapshots whose deletions a delete file holds, ascending: those named in it, else that of its begin."""
-    assert file.delete_file is not None and file.delete_path is not None  # asked for only where there is one
-    table = _read_delete_file(file.delete_path, storage)
-    if table.num_columns == 1:
-        return [file.delete_file.begin_snapshot]
-    found: list[int] = np.unique(table.column(1).to_numpy()).tolist()
-    return found
+def deleting_snapshots(file: ScanFile, storage: Storage) -> list[int] | None:
+    """The snapshots whose deletions a delete file holds, ascending; None where it does not name them."""
+    _, snapshots = _read_delete_file(file, storage)
+    return None if snapshots is None else np.unique(snapshots).tolist()
 
 
 def pack(positions: Positions) -> npt.NDArray[np.int64]:
@@ -108,10 +106,7 @@ def pack(positions: Positions) -> npt.NDArray[np.int64]:
 
 def read_deletions(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
     """The positions that the delete file of a data file names, and the snapshots that deleted them, if it has these."""
-    assert file.delete_path is not None  # asked for only where there is one
-    table = _read_delete_file(file.delete_path, storage)
-    positions = table.column(0).to_numpy().astype(np.int64)
-    snapshots = table.column(1).to_numpy().astype(np.int64) if table.num_columns > 1 else None
+    positions, snapshots = _read_delete_file(file, storage)
     if file.deleted_up_to is not None and snapshots is not None:
         applies = snapshots <= file.deleted_up_to
         return positions[applies], snapshots[applies]
@@ -125,17 +120,26 @@ def _positions(file: ScanFile, storage: Storage) -> Positions:
     return np.unique(np.concatenate([read_deletions(file, storage)[0], inlined]))
 
 
-def _read_delete_file(path: str, storage: Storage) -> pa.Table:
+def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
     """Positions, then the snapshot ids if the file has them."""
+    path = file.delete_path
+    assert file.delete_file is not None and path is not None  # asked for only where there is one
     with storage.open_input(path) as source:
         try:
-            file = pq.ParquetFile(source)
-            by_id = {field_id(field): field.name for field in file.schema_arrow}
-            names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
-            names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []
-            return file.read(columns=names).select(names)
-        except (pa.ArrowException, KeyError, OSError) as error:
+            if file.delete_file.format.lower() == VECTOR_FORMAT:
+                return decode(source.read()), None
+            return _read_parquet(pq.ParquetFile(source))
+        except (pa.ArrowException, KeyError, OSError, ValueError) as error:
             raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _read_parquet(file: pq.ParquetFile) -> tuple[Positions, Positions | None]:
+    by_id = {field_id(field): field.name for field in file.schema_arrow}
+    names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
+    names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []
+    table = file.read(columns=names)
+    columns = [table.column(name).to_numpy().astype(np.int64) for name in names]
+    return columns[0], columns[1] if len(columns) > 1 else None
 
 
 def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:

@@ -17,7 +17,7 @@ from ducklake_lab.catalog.casting import cast_columns, quote_identifier
 from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import write_matched
-from ducklake_lab.files.options import write_options
+from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.sorting import sort_rows, sort_sql
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.local import reader as local_reader
@@ -236,7 +236,8 @@ class Dml:
         transaction = self._transaction
         touched = {file_id: files[file_id] for file_id in pc.unique(positions.column(FILE_ID)).to_pylist()}
         folder = transaction.lake.folder(transaction.state, table)
-        return write_matched(positions, touched, folder, self._inline_limit(table), transaction.next_snapshot)
+        options = delete_options(transaction.options, table)
+        return write_matched(positions, touched, folder, options, transaction.next_snapshot)
 
     def _large_deletes(
         self, table: Table, matched: Matched, files: dict[int, ScanFile]
@@ -253,10 +254,10 @@ class Dml:
         in_files = frame.where(frame[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
-        limit = self._inline_limit(table)
+        options = delete_options(transaction.options, table)
         with self._engine.running() as spark:
             if matched.count > _FEW_POSITIONS:
-                return inlined_ids, write_deletes(spark, in_files, files, folder, limit, transaction.next_snapshot)
+                return inlined_ids, write_deletes(spark, in_files, files, folder, options, transaction.next_snapshot)
             positions = in_files.toArrow()
         return inlined_ids, self._write_matched(table, positions, files)
 

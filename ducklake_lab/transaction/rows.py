@@ -301,15 +301,7 @@ class RowWriter:
 
     def _insert_delete_file(self, table: Table, table_id: int, file_id: int, deletes: WrittenDeletes) -> None:
         if deletes.replaces:
-            # the new file has all that they say, for earlier snapshots too
-            old = [delete.delete_file_id for delete in deletes.replaces]
-            self._metadata.connection.execute(t.delete_file.delete().where(t.delete_file.c.delete_file_id.in_(old)))
-            folder = self._tx.lake.folder(self._tx.state, table)
-            schedule_deletion(
-                self._metadata,
-                self._tx.lake.data_path,
-                [(d.delete_file_id, paths.resolve(folder, d.path, d.path_is_relative)) for d in deletes.replaces],
-            )
+            self._replace_delete_files(table, deletes)
         self._metadata.insert(
             t.delete_file,
             delete_file_id=self._ids.file(),
@@ -319,11 +311,25 @@ class RowWriter:
             data_file_id=file_id,
             path=deletes.path,
             path_is_relative=True,
-            format="parquet",
+            format=deletes.format,
             delete_count=deletes.delete_count,
             file_size_bytes=deletes.file_size_bytes,
             footer_size=deletes.footer_size,
             partial_max=deletes.partial_max,
+        )
+
+    def _replace_delete_files(self, table: Table, deletes: WrittenDeletes) -> None:
+        is_old = t.delete_file.c.delete_file_id.in_([delete.delete_file_id for delete in deletes.replaces])
+        if deletes.begin_snapshot is None:
+            self._metadata.end(t.delete_file, is_old)
+            return
+        # the new file has all that they say, for earlier snapshots too
+        self._metadata.connection.execute(t.delete_file.delete().where(is_old))
+        folder = self._tx.lake.folder(self._tx.state, table)
+        schedule_deletion(
+            self._metadata,
+            self._tx.lake.data_path,
+            [(d.delete_file_id, paths.resolve(folder, d.path, d.path_is_relative)) for d in deletes.replaces],
         )
 
     def finish_flush(self, table: Table, staged: StagedData) -> None:

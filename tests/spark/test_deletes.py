@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import with_deletes
 from ducklake_lab.spark import reader
@@ -35,7 +36,8 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
     first, second = sorted(_by_id(plan))
     matched = reader.read(spark, plan, virtual=True).where("i BETWEEN 42 AND 60 OR i IN (105, 103) OR i = 1000")
     small, large = sorted(
-        write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, 10, 99), key=lambda d: d.delete_count
+        write_deletes(spark, matched.union(matched), _by_id(plan), plan.data_path, DeleteOptions(10), 99),
+        key=lambda d: d.delete_count,
     )
     assert (small.data_file_id, small.path, small.positions) == (second, None, (3, 5))
     # the delete file that is replaced comes along; what the catalog has deleted stays there, and only there
@@ -57,11 +59,24 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
     assert sorted(row["i"] for row in left) == [*range(30, 40), *range(61, 103), 104, *range(106, 200)]
 
 
+def test_executors_write_vectors_and_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    plan = _lake(tmp_path).plan("t")
+    first, second = sorted(_by_id(plan))
+    matched = reader.read(spark, plan, virtual=True).where("i > 50")
+    vectors = DeleteOptions(0, vectors=True)
+    written = {d.data_file_id: d for d in write_deletes(spark, matched, _by_id(plan), plan.data_path, vectors, 99)}
+    # of the first file the catalog has deletions that are newer than its delete file
+    assert [written[file_id].format for file_id in (first, second)] == ["parquet", "puffin"]
+    files = [with_deletes(file, written[file.data_file.data_file_id], plan.data_path) for file in plan.files]
+    left = reader.read(spark, replace(plan, files=tuple(files), inlined=None)).collect()
+    assert sorted(row["i"] for row in left) == [*range(30, 40), *range(42, 51)]
+
+
 def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
     plan = _lake(tmp_path).plan("t")
     first = min(_by_id(plan))
     again = spark.createDataFrame([(first, 3), (first, 40)], "_ducklake_file_id bigint, _ducklake_position bigint")
-    assert write_deletes(spark, again, _by_id(plan), plan.data_path, 0, 99) == []
+    assert write_deletes(spark, again, _by_id(plan), plan.data_path, DeleteOptions(0), 99) == []
     more = again.union(spark.createDataFrame([(first, 99)], again.schema))
-    (deletes,) = write_deletes(spark, more, _by_id(plan), plan.data_path, 1, 99)
+    (deletes,) = write_deletes(spark, more, _by_id(plan), plan.data_path, DeleteOptions(1), 99)
     assert deletes.positions == (99,)

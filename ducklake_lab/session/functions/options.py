@@ -121,7 +121,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
     "expire_older_than": ("How old snapshots are when they expire", _age),
     "auto_compact": ("Whether functions that compact a whole lake compact this table too", _flag),
     "per_thread_output": ("Whether each task of an insert writes files of its own", _flag),
-    "write_deletion_vectors": ("Whether deletions are written as Puffin files", _flag),
+    "write_deletion_vectors": ("Whether deletions are written as deletion vectors (Puffin)", _flag),
     "sort_on_insert": ("Whether an insert sorts its rows by the table's sort keys", _flag),
 }
 _FIXED = {

@@ -1,0 +1,134 @@
+"""Deletion vectors: deleted positions as a Roaring bitmap (Iceberg's Puffin specification, blob deletion-vector-v1).
+
+A delete file of the format `puffin` is such a blob and nothing around it, which is what the reference writes. Positions
+are grouped by their high 32 bits; a bitmap of the low 32 bits is a container for each run of 65,536 of them: a sorted
+list of 16-bit numbers, 65,536 bits, or runs (Roaring's portable format).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+Positions = NDArray[np.int64]
+
+_MAGIC = b"\xd1\xd3\x39\x64"
+#: Roaring's marks of bitmaps with and without run containers.
+_WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
+#: Containers from which a bitmap with runs says where each begins.
+_OFFSETS_FROM = 4
+#: Values up to which a container lists them.
+_LISTED = 4096
+_BITMAP_BYTES = 8192
+
+
+def encode(positions: Positions) -> bytes:
+    """The blob of ascending positions, each there once."""
+    high = positions >> 32
+    keys = np.unique(high)
+    parts = [_MAGIC, struct.pack("<q", len(keys))]
+    for key in keys.tolist():
+        parts += [struct.pack("<i", key), _encode_bitmap((positions[high == key] & 0xFFFFFFFF).astype(np.uint32))]
+    body = b"".join(parts)
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def decode(blob: bytes) -> Positions:
+    """The positions in a blob, ascending.
+
+    Raises:
+        ValueError: it is no such blob, or was damaged.
+    """
+    body = blob[4:-4]
+    if len(blob) < 20 or body[:4] != _MAGIC:
+        raise ValueError("it is no deletion vector")
+    if struct.unpack_from(">I", blob)[0] != len(body) or struct.unpack(">I", blob[-4:])[0] != zlib.crc32(body):
+        raise ValueError("its length or checksum is wrong")
+    try:
+        return _decode_bitmaps(body)
+    except (struct.error, IndexError) as error:
+        raise ValueError("it ends too early") from error
+
+
+def _decode_bitmaps(body: bytes) -> Positions:
+    (count,) = struct.unpack_from("<q", body, 4)
+    at = 12
+    found = [np.zeros(0, np.int64)]
+    for _ in range(count):
+        (key,) = struct.unpack_from("<i", body, at)
+        low, at = _decode_bitmap(body, at + 4)
+        found.append(low + (key << 32))
+    return np.sort(np.concatenate(found))
+
+
+def _encode_bitmap(values: NDArray[np.uint32]) -> bytes:
+    chunks, starts, sizes = np.unique(values >> 16, return_index=True, return_counts=True)
+    header = np.column_stack([chunks, sizes - 1]).astype("<u2")
+    containers = [_encode_container(values[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
+    first = 8 + 8 * len(containers)
+    offsets = first + np.concatenate([[0], np.cumsum([len(container) for container in containers])])[:-1]
+    return b"".join(
+        [
+            struct.pack("<II", _WITHOUT_RUNS, len(containers)),
+            header.tobytes(),
+            offsets.astype("<u4").tobytes(),
+            *containers,
+        ]
+    )
+
+
+def _encode_container(values: NDArray[np.uint32]) -> bytes:
+    low = values & 0xFFFF
+    if len(low) <= _LISTED:
+        return low.astype("<u2").tobytes()
+    bits = np.zeros(1 << 16, np.bool_)
+    bits[low] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _decode_bitmap(data: bytes, at: int) -> tuple[Positions, int]:
+    """The values of a bitmap that begins there, and where it ends."""
+    (cookie,) = struct.unpack_from("<I", data, at)
+    at += 4
+    if cookie & 0xFFFF == _WITH_RUNS:
+        count = (cookie >> 16) + 1
+        size = (count + 7) // 8
+        has_runs = np.unpackbits(_numbers(data, at, size, "u1").astype(np.uint8), bitorder="little")
+        at += size
+        has_offsets = count >= _OFFSETS_FROM
+    elif cookie == _WITHOUT_RUNS:
+        (count,) = struct.unpack_from("<I", data, at)
+        at += 4
+        has_runs = np.zeros(count, np.uint8)
+        has_offsets = True
+    else:
+        raise ValueError("it holds no Roaring bitmap")
+    header = _numbers(data, at, 2 * count, "<u2").reshape(count, 2).astype(np.int64)
+    at += 4 * count + (4 * count if has_offsets else 0)
+    found = [np.zeros(0, np.int64)]
+    for i, (chunk, last) in enumerate(header.tolist()):
+        low, at = _decode_container(data, at, last + 1, is_runs=bool(has_runs[i]))
+        found.append(low + (chunk << 16))
+    return np.concatenate(found), at
+
+
+def _decode_container(data: bytes, at: int, count: int, *, is_runs: bool) -> tuple[Positions, int]:
+    if is_runs:
+        (runs,) = struct.unpack_from("<H", data, at)
+        pairs = _numbers(data, at + 2, 2 * runs, "<u2").reshape(runs, 2).astype(np.int64)
+        lengths = pairs[:, 1] + 1
+        before = np.cumsum(lengths) - lengths
+        return np.repeat(pairs[:, 0] - before, lengths) + np.arange(int(lengths.sum())), at + 2 + 4 * runs
+    if count <= _LISTED:
+        return _numbers(data, at, count, "<u2").astype(np.int64), at + 2 * count
+    bits = np.unpackbits(_numbers(data, at, _BITMAP_BYTES, "u1").astype(np.uint8), bitorder="little")
+    return np.flatnonzero(bits).astype(np.int64), at + _BITMAP_BYTES
+
+
+def _numbers(data: bytes, at: int, count: int, kind: str) -> NDArray[np.generic]:
+    if len(data) < at + count * np.dtype(kind).itemsize:
+        raise IndexError
+    return np.frombuffer(data, kind, count, at)
