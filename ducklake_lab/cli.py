@@ -1,4 +1,4 @@
-"""`ducklake-lab`: what a lake tells without a notebook, for people at a terminal and for CI."""
+"""`ducklake-lab`: diffs and care of a lake without a notebook, for people at a terminal and for CI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; gives the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        return _diff(given)
+        return int(given.run(given))
     except DuckLakeError as error:
         print(f"ducklake-lab: {error}", file=sys.stderr)
         return FAILED
@@ -44,6 +44,13 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=int, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
+    diff.set_defaults(run=_diff)
+    indexes = commands.add_parser("indexes", help="indexes that make a large catalog quicker; --create makes them")
+    indexes.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:postgres:dbname=lake")
+    change = indexes.add_mutually_exclusive_group()
+    change.add_argument("--create", action="store_true", help="make those that are missing")
+    change.add_argument("--drop", action="store_true", help="drop those that are there")
+    indexes.set_defaults(run=_indexes)
     return parser
 
 
@@ -51,9 +58,8 @@ def _diff(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
     session = Session(engine="duckdb")
-    uri = given.lake if ":" in given.lake else f"ducklake:{given.lake}"
     with session:
-        session.attach(uri, data_path=given.data_path, read_only=True, create_if_not_exists=False)
+        session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
         newest = session.current_snapshot().snapshot_id
         diff = session.table(given.table).diff(
             _moment(given.start, newest),
@@ -65,6 +71,29 @@ def _diff(given: argparse.Namespace) -> int:
             diff.to_html(given.html)
         print(diff.to_json(given.rows) if given.json else text(diff, given.rows))
     return DIFFERENT if given.exit_code and not diff.is_empty else SAME
+
+
+def _indexes(given: argparse.Namespace) -> int:
+    from ducklake_lab.catalog import indexes
+    from ducklake_lab.session import Session
+
+    with Session() as session:
+        lake = session.attach(_uri(given.lake), create_if_not_exists=False)
+        with lake.connect() as connection:
+            if given.create or given.drop:
+                change = indexes.create if given.create else indexes.drop
+                for name in change(lake, connection):
+                    print(f"{'created' if given.create else 'dropped'}  {name}")
+            known = indexes.existing(connection, lake.database)
+        for index in indexes.offered(lake.database):
+            print(f"{'there   ' if index.name in known else 'missing '} {indexes.statement(index, lake.database)}")
+        if lake.location.backend == "duckdb":
+            print("A catalog in a DuckDB file is quick without indexes; none are offered.")
+    return SAME
+
+
+def _uri(given: str) -> str:
+    return given if ":" in given else f"ducklake:{given}"
 
 
 def _moment(given: str, newest: int) -> int | datetime:

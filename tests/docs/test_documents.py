@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ DOCS = ROOT / "docs"
 #: decisions show code of the past; the architecture follows statements on the demo lake, which its own tests run
 EXCLUDED = (DOCS / "adr", DOCS / "architecture.md")
 RUN = ("python", "sql")
-#: What is shown, not run: what a shell, a settings file, or a program prints.
+#: What is shown, not run: other commands of a shell, a settings file, what a program prints.
 SHOWN = ("sh", "toml", "text")
 
 
@@ -55,7 +56,19 @@ def blocks(page: Path) -> list[Block]:
 
 
 def code(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.language in RUN]
+    return [block for block in blocks(page) if block.language in RUN or is_ours(block)]
+
+
+def is_ours(block: Block) -> bool:
+    """Whether a block is for a shell and calls the command of this package."""
+    return block.language == "sh" and all(line.startswith("ducklake-lab ") for line in block.text.splitlines())
+
+
+def as_cell(block: Block) -> str:
+    if block.language != "sh":
+        return block.text.rstrip()
+    calls = [["-m", "ducklake_lab.cli", *shlex.split(line)[1:]] for line in block.text.splitlines()]
+    return f"import subprocess, sys\nfor call in {calls}: subprocess.run([sys.executable, *call], check=True)"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(DOCS)))
@@ -72,7 +85,7 @@ def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path):
             plain.append(block)
         else:
             cells.append(block)
-    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(block.text.rstrip()) for block in cells])
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(as_cell(block)) for block in cells])
     executed = execute(document, tmp_path)
     for block, cell in zip(cells, executed.cells, strict=True):
         if block.output is not None:
