@@ -99,6 +99,11 @@ class _Writing:
             transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
         transaction.append_files(table, files)
 
+    def _abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+        # Spark calls this after a failed commit too, which has removed the files, or keeps them as it may have landed
+        if any(message is None for message in messages):
+            self._remove(_files(messages))
+
     def _remove(self, files: Sequence[WrittenFile]) -> None:
         Storage().delete(self._folder + file.path for file in files)
 
@@ -112,7 +117,7 @@ class TableWriter(_Writing, ds.DataSourceArrowWriter):
 
     def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Removes what tasks wrote before another one failed."""
-        self._remove(_files(messages))
+        self._abort(messages)
 
 
 class TableStreamWriter(_Writing, ds.DataSourceStreamArrowWriter):
@@ -134,7 +139,7 @@ class TableStreamWriter(_Writing, ds.DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Removes what tasks wrote before another one failed."""
-        self._remove(_files(messages))
+        self._abort(messages)
 
 
 def _files(messages: Sequence[ds.WriterCommitMessage | None]) -> list[WrittenFile]:
