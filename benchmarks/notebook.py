@@ -95,7 +95,7 @@ def views(uri: str) -> Iterator[Timing]:
         def paint(of: dl.Session) -> object:
             with of.reading():
                 files = of.table(name).files()
-                browser = FileBrowser(files, of.health(name, files))
+                browser = FileBrowser(files, of.health(name))
             return browser._repr_html_(), browser.overview, browser.answer_page({"start": 0, "count": 200})[1][0]
 
         return paint

@@ -213,9 +213,17 @@ def read_row_limits(connection: sa.Connection, table_id: int, snapshot_id: int) 
 
 
 def read_column_stats(
-    connection: sa.Connection, table_id: int, column_ids: Collection[int] | None, snapshot_id: int
+    connection: sa.Connection,
+    table_id: int,
+    column_ids: Collection[int] | None,
+    snapshot_id: int,
+    file_ids: Collection[int] | None = None,
 ) -> dict[int, dict[int, ColumnStats]]:
-    """Statistics of some columns (None: all) in the files visible at a snapshot: file id -> column id -> statistics."""
+    """Statistics of some columns (None: all) in some files (None: all) of those visible at a snapshot.
+
+    Returns:
+        file id -> column id -> statistics.
+    """
     s, f = t.file_column_stats, t.data_file
     query = (
         sa.select(
@@ -234,6 +242,8 @@ def read_column_stats(
     )
     if column_ids is not None:
         query = query.where(s.c.column_id.in_(sorted(column_ids)))
+    if file_ids is not None:
+        query = query.where(s.c.data_file_id.in_(sorted(file_ids)))
     found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
     # tens of thousands of rows for a table of many files: fetched at once, and taken by place
     for file_id, *stats in connection.execute(query).all():

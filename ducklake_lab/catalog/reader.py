@@ -107,7 +107,10 @@ _HISTORY = sa.select(
 
 
 def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotInfo]:
-    return [SnapshotInfo(**{**row, "changes_made": row["changes_made"] or ""}) for row in _rows(connection, query)]
+    return [
+        SnapshotInfo(snapshot_id, moment, version, changes or "", *told)
+        for snapshot_id, moment, version, changes, *told in connection.execute(query).all()
+    ]
 
 
 def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
@@ -172,33 +175,51 @@ def highest_column_id(connection: sa.Connection, table_id: int) -> int:
     return connection.scalar(query) or 0
 
 
+_COLUMNS = sa.select(
+    t.column.c.table_id,
+    t.column.c.parent_column,
+    t.column.c.column_id,
+    t.column.c.column_order,
+    t.column.c.column_name,
+    t.column.c.column_type,
+    t.column.c.nulls_allowed,
+    t.column.c.initial_default,
+    t.column.c.default_value,
+    t.column.c.default_value_type,
+    t.column.c.default_value_dialect,
+)
+
+
 def _columns_by_table(
     connection: sa.Connection, snapshot_id: int, table_id: int | None = None
 ) -> dict[int, tuple[Column, ...]]:
-    query = sa.select(t.column).where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
+    query = _COLUMNS.where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
     if table_id is not None:
         query = query.where(t.column.c.table_id == table_id)
     comments = attachments.column_comments(connection, snapshot_id)
     by_parent: dict[tuple[int, int | None], list[Any]] = defaultdict(list)
-    for row in _rows(connection, query):
-        by_parent[row["table_id"], row["parent_column"]].append(row)
+    # tens of thousands of rows for many tables: fetched at once, and taken by place
+    for table, parent, *row in connection.execute(query).all():
+        by_parent[table, parent].append(row)
 
     def build(table: int, parent: int | None) -> tuple[Column, ...]:
         return tuple(
             Column(
-                column_id=row["column_id"],
-                order=row["column_order"],
-                name=row["column_name"],
-                type=row["column_type"],
-                nulls_allowed=_flag(row["nulls_allowed"]),
-                initial_default=row["initial_default"],
-                default_value=row["default_value"],
-                default_value_type=row["default_value_type"] or "",
-                default_value_dialect=row["default_value_dialect"] or "",
-                children=build(table, row["column_id"]) if (table, row["column_id"]) in by_parent else (),
-                comment=comments.get((table, row["column_id"])),
+                column_id=column_id,
+                order=order,
+                name=name,
+                type=type_name,
+                nulls_allowed=_flag(nulls_allowed),
+                initial_default=initial,
+                default_value=default,
+                default_value_type=default_type or "",
+                default_value_dialect=dialect or "",
+                children=build(table, column_id) if (table, column_id) in by_parent else (),
+                comment=comments.get((table, column_id)),
             )
-            for row in by_parent[table, parent]
+            for column_id, order, name, type_name, nulls_allowed, initial, default, default_type, dialect in by_parent[
+                table, parent
+            ]
         )
 
     return {table: build(table, None) for table, parent in list(by_parent) if parent is None}

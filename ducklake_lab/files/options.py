@@ -75,14 +75,22 @@ def target_file_size(options: Options, table: Table) -> int:
         CatalogError: the stored option is no size.
     """
     text = options.get("target_file_size", schema_id=table.schema_id, table_id=table.table_id)
-    return DEFAULT_TARGET_FILE_SIZE if text is None else parse_bytes(text)
+    size = DEFAULT_TARGET_FILE_SIZE if text is None else parse_bytes(text)
+    if size is None:
+        raise CatalogError(
+            f'The option target_file_size of {table.name} is "{text}", which is not a size such as 512MB.'
+        )
+    return size
 
 
-def parse_bytes(text: str) -> int:
-    """The number that a size such as `512MB` or `1.5 GiB` stands for."""
+def parse_bytes(text: str) -> int | None:
+    """The number that a size such as `512MB` or `1.5 GiB` stands for; None where the text is no size.
+
+    Units of 1000, those with an i of 1024.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.casefold())
     if match is None or match[2] not in _UNITS:
-        raise CatalogError(f'"{text}" is not a size; write e.g. 512MB.')
+        return None
     return int(float(match[1]) * _UNITS[match[2]])
 
 

@@ -167,10 +167,9 @@ class Commands:
         session = self._session()
         with session.reading():
             files = session.table(given.table, at=_at(given.at)).files()
-            times = {entry.info.snapshot_id: entry.info.snapshot_time for entry in session.history(given.table)}
             # An older state is history: there is nothing to mend in it.
-            health = session.health(given.table, files) if given.at is None else None
-        return FileBrowser(files, health, times)
+            health = session.health(given.table) if given.at is None else None
+        return FileBrowser(files, health)
 
     def _run_stats(self, given: argparse.Namespace) -> Any:
         return self._session().table(given.table, at=_at(given.at)).column_stats()

@@ -143,7 +143,7 @@ class Questions:
         lake, state = _lake(asked, alias), asked.state(alias)
         entry = state.table(schema, table)
         with lake.connect() as connection:
-            files = table_files(lake, connection, state, entry)
+            files, _ = table_files(lake, connection, state, entry)
         return {
             "count": len(files),
             "files": [

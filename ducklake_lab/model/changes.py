@@ -79,6 +79,9 @@ def _unquote(name: str) -> str:
 
 def _split(text: str, separator: str) -> Iterator[str]:
     """Splits outside double quotes; a doubled quote inside flips twice and so does no harm."""
+    if '"' not in text:
+        yield from text.split(separator) if text else ()
+        return
     start, quoted = 0, False
     for index, character in enumerate(text):
         if character == '"':

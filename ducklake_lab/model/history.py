@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,4 +55,4 @@ class FileEntry:
     delete_path: str | None
     delete_bytes: int
     partition: tuple[tuple[str, str | None], ...]
-    stats: dict[str, ColumnStats]
+    stats: Mapping[str, ColumnStats]

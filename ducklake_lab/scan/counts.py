@@ -56,12 +56,8 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
     )
     for table_id, rows in connection.execute(deletes):
         add(table_id, -int(rows or 0))
-    live = inlined.live_at(snapshot_id)
-    i = t.inlined_data_tables
-    inserted = [
-        f"SELECT {table_id:d} AS table_id, count(*) AS n FROM {quote_identifier(name)} WHERE {live}"
-        for table_id, name in connection.execute(sa.select(i.c.table_id, i.c.table_name))
-    ]
+    for table_id, rows in inlined_rows(connection, snapshot_id).items():
+        add(table_id, rows)
     deleted = [
         f"SELECT {table_id:d} AS table_id, -count(*) AS n FROM {quote_identifier(name)} AS x "
         "JOIN ducklake_data_file AS f ON x.file_id = f.data_file_id "
@@ -69,10 +65,25 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
         f"AND (f.end_snapshot IS NULL OR f.end_snapshot > {snapshot_id:d})"
         for table_id, name in inlined.delete_tables(connection, lake.database).items()
     ]
-    for query in _unions(inserted + deleted):
-        for table_id, rows in _rows(connection, query):
-            add(table_id, rows)
+    for table_id, rows in in_one(connection, deleted):
+        add(table_id, rows)
     return dict(found)
+
+
+def inlined_rows(connection: sa.Connection, snapshot_id: int, table_id: int | None = None) -> dict[int, int]:
+    """Rows that are kept in the catalog at a snapshot, by table id; of one table or all."""
+    i = t.inlined_data_tables
+    tables = sa.select(i.c.table_id, i.c.table_name)
+    queries = [
+        f"SELECT {which:d} AS table_id, count(*) AS n FROM {quote_identifier(name)} WHERE {inlined.live_at(snapshot_id)}"
+        for which, name in connection.execute(
+            tables if table_id is None else tables.where(i.c.table_id == table_id)
+        ).all()
+    ]
+    found: defaultdict[int, int] = defaultdict(int)
+    for which, rows in in_one(connection, queries):
+        found[which] += rows
+    return {which: rows for which, rows in found.items() if rows}
 
 
 class SnapshotCounts:
@@ -148,14 +159,13 @@ class SnapshotCounts:
                 f"FROM {quote_identifier(name)} WHERE {column} IS NOT NULL GROUP BY {column}"
                 for table_id, name in tables
             ]
-            for union in _unions(parts):
-                for snapshot_id, table_id, rows in _rows(connection, union):
-                    counts[snapshot_id][table_id] += rows
+            for snapshot_id, table_id, rows in in_one(connection, parts):
+                counts[snapshot_id][table_id] += rows
         for table_id, name in inlined.delete_tables(connection, lake.database).items():
             if self._only not in (None, table_id):
                 continue
             text = f"SELECT begin_snapshot, count(*) FROM {quote_identifier(name)} GROUP BY begin_snapshot"
-            for snapshot_id, rows in _rows(connection, text):
+            for snapshot_id, rows in in_one(connection, [text]):
                 self._removed[snapshot_id][table_id] += rows
 
     def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int, int]:
@@ -168,11 +178,7 @@ class SnapshotCounts:
         return total(self._added), total(self._removed), total(self._bytes), total(self._bytes_removed)
 
 
-def _rows(connection: sa.Connection, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in run_text(connection, query)]
-
-
-def _unions(queries: Sequence[str]) -> Iterator[str]:
-    """The queries in one statement, or a few: SQLite takes up to 500 parts."""
+def in_one(connection: sa.Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of all queries, asked in one statement or a few: SQLite takes up to 500 parts."""
     for start in range(0, len(queries), 400):
-        yield " UNION ALL ".join(queries[start : start + 400])
+        yield from (tuple(row) for row in run_text(connection, " UNION ALL ".join(queries[start : start + 400])).all())

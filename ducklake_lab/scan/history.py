@@ -8,15 +8,16 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_column_stats, read_data_files, visible_delete_files
+from ducklake_lab.catalog.files import read_data_files, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.changes import Change, parse_changes
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.entries import Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import SnapshotCounts
+from ducklake_lab.scan.details import FileDetails
 
 _READABLE = {
     "dropped_schema": "dropped schema {}",
@@ -131,14 +132,15 @@ def _readable(change: Change, names: dict[int, str]) -> str:
     return _READABLE.get(change.kind, change.kind.replace("_", " ") + " {}").format(name)
 
 
-def table_files(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> list[FileEntry]:
-    """The data files of a table at the state's snapshot, with deletions, partition values and statistics."""
+def table_files(
+    lake: Lake, connection: sa.Connection, state: CatalogState, table: Table
+) -> tuple[list[FileEntry], FileDetails]:
+    """The data files of a table at the state's snapshot, and what of them is read when it is needed."""
     at = state.snapshot.snapshot_id
     folder = lake.folder(state, table)
     delete_files = visible_delete_files(connection, table.table_id, at)
     positions = inlined.read_deletes(connection, lake.database, table.table_id, at)
-    stats = read_column_stats(connection, table.table_id, None, at)
-    names = dict(_leaf_names(table.columns))
+    details = FileDetails(lake, table, at)
     keys = _partition_keys(connection, table)
     entries = []
     for file in read_data_files(connection, table.table_id, visible(t.data_file, at)):
@@ -151,22 +153,10 @@ def table_files(lake: Lake, connection: sa.Connection, state: CatalogState, tabl
                 delete_path=paths.resolve(folder, delete.path, delete.path_is_relative) if delete is not None else None,
                 delete_bytes=delete.file_size_bytes if delete is not None else 0,
                 partition=tuple(zip(keys.get(file.partition_id, ()), file.partition_values, strict=False)),
-                stats={
-                    names[column_id]: column
-                    for column_id, column in stats.get(file.data_file_id, {}).items()
-                    if column_id in names
-                },
+                stats=details.of_file(file.data_file_id),
             )
         )
-    return entries
-
-
-def _leaf_names(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[int, str]]:
-    for column in columns:
-        if column.children:
-            yield from _leaf_names(column.children, f"{prefix}{column.name}.")
-        else:
-            yield column.column_id, prefix + column.name
+    return entries, details
 
 
 def _partition_keys(connection: sa.Connection, table: Table) -> dict[int | None, tuple[str, ...]]:

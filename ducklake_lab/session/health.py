@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.history import FileEntry
+from ducklake_lab.scan.shapes import FileShape, TableShape
 from ducklake_lab.session.listings import Listing
 
-#: What files shall measure where no option says so.
-TARGET_BYTES = 512_000_000
 #: A file of less than this share of the target size is small; two of them in a partition can become one.
 SMALL = 0.25
 #: Share of deleted rows from which a file is worth rewriting.
 DELETED = 0.2
+#: Rows in the catalog from which they are worth a file: ten inserts of as many as are inlined unless options say more.
+INLINED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,53 +78,38 @@ class Health(Sequence[Finding]):
         return "\n".join(lines) or f"{self.title}: nothing to mend."
 
 
-def target_bytes(option: str | None) -> int:
-    """The option target_file_size in bytes: a number, or one with a unit such as `512MB`."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", (option or "").casefold())
-    if match is None:
-        return TARGET_BYTES
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
-
-
-def findings(
-    lake: str, schema: str, table: str, files: Sequence[FileEntry], target_bytes: int, inlined_rows: int = 0
-) -> list[Finding]:
+def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
     """What is to be mended in one table.
 
     Args:
-        files: its data files at the newest snapshot.
+        shape: its data files and inlined rows at the newest snapshot.
         target_bytes: the size that files shall have.
-        inlined_rows: its rows that are kept in the catalog.
     """
     name = f"{schema}.{table}"
     where = f"{_text(table)}, schema => {_text(schema)}"
     found = []
-    groups: dict[Any, list[FileEntry]] = {}
-    for entry in files:
-        if entry.data_file.file_size_bytes < target_bytes * SMALL and not entry.deleted:
-            groups.setdefault((entry.data_file.partition_id, entry.partition), []).append(entry)
+    files = shape.files
+    groups: dict[Any, list[FileShape]] = {}
+    for file in files:
+        if file.bytes < target_bytes * SMALL and not file.deleted:
+            groups.setdefault(file.partition, []).append(file)
     many = [group for group in groups.values() if len(group) > 1]
     if many:
         count = sum(map(len, many))
-        size = sum(entry.data_file.file_size_bytes for group in many for entry in group)
-        after = sum(
-            max(1, -(-sum(entry.data_file.file_size_bytes for entry in group) // max(target_bytes, 1)))
-            for group in many
-        )
+        sizes = [sum(file.bytes for file in group) for group in many]
+        after = sum(max(1, -(-size // max(target_bytes, 1))) for size in sizes)
         found.append(
             Finding(
                 name,
                 f"{count:,} of {len(files):,} files are smaller than a quarter of the target size",
-                f"about {count:,} files of {size:,} bytes would become {after:,}",
+                f"about {count:,} files of {sum(sizes):,} bytes would become {after:,}",
                 f"CALL {_quoted(lake)}.merge_adjacent_files({where})",
             )
         )
-    worn = [
-        entry for entry in files if entry.deleted >= DELETED * max(entry.data_file.record_count, 1) and entry.deleted
-    ]
+    worn = [file for file in files if file.deleted >= DELETED * max(file.rows, 1) and file.deleted]
     if worn:
-        deleted = sum(entry.deleted for entry in worn)
-        rows = sum(entry.data_file.record_count for entry in worn)
+        deleted = sum(file.deleted for file in worn)
+        rows = sum(file.rows for file in worn)
         found.append(
             Finding(
                 name,
@@ -134,12 +118,12 @@ def findings(
                 f"CALL {_quoted(lake)}.rewrite_data_files({where}, delete_threshold => {DELETED})",
             )
         )
-    if inlined_rows:
+    if shape.inlined_rows >= INLINED:
         found.append(
             Finding(
                 name,
-                f"{inlined_rows:,} rows are kept in the catalog",
-                f"{inlined_rows:,} rows would be written to Parquet",
+                f"{shape.inlined_rows:,} rows are kept in the catalog",
+                f"{shape.inlined_rows:,} rows would be written to Parquet",
                 f"CALL {_quoted(lake)}.flush_inlined_data(schema_name => {_text(schema)}, table_name => {_text(table)})",
             )
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Generic, TypeVar, overload
 
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry, HistoryEntry
+from ducklake_lab.scan.details import FileDetails
 
 Item = TypeVar("Item")
 
@@ -92,9 +95,41 @@ class FileListing(_Listing[FileEntry]):
 
     _view = "files.html"
 
-    def __init__(self, title: str, snapshot_id: int, entries: Sequence[FileEntry]) -> None:
+    def __init__(
+        self,
+        title: str,
+        snapshot_id: int,
+        entries: Sequence[FileEntry],
+        details: FileDetails | None = None,
+    ) -> None:
         super().__init__(title, entries)
         self.snapshot_id = snapshot_id
+        self._details = details
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that have statistics."""
+        if self._details is not None:
+            return self._details.columns
+        return tuple(dict.fromkeys(name for entry in self for name in entry.stats))
+
+    def look_at(self, entries: Sequence[FileEntry]) -> None:
+        """Reads the statistics of some files at once, before each is asked for its own."""
+        if self._details is not None and entries:
+            self._details.look_at([entry.data_file.data_file_id for entry in entries])
+
+    def times(self, entries: Sequence[FileEntry]) -> Mapping[int, datetime]:
+        """When some files were committed, by the snapshot that added them, as far as it is known."""
+        if self._details is None or not entries:
+            return {}
+        return self._details.times([entry.data_file.begin_snapshot for entry in entries])
+
+    def of_column(self, name: str) -> list[ColumnStats]:
+        """The statistics of one column in the files that have them, in file order; those of others are not read."""
+        if self._details is None:
+            return [entry.stats[name] for entry in self if name in entry.stats]
+        found = self._details.of_column(name)
+        return [found[file_id] for entry in self if (file_id := entry.data_file.data_file_id) in found]
 
     def __repr__(self) -> str:
         size = sum(entry.data_file.file_size_bytes for entry in self)

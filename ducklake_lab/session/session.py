@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,17 +13,18 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.files.options import target_file_size
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Snapshot, Table
-from ducklake_lab.model.history import FileEntry
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
-from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.scan.history import lake_history
+from ducklake_lab.scan.shapes import table_shapes
 from ducklake_lab.session.attaching import attach, attach_statement
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions.restore import restore_table
-from ducklake_lab.session.health import Health, findings, target_bytes
+from ducklake_lab.session.health import Health, findings
 from ducklake_lab.session.lakes import At, Lakes, split_name
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.local import check
@@ -409,30 +410,26 @@ class Session:
         """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
         return self._lakes.statement()
 
-    def health(self, table: str | None = None, files: Sequence[FileEntry] | None = None) -> Health:
+    def health(self, table: str | None = None) -> Health:
         """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
 
-        Args:
-            files: those of the table, where they are known already.
+        It is told by a few queries to the catalog, however many tables there are.
         """
-        lake = self._lakes.get()
+        lake, only = self._lakes.get(), None
         if table is not None:
             place = self._lakes.parse(table)
-            lake, state = place.lake, place.state
-            entries = [place.table()]
+            lake, state, only = place.lake, place.state, place.table().table_id
         else:
             state = self._lakes.state(lake)
-            entries = list(state.tables.values())
         found = []
         with lake.connect() as connection:
             options = lake.options(connection)
-            for entry in sorted(entries, key=state.qualified_name):
-                listed = table_files(lake, connection, state, entry) if files is None else files
-                target = target_bytes(
-                    options.get("target_file_size", schema_id=entry.schema_id, table_id=entry.table_id)
-                )
-                schema = state.schema_of(entry).name
-                found += findings(lake.alias, schema, entry.name, listed, target)
+            shapes = table_shapes(lake, connection, state.snapshot.snapshot_id, only)
+        entries = [state.tables[table_id] for table_id in shapes if table_id in state.tables]
+        for entry in sorted(entries, key=state.qualified_name):
+            schema = state.schema_of(entry).name
+            target = target_file_size(options, entry)
+            found += findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
         return Health(table or lake.alias, found, self.sql)
 
     # End

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.session.lakes import Lakes
 
 _STATEMENT = re.compile(
     r"(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?(?P<name>\w+)(?:\s*(?:=|\bTO\b)\s*(?P<value>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B|bytes?)?\s*", re.IGNORECASE)
 
 #: Settings for commits that lost a race.
 _RETRY = ("ducklake_max_retry_count", "ducklake_retry_wait_ms", "ducklake_retry_backoff")
@@ -87,11 +87,7 @@ def _number(name: str, value: object) -> float:
 
 
 def _bytes(name: str, value: object) -> int:
-    """A size such as `512MB` in bytes: units of 1000, those with an i of 1024."""
-    match = _SIZE.fullmatch(str(value))
-    unit = (match[2] or "B").upper() if match is not None else ""
-    if match is None or float(match[1]) == 0:
+    size = parse_bytes(str(value))
+    if not size:
         raise UsageError(f"{name} is a size such as 512MB, not {value!r}.")
-    base = 1024 if "I" in unit else 1000
-    power = "BKMGT".find(unit[0]) if not unit.startswith("BYTE") else 0
-    return int(float(match[1]) * base**power)
+    return size

@@ -88,9 +88,10 @@ class TableHandle:
     def files(self) -> FileListing:
         """The data files with sizes, deletions, partition values and column statistics."""
         place = self._place()
+        state, table = place.state, place.table()
         with place.lake.connect() as connection:
-            entries = table_files(place.lake, connection, place.state, place.table())
-        return FileListing(self.name, place.state.snapshot.snapshot_id, entries)
+            entries, details = table_files(place.lake, connection, state, table)
+        return FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details)
 
     def describe(self) -> Listing:
         """The columns with types, defaults, keys, and what is known of their values."""
@@ -101,7 +102,7 @@ class TableHandle:
         """Per column, nested ones too: smallest and largest value, share of NULL, size; from the files' statistics."""
         place = self._place()
         with place.lake.connect() as connection:
-            entries = table_files(place.lake, connection, place.state, place.table())
+            entries, _ = table_files(place.lake, connection, place.state, place.table())
         return column_stats(self.name, place.state.snapshot.snapshot_id, place.table(), entries)
 
     def view(self) -> TableView:

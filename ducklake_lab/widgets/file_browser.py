@@ -58,17 +58,15 @@ class FileBrowser(Mounted):
     title: Any = traitlets.Unicode().tag(sync=True)
     note: Any = traitlets.Unicode().tag(sync=True)
 
-    def __init__(
-        self, files: FileListing, health: Health | None = None, times: dict[int, datetime] | None = None
-    ) -> None:
+    def __init__(self, files: FileListing, health: Health | None = None) -> None:
         self.files = files
         self.health = health
-        self._times = times or {}
         self.shown = list(files)
-        names = _columns(self.shown)
+        names = files.columns
+        self._partitions = {values: at for at, values in enumerate(dict.fromkeys(entry.partition for entry in files))}
         super().__init__(
             overview=self._numbers(),
-            partitions=self._partitions(),
+            partitions=[_partition(values) for values in self._partitions],
             columns=[clip(name, 200) for name in names],
             column=names[0] if names else "",
             findings=[[one.problem, one.effect, one.call] for one in health] if health is not None else [],
@@ -95,18 +93,14 @@ class FileBrowser(Mounted):
     def selected(self) -> FileEntry | None:
         return self.shown[self.place] if self.place is not None else None
 
-    def _partitions(self) -> list[str]:
-        return list(dict.fromkeys(_partition(entry) for entry in self.files))
-
     def _numbers(self) -> bytes:
-        places = {name: at for at, name in enumerate(self._partitions())}
-        shown = self.shown
+        places, shown = self._partitions, self.shown
         return pack(
             {
                 "size": ("long", [entry.data_file.file_size_bytes for entry in shown]),
                 "rows": ("long", [entry.data_file.record_count for entry in shown]),
                 "deleted": ("long", [entry.deleted for entry in shown]),
-                "partition": ("int", [places[_partition(entry)] for entry in shown]),
+                "partition": ("int", [places[entry.partition] for entry in shown]),
                 "snapshot": ("long", [entry.data_file.begin_snapshot for entry in shown]),
             }
         )
@@ -115,32 +109,25 @@ class FileBrowser(Mounted):
         """Names and ages of some files, in order."""
         start, count = int(content["start"]), int(content["count"])
         rows = self.shown[start : start + count]
+        times = self.files.times(rows)
         return {}, [
             pack(
                 {
                     "name": ("text", [visible(files_view._short(entry.path)) for entry in rows]),
                     "path": ("text", [visible(clip(entry.path, 1000)) for entry in rows]),
-                    "age": ("text", [self._age(entry) for entry in rows]),
+                    "age": ("text", [_age(times.get(entry.data_file.begin_snapshot)) for entry in rows]),
                     "deletes": ("long", [entry.delete_bytes for entry in rows]),
                 }
             )
         ]
 
-    def _age(self, entry: FileEntry) -> str:
-        moment = self._times.get(entry.data_file.begin_snapshot)
-        if moment is None:
-            return ""
-        passed = datetime.now(UTC) - moment.astimezone(UTC)
-        hours = passed.total_seconds() / 3600
-        return f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else f"{hours * 60:.0f} min"
-
     def answer_ranges(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """The intervals of a column over the files, lowest first, and its share of NULL."""
         name = str(content["column"])
-        known = [entry.stats[name] for entry in self.files if name in entry.stats]
+        known = self.files.of_column(name)
         nulls = sum(stats.null_count or 0 for stats in known)
         total = nulls + sum(stats.value_count or 0 for stats in known)
-        found = ranges.of_column(self.files, name)
+        found = ranges.of_column(known, name)
         told: dict[str, Any] = {
             "column": name,
             "nulls": nulls / total if total else None,
@@ -185,10 +172,14 @@ class FileBrowser(Mounted):
         return repr(self.files)
 
 
-def _columns(entries: list[FileEntry]) -> list[str]:
-    return list(dict.fromkeys(name for entry in entries[:1000] for name in entry.stats))
-
-
-def _partition(entry: FileEntry) -> str:
-    pairs = ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in entry.partition)
+def _partition(values: tuple[tuple[str, str | None], ...]) -> str:
+    pairs = ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in values)
     return visible(clip(pairs, 120))
+
+
+def _age(moment: datetime | None) -> str:
+    if moment is None:
+        return ""
+    passed = datetime.now(UTC) - moment.astimezone(UTC)
+    hours = passed.total_seconds() / 3600
+    return f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else f"{hours * 60:.0f} min"

@@ -55,6 +55,7 @@ def render(files: FileListing) -> str:
     header = f'<p><span class="dlk-title">{escape(title)}</span> <span class="dlk-soft">{DOT.join(facts)}</span></p>'
     if not entries:
         return view(header, label=title)
+    files.look_at([*entries[:_WITH_STATS], *ranges.sample(entries)])
     more = ""
     if len(entries) > LIMIT:
         more = f'<div class="dlk-foot">first {count(LIMIT)} of {counted(len(entries), "file")}</div>'

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
+from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
 from ducklake_lab.widgets.html import clip, escape
 
@@ -14,7 +15,7 @@ _COLUMNS = 12
 #: Files drawn per column; the depth is of all of them.
 _FILES = 80
 #: Files that the static view compares.
-_LOOKED_AT = 500
+_LOOKED_AT = 200
 
 STYLE = """
 .dlk .dlk-range svg{background:var(--dlk-tint);border-radius:3px;margin:3px 0}
@@ -38,23 +39,30 @@ class Intervals:
     depth: float
 
 
+def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
+    """An even part of very many files: enough to tell how well a column divides them."""
+    return files if len(files) <= _LOOKED_AT else files[:: -(-len(files) // _LOOKED_AT)]
+
+
 def intervals(files: Sequence[FileEntry]) -> list[Intervals]:
     """Every column with a range in at least two files, best divided first."""
-    names: dict[str, None] = {name: None for entry in files[:_LOOKED_AT] for name in entry.stats}
-    # Of very many files an even sample tells how well a column divides them.
-    looked_at = files if len(files) <= _LOOKED_AT else files[:: -(-len(files) // _LOOKED_AT)]
-    found = [result for name in names if (result := of_column(looked_at, name)) is not None]
+    looked_at = sample(files)
+    known: dict[str, list[ColumnStats]] = {}
+    for entry in looked_at:
+        for name, stats in entry.stats.items():
+            known.setdefault(name, []).append(stats)
+    found = [result for name, stats in known.items() if (result := of_column(stats, name)) is not None]
     found = [replace(item, depth=item.depth * len(files) / len(looked_at)) for item in found]
     # The sort is stable: columns alike in depth stay in the table's order.
     return sorted(found, key=lambda item: round(item.depth, 1))
 
 
-def of_column(files: Iterable[FileEntry], name: str) -> Intervals | None:
+def of_column(known: Iterable[ColumnStats], name: str) -> Intervals | None:
     """The intervals of one column; None where fewer than two files tell, or all hold one and the same value."""
     bounds = [
         (stats.min_value, stats.max_value)
-        for entry in files
-        if (stats := entry.stats.get(name)) is not None and stats.min_value is not None and stats.max_value is not None
+        for stats in known
+        if stats.min_value is not None and stats.max_value is not None
     ]
     return _intervals(name, bounds) if len(bounds) >= 2 else None
 

@@ -1,0 +1,98 @@
+"""Statistics and ages of a table's files, read when they are looked at and no more of them than that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import ColumnStats
+
+
+class FileDetails:
+    """What there is to know of the data files of a table that are visible at a snapshot.
+
+    Attributes:
+        columns: names of the leaf columns, dotted for nested ones.
+    """
+
+    def __init__(self, lake: Lake, table: Table, snapshot_id: int) -> None:
+        self._lake = lake
+        self._table_id = table.table_id
+        self._snapshot_id = snapshot_id
+        self._names = dict(_leaf_names(table.columns))
+        self._known: dict[int, dict[str, ColumnStats]] = {}
+        self.columns = tuple(self._names.values())
+
+    def of_column(self, name: str) -> dict[int, ColumnStats]:
+        """By data file id."""
+        ids = [column_id for column_id, known in self._names.items() if known == name]
+        found = self._read(ids)
+        return {file_id: column for file_id, stats in found.items() for column in stats.values()}
+
+    def look_at(self, file_ids: Collection[int] | None) -> None:
+        """Reads the statistics of some files (None: of all), which are at hand then."""
+        found = self._read(None, file_ids)
+        for file_id in found if file_ids is None else file_ids:
+            self._known[file_id] = {
+                self._names[column_id]: column
+                for column_id, column in found.get(file_id, {}).items()
+                if column_id in self._names
+            }
+
+    def of_file(self, file_id: int) -> Mapping[str, ColumnStats]:
+        """The statistics of a file; those of all files are read if they are not at hand."""
+        return _StatisticsOfFile(self, file_id)
+
+    def times(self, snapshot_ids: Collection[int]) -> dict[int, datetime]:
+        """When snapshots were made; those that have expired are left out."""
+        s = t.snapshot
+        query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(s.c.snapshot_id.in_(sorted(set(snapshot_ids))))
+        with self._lake.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def _of_file(self, file_id: int) -> dict[str, ColumnStats]:
+        if file_id not in self._known:
+            self.look_at(None)
+        return self._known.setdefault(file_id, {})
+
+    def _read(
+        self, column_ids: Collection[int] | None, file_ids: Collection[int] | None = None
+    ) -> dict[int, dict[int, ColumnStats]]:
+        with self._lake.connect() as connection:
+            return read_column_stats(connection, self._table_id, column_ids, self._snapshot_id, file_ids)
+
+
+class _StatisticsOfFile(Mapping[str, ColumnStats]):
+    """By column name; read on first use."""
+
+    __slots__ = ("_file_id", "_source")
+
+    def __init__(self, source: FileDetails, file_id: int) -> None:
+        self._source = source
+        self._file_id = file_id
+
+    def __getitem__(self, name: str) -> ColumnStats:
+        return self._source._of_file(self._file_id)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._source._of_file(self._file_id))
+
+    def __len__(self) -> int:
+        return len(self._source._of_file(self._file_id))
+
+    def __repr__(self) -> str:
+        return repr(self._source._of_file(self._file_id))
+
+
+def _leaf_names(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[int, str]]:
+    for column in columns:
+        if column.children:
+            yield from _leaf_names(column.children, f"{prefix}{column.name}.")
+        else:
+            yield column.column_id, prefix + column.name

@@ -1,0 +1,85 @@
+"""What maintenance looks at of data files, for one table or all at once; a few set-based queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.tables import visible
+from ducklake_lab.scan.counts import in_one, inlined_rows
+
+
+@dataclass(frozen=True, slots=True)
+class FileShape:
+    """A data file as maintenance sees it.
+
+    Attributes:
+        rows: written to it, those deleted since included.
+        deleted: by delete file or inlined.
+        partition: what files that may become one have in common.
+    """
+
+    rows: int
+    deleted: int
+    bytes: int
+    partition: object
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """The data files of a table, and its rows in the catalog."""
+
+    files: list[FileShape]
+    inlined_rows: int
+
+
+def table_shapes(
+    lake: Lake, connection: sa.Connection, snapshot_id: int, table_id: int | None = None
+) -> dict[int, TableShape]:
+    """By table id, of one table or all, at a snapshot; a table without files and rows is left out."""
+    f, d, p = t.data_file, t.delete_file, t.file_partition_value
+    files = sa.select(f.c.table_id, f.c.data_file_id, f.c.partition_id, f.c.record_count, f.c.file_size_bytes).where(
+        visible(f, snapshot_id)
+    )
+    deletes = sa.select(d.c.data_file_id, d.c.delete_count).where(visible(d, snapshot_id)).order_by(d.c.delete_file_id)
+    values = (
+        sa.select(p.c.data_file_id, p.c.partition_value)
+        .join(f, f.c.data_file_id == p.c.data_file_id)
+        .where(visible(f, snapshot_id))
+        .order_by(p.c.data_file_id, p.c.partition_key_index)
+    )
+    if table_id is not None:
+        files, deletes = files.where(f.c.table_id == table_id), deletes.where(d.c.table_id == table_id)
+        values = values.where(p.c.table_id == table_id)
+    rows = connection.execute(files).all()
+    # the newest delete file of a data file holds all of its deletions
+    deleted = defaultdict(int, ((file_id, count) for file_id, count in connection.execute(deletes).all()))
+    for file_id, count in _inlined_deletions(lake, connection, snapshot_id, table_id):
+        deleted[file_id] += count
+    keys: defaultdict[int, list[str | None]] = defaultdict(list)
+    if any(row[2] is not None for row in rows):
+        for file_id, value in connection.execute(values).all():
+            keys[file_id].append(value)
+    found: defaultdict[int, list[FileShape]] = defaultdict(list)
+    for of_table, file_id, partition_id, count, size in rows:
+        partition = (partition_id, *keys.get(file_id, ()))
+        found[of_table].append(FileShape(count, deleted.get(file_id, 0), size, partition))
+    kept = inlined_rows(connection, snapshot_id, table_id)
+    return {which: TableShape(found.get(which, []), kept.get(which, 0)) for which in {**found, **kept}}
+
+
+def _inlined_deletions(
+    lake: Lake, connection: sa.Connection, snapshot_id: int, table_id: int | None
+) -> list[tuple[int, int]]:
+    queries = [
+        f"SELECT file_id, count(*) FROM {quote_identifier(name)} WHERE begin_snapshot <= {snapshot_id:d} GROUP BY file_id"
+        for which, name in inlined.delete_tables(connection, lake.database).items()
+        if table_id in (None, which)
+    ]
+    return [(file_id, count) for file_id, count in in_one(connection, queries)]
