@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -130,10 +131,14 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
 
 
 def _in_process(change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known) -> ChangedRows:
-    added = reader.read(change.inserted, virtual=True)
-    removed = reader.read(change.removed, virtual=True)
-    if change.deleted:
-        removed = pa.concat_tables([removed, reader.read_deleted(change.removed, change.deleted)])
+    # few row groups to a file: each is read by one thread, so that the sides are read at once
+    with ThreadPoolExecutor(3) as pool:
+        rows = pool.submit(reader.read, change.inserted, virtual=True)
+        gone = pool.submit(reader.read, change.removed, virtual=True)
+        deleted = reader.read_deleted(change.removed, change.deleted) if change.deleted else None
+        added, removed = rows.result(), gone.result()
+    if deleted is not None:
+        removed = pa.concat_tables([removed, deleted])
     return ChangedRows(removed, added, aligned.columns, only_before=aligned.only_before, key=key, known=baseline)
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.diff.known import Known
 from ducklake_lab.diff.model import DiffSummary, RowChange
@@ -106,17 +110,36 @@ class ChangedRows:
 
     def _pairs(self) -> pa.Table:
         """One row per changed row id: its kind, and per later column whether the cell differs."""
-        cells = "".join(f", r.c{i} IS DISTINCT FROM a.c{i} AS d{i}" for i in range(len(self.columns)))
-        any_cell = " OR ".join(f"r.c{i} IS DISTINCT FROM a.c{i}" for i in range(len(self.columns))) or "false"
-        return self.run(
-            f"""
-            SELECT coalesce(r.rid, a.rid) AS rid,
-                   CASE WHEN a.rid IS NULL THEN 'deleted' WHEN r.rid IS NULL THEN 'inserted' ELSE 'updated' END AS kind
-                   {cells}
-            FROM removed AS r FULL OUTER JOIN added AS a ON r.rid = a.rid
-            WHERE r.rid IS NULL OR a.rid IS NULL OR {any_cell}
-            """
+        removed, added = self.tables["removed"], self.tables["added"]
+        before, after = removed.column("rid").to_numpy(), added.column("rid").to_numpy()
+        # Row ids are unique in a state, so the rows are matched by their order, which costs much less than a join.
+        common, left, right = np.intersect1d(before, after, assume_unique=True, return_indices=True)
+        names = [f"d{i}" for i in range(len(self.columns))]
+        compared = self._compare(_taken(removed, left), _taken(added, right))
+        updated = pa.table([pa.array(common), *compared], names=["rid", *names])
+        if names:
+            updated = updated.filter(reduce(pc.or_, compared))
+        parts = [updated.add_column(1, "kind", _repeated("updated", updated.num_rows))]
+        for kind, rids in (("deleted", before), ("inserted", after)):
+            alone = pa.array(np.setdiff1d(rids, common, assume_unique=True))
+            same = pa.repeat(pa.scalar(False), len(alone))
+            columns = [alone, _repeated(kind, len(alone)), *(same for _ in names)]
+            parts.append(pa.table(columns, schema=parts[0].schema))
+        return pa.concat_tables(parts)
+
+    def _compare(self, removed: pa.Table, added: pa.Table) -> list[pa.ChunkedArray]:
+        """Per later column whether its cells differ, in two tables of the same rows in the same order."""
+        count = len(self.columns)
+        if not count or not removed.num_rows:
+            return [pa.chunked_array([], pa.bool_()) for _ in range(count)]
+        names = [f"{side}{i}" for side in "ra" for i in range(count)]
+        fields = [*removed.schema][1 : count + 1] + [*added.schema][1 : count + 1]
+        both = pa.table(
+            removed.columns[1 : count + 1] + added.columns[1 : count + 1],
+            schema=pa.schema([field.with_name(name) for field, name in zip(fields, names, strict=True)]),
         )
+        differ = ", ".join(f"r{i} IS DISTINCT FROM a{i} AS d{i}" for i in range(count))
+        return list(engine.evaluate(f"SELECT {differ} FROM compared", {"compared": both}).columns)
 
     def run(self, sql: str) -> pa.Table:
         """A query over `tables`."""
@@ -153,3 +176,14 @@ class ChangedRows:
             changed = tuple(c.name for i, c in enumerate(self.columns) if row[f"d{i}"]) if kind == "updated" else ()
             rows.append(RowChange(row["rid"], kind, old, new, changed))
         return rows
+
+
+def _taken(rows: pa.Table, places: npt.NDArray[np.intp]) -> pa.Table:
+    """The rows at some places; all of them as they are, where that is what is asked for."""
+    if len(places) == rows.num_rows and np.array_equal(places, np.arange(len(places))):
+        return rows
+    return rows.take(pa.array(places))
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), count)

@@ -153,9 +153,11 @@ def _read_group(
             f"{cast_sql(value, column.data_type)} AS c{index}"
             for index, (value, column) in enumerate(zip(values, columns, strict=True))
         )
+        # every row of one file is of that file: no names to compare
+        source = "JOIN files AS f ON r.filename = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         table = connection.execute(
-            f"SELECT {selected}{system} FROM {_parquet(columns) if mapping is None else _BY_NAME} AS r JOIN files AS f ON r.filename = f.path {where}",
+            f"SELECT {selected}{system} FROM {_parquet(columns) if mapping is None else _BY_NAME} AS r {source} {where}",
             [[file.path for file in files]],
         ).to_arrow_table()
     except duckdb.Error as error:

@@ -72,7 +72,8 @@ def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) ->
     """The positions deleted in the later state and not in the earlier one, by the path of the file."""
 
     def difference(rows: DeletedRows) -> Positions:
-        return np.setdiff1d(_positions(rows.after, storage), _positions(rows.before, storage), assume_unique=True)
+        after, before = _positions(rows.after, storage), _positions(rows.before, storage)
+        return np.setdiff1d(after, before, assume_unique=True) if len(before) else after
 
     return _in_parallel({rows.after.path: rows for rows in deleted}, difference)
 
@@ -116,8 +117,14 @@ def read_deletions(file: ScanFile, storage: Storage) -> tuple[Positions, Positio
 def _positions(file: ScanFile, storage: Storage) -> Positions:
     inlined = np.asarray(file.inlined_deletes, np.int64)
     if file.delete_path is None:
-        return np.unique(inlined)
-    return np.unique(np.concatenate([read_deletions(file, storage)[0], inlined]))
+        return _ascending(inlined)
+    stored = read_deletions(file, storage)[0]
+    return _ascending(np.concatenate([stored, inlined]) if len(inlined) else stored)
+
+
+def _ascending(positions: Positions) -> Positions:
+    """The positions in order, each once: mostly as they are stored."""
+    return positions if np.all(positions[1:] > positions[:-1]) else np.unique(positions)
 
 
 def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
