@@ -35,17 +35,29 @@ def column_comments(connection: sa.Connection, snapshot_id: int) -> dict[tuple[i
 
 def partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:
     """The partition keys of tables, by table id."""
+    found = _partitions(connection, visible(t.partition_info, snapshot_id))
+    return {table_id: spec for (table_id, _), spec in found.items()}
+
+
+def partition_specs(connection: sa.Connection, table_id: int) -> dict[int, PartitionSpec]:
+    """All partition keys that a table ever had, by partition id."""
+    found = _partitions(connection, t.partition_info.c.table_id == table_id)
+    return {partition_id: spec for (_, partition_id), spec in found.items()}
+
+
+def _partitions(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> dict[tuple[int, int], PartitionSpec]:
+    """Partition keys by table and partition id."""
     info, key = t.partition_info, t.partition_column
     query = (
         sa.select(info.c.table_id, info.c.partition_id, key.c.column_id, key.c.transform)
         .join(key, sa.and_(info.c.partition_id == key.c.partition_id, info.c.table_id == key.c.table_id))
-        .where(visible(info, snapshot_id))
+        .where(condition)
         .order_by(info.c.table_id, key.c.partition_key_index)
     )
     fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
     for table_id, partition_id, column_id, transform in connection.execute(query):
         fields[table_id, partition_id].append(PartitionField(column_id, transform))
-    return {table: PartitionSpec(partition, tuple(keys)) for (table, partition), keys in fields.items()}
+    return {place: PartitionSpec(place[1], tuple(keys)) for place, keys in fields.items()}
 
 
 def sorts(connection: sa.Connection, snapshot_id: int) -> dict[int, SortSpec]:

@@ -28,6 +28,20 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def evaluate_constant(sql: str) -> object:
+    """The Python value of an expression that names nothing.
+
+    Raises:
+        ConstraintError: it has none.
+    """
+    try:
+        row = _connection().execute(f"SELECT {sql}").fetchone()
+    except duckdb.Error as error:
+        raise ConstraintError(str(error).splitlines()[0]) from None
+    assert row is not None  # one row, always
+    return row[0]
+
+
 def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     """The named columns, cast to the types' Arrow forms, in the mapping's order.
 

@@ -169,6 +169,22 @@ def read_column_names(connection: sa.Connection, table_id: int) -> list[tuple[in
     return [(column_id, parent, name) for column_id, parent, name in connection.execute(query)]
 
 
+def read_type_origins(connection: sa.Connection, table_id: int) -> dict[int, int]:
+    """The snapshot since which a column certainly has the type it has, by column id."""
+    c = t.column
+    query = (
+        sa.select(
+            c.c.column_id,
+            sa.func.count(c.c.column_type.distinct()),
+            sa.func.min(c.c.begin_snapshot),
+            sa.func.max(c.c.begin_snapshot),
+        )
+        .where(c.c.table_id == table_id)
+        .group_by(c.c.column_id)
+    )
+    return {column_id: first if types == 1 else last for column_id, types, first, last in connection.execute(query)}
+
+
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:
     """The highest column id a table ever used, dropped columns included; 0 for none."""
     query = sa.select(sa.func.max(t.column.c.column_id)).where(t.column.c.table_id == table_id)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.attachments import partition_specs
 from ducklake_lab.catalog.files import (
     count_data_files,
     join_stats,
@@ -20,7 +21,7 @@ from ducklake_lab.catalog.files import (
     visible_delete_files,
 )
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_names
+from ducklake_lab.catalog.reader import read_column_names, read_type_origins
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile, WrittenDeletes, WrittenFile
@@ -29,6 +30,7 @@ from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, Compaction, FlushedFi
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan import prefilter
 from ducklake_lab.scan.names import reused_names
+from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import deleted_positions
 from ducklake_lab.scan.pruning import columns_of, may_match
@@ -166,13 +168,21 @@ def _matching(
 ) -> list[DataFile]:
     """The data files that may hold rows for which the predicate is true."""
     joined = join_stats(sorted(columns_of(table, predicate))[:_JOINED_COLUMNS])
-    wanted = prefilter.may_match(table, predicate, joined, lake.database.backend)
+    partitioning = _partitioning(connection, table) if table.partition is not None else UNPARTITIONED
+    wanted = prefilter.may_match(table, predicate, joined, lake.database.backend, partitioning)
     condition = present if wanted is None else sa.and_(present, wanted)
+    candidates = read_candidates(connection, table.table_id, condition, joined)
+    if table.partition is None and any(file.partition_id is not None for file, _ in candidates):
+        partitioning = _partitioning(connection, table)
     return [
         file
-        for file, stats in read_candidates(connection, table.table_id, condition, joined)
-        if may_match(table, predicate, stats, file.record_count)
+        for file, stats in candidates
+        if may_match(table, predicate, stats, file.record_count, partitioning.keys_of(file))
     ]
+
+
+def _partitioning(connection: sa.Connection, table: Table) -> Partitioning:
+    return Partitioning(partition_specs(connection, table.table_id), read_type_origins(connection, table.table_id))
 
 
 def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: str, at: int) -> ScanFile:

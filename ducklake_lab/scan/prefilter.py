@@ -20,6 +20,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import Scalar, comparable
+from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning, bucket_of, buckets_in
 from ducklake_lab.scan.pruning import column_at
 
 #: `ducklake_file_column_stats`, one alias per column id, of which a file may have no row.
@@ -47,20 +48,66 @@ _OFFSETS = ("%)", "%.%+%", "%.%-%")
 _SECONDS = 19
 
 
-def may_match(table: Table, predicate: Predicate, joined: Joined, backend: str) -> Condition | None:
-    """The condition for `ducklake_data_file` and its joined statistics; None where nothing can be left out."""
+def may_match(
+    table: Table, predicate: Predicate, joined: Joined, backend: str, partitioning: Partitioning = UNPARTITIONED
+) -> Condition | None:
+    """The condition for `ducklake_data_file` and its joined statistics; None where nothing can be left out.
+
+    Args:
+        partitioning: of the table; only its present keys matter.
+    """
     if isinstance(predicate, And | Or):
-        terms = [may_match(table, term, joined, backend) for term in predicate.terms]
+        terms = [may_match(table, term, joined, backend, partitioning) for term in predicate.terms]
         known = [term for term in terms if term is not None]
         if isinstance(predicate, And):
             return sa.and_(*known) if known else None
         return sa.or_(*known) if len(known) == len(terms) else None
     column = column_at(table, predicate.column)
-    stats = joined.get(column.column_id) if column is not None else None
-    if column is None or stats is None:
+    if column is None:
         return None
-    cannot = _cannot_match(predicate, column, stats, backend)
-    return sa.not_(sa.func.coalesce(cannot, sa.false())) if cannot is not None else None
+    stats = joined.get(column.column_id)
+    cannot = _cannot_match(predicate, column, stats, backend) if stats is not None else None
+    kept = sa.not_(sa.func.coalesce(cannot, sa.false())) if cannot is not None else None
+    elsewhere = _in_other_buckets(table, partitioning, predicate, column)
+    if elsewhere is None:
+        return kept
+    return sa.not_(elsewhere) if kept is None else sa.and_(kept, sa.not_(elsewhere))
+
+
+def _in_other_buckets(
+    table: Table,
+    partitioning: Partitioning,
+    predicate: Comparison | InList | NullTest | StartsWith,
+    column: Column,
+) -> Condition | None:
+    """Whether a file is of another bucket than all the constants are in; bounds do not tell buckets apart."""
+    if isinstance(predicate, InList):
+        constants = predicate.values
+    elif isinstance(predicate, Comparison) and predicate.op == "=":
+        constants = (predicate.value,)
+    else:
+        return None
+    since = partitioning.since.get(column.column_id)
+    if table.partition is None or since is None:
+        return None
+    for index, field in enumerate(table.partition.fields):
+        count = buckets_in(field.transform)
+        if count is None or field.column_id != column.column_id:
+            continue
+        values = [comparable(constant, column.data_type) for constant in constants]
+        found = [bucket_of(column, value, count) if value is not None else None for value in values]
+        known = {bucket for bucket in found if bucket is not None}
+        if known and None not in found:
+            f, p = t.data_file, t.file_partition_value
+            others = sa.select(p.c.data_file_id).where(
+                p.c.table_id == table.table_id,
+                p.c.partition_key_index == index,
+                p.c.data_file_id.is_not(None),
+                p.c.partition_value.not_in(sorted(known)),
+            )
+            of_spec = sa.func.coalesce(f.c.partition_id, -1) == table.partition.partition_id
+            return sa.and_(of_spec, f.c.begin_snapshot >= since, f.c.data_file_id.in_(others))
+    return None
 
 
 def _cannot_match(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.predicates import And, ColumnPath, Comparison, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.predicates import And, ColumnPath, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.types import DataType
 from ducklake_lab.model.values import comparable, decode
+from ducklake_lab.scan.partitioned import Keys, may_hold
 
 
 def column_at(table: Table, path: ColumnPath) -> Column | None:
@@ -34,15 +38,23 @@ def _paths(predicate: Predicate) -> Iterator[ColumnPath]:
         yield predicate.column
 
 
-def may_match(table: Table, predicate: Predicate, stats: Mapping[int, ColumnStats], record_count: int) -> bool:
-    """Whether a file with these statistics may hold a row for which the predicate is true."""
+def may_match(
+    table: Table,
+    predicate: Predicate,
+    stats: Mapping[int, ColumnStats],
+    record_count: int,
+    keys: Keys | None = None,
+) -> bool:
+    """Whether a file with these statistics and partition values may hold a row for which the predicate is true."""
     if isinstance(predicate, And):
-        return all(may_match(table, term, stats, record_count) for term in predicate.terms)
+        return all(may_match(table, term, stats, record_count, keys) for term in predicate.terms)
     if isinstance(predicate, Or):
-        return any(may_match(table, term, stats, record_count) for term in predicate.terms)
+        return any(may_match(table, term, stats, record_count, keys) for term in predicate.terms)
     column = column_at(table, predicate.column)
     if column is None:
         return True
+    if keys and column.column_id in keys and not may_hold(column, keys[column.column_id], predicate):
+        return False
     known = stats.get(column.column_id)
     if known is None:
         return True  # the file is older than the column, or its writer kept no statistics
@@ -54,9 +66,24 @@ def may_match(table: Table, predicate: Predicate, stats: Mapping[int, ColumnStat
     if isinstance(predicate, StartsWith):
         return _may_start_with(predicate.prefix, low, high)
     nan = column.type in ("float32", "float64") and known.contains_nan is not False
-    values = (predicate.value,) if isinstance(predicate, Comparison) else predicate.values
-    op = predicate.op if isinstance(predicate, Comparison) else "="
-    return any(_may_compare(op, comparable(value, column.data_type), low, high, nan) for value in values)
+    if isinstance(predicate, InList):
+        return _may_be_among(_sorted_values(predicate, column.data_type), low, high)
+    return _may_compare(predicate.op, comparable(predicate.value, column.data_type), low, high, nan)
+
+
+@lru_cache(maxsize=64)
+def _sorted_values(predicate: InList, data_type: DataType) -> tuple[Any, ...] | None:
+    """The values of a list that compare with a column's bounds, in order; None where one of them does not."""
+    values = [comparable(value, data_type) for value in predicate.values]
+    return None if any(value is None for value in values) else tuple(sorted(values))
+
+
+def _may_be_among(values: tuple[Any, ...] | None, low: Any, high: Any) -> bool:
+    """Whether one of the values, in order, lies within the bounds."""
+    if values is None:
+        return True
+    place = 0 if low is None else bisect_left(values, low)
+    return place < len(values) and (high is None or values[place] <= high)
 
 
 def _may_be_null(is_null: bool, stats: ColumnStats, record_count: int, *, nested: bool) -> bool:

@@ -40,7 +40,7 @@ class Copying:
         query = parse_query(statement.query)
         plan = self._sources.plan(query, statement.query)
         info = RunInfo()
-        loaded = {s.view: self._sources.load(s, info) for s in plan.sources if s.kind != "local"}
+        loaded = self._sources.load_all(plan, info)
         # in process DuckDB's exact types are kept in the file
         small = info.bytes_read <= IN_PROCESS_BYTES and all(
             in_memory(rows) or isinstance(rows, Scan) for rows in loaded.values()

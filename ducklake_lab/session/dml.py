@@ -198,7 +198,7 @@ class Dml:
     def _match(self, plan: QueryPlan) -> Matched:
         """Finds the rows, in process where little has to be read for it, else with Spark, which keeps them."""
         info = RunInfo()
-        loaded = {source.view: self._sources.load(source, info) for source in plan.sources if source.kind != "local"}
+        loaded = self._sources.load_all(plan, info)
         target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
         few = self._inline_limit(target.table)
         if is_small(loaded.values()):

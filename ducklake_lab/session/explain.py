@@ -21,26 +21,19 @@ def explain(operation: op.Operation, sources: Sources, engine: str) -> Result:
     plan = _plan(operation, sources)
     info = RunInfo()
     lines = []
-    loaded = {}
+    loaded = sources.load_all(plan, info)
     for source in plan.sources:
         if source.kind == "local":
             lines.append(f"{source.name}: the session's own")
             continue
-        before = (info.files_read, info.files_total, info.bytes_read, info.bytes_total)
-        rows = sources.load(source, info)
-        loaded[source.view] = rows
+        rows = loaded[source.view]
         if isinstance(rows, Scan):
-            read, total, size, all_bytes = (
-                now - then
-                for now, then in zip(
-                    (info.files_read, info.files_total, info.bytes_read, info.bytes_total), before, strict=True
-                )
-            )
-            inlined = rows.plan.inlined.rows.num_rows if rows.plan.inlined is not None else 0
-            deletes = sum(file.has_deletes for file in rows.plan.files)
+            found = rows.plan
+            inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
+            deletes = sum(file.has_deletes for file in found.files)
             lines.append(
-                f"{source.name}: snapshot {info.snapshot_id}, reads {read} of {total} files "
-                f"({size:,} of {all_bytes:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
+                f"{source.name}: snapshot {info.snapshot_id}, reads {len(found.files)} of {found.files_total} files "
+                f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
             )
             if source.predicate is not None:
                 lines.append(f"  files skipped by {source.predicate}")

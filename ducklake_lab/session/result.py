@@ -12,6 +12,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.casting import python_rows, shown
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
+from ducklake_lab.scan.plan import ScanPlan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,20 @@ class RunInfo:
     bytes_read: int = 0
     bytes_total: int = 0
     seconds: float = 0.0
+
+    def add(self, plan: ScanPlan) -> None:
+        """Counts what a plan reads."""
+        self._count(plan, 1)
+
+    def forget(self, plan: ScanPlan) -> None:
+        """Counts it no more."""
+        self._count(plan, -1)
+
+    def _count(self, plan: ScanPlan, sign: int) -> None:
+        self.files_read += sign * len(plan.files)
+        self.files_total += sign * plan.files_total
+        self.bytes_read += sign * plan.bytes_read
+        self.bytes_total += sign * plan.bytes_total
 
 
 class Result:

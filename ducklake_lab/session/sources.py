@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +24,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.local.database import Rows, SessionDatabase
 from ducklake_lab.model.entries import Table, View
-from ducklake_lab.model.predicates import Predicate
+from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -33,6 +33,7 @@ from ducklake_lab.session.definitions import stored_macro, stored_view
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import Feed, plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
+from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.session.system import SystemTables
@@ -274,9 +275,7 @@ class Sources:
             small: read in process where little has to be read.
         """
         info = RunInfo()
-        loaded = {
-            source.view: self.load(source, info, describe=describe) for source in plan.sources if source.kind != "local"
-        }
+        loaded = self.load_all(plan, info, describe=describe)
         if self.runs_here(loaded, info, engine, plan.refusal) or (small and is_small(loaded.values())):
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
@@ -403,6 +402,32 @@ class Sources:
         self.frames[name] = Frame(columns, rows)
         return name
 
+    def load_all(self, plan: QueryPlan, info: RunInfo, *, describe: bool = False) -> dict[str, Any]:
+        """The sources of a plan by view, but for local ones; see `load`. Nothing is read but small sides of joins."""
+        sources = [source for source in plan.sources if source.kind != "local"]
+        loaded = {source.view: self.load(source, info, describe=describe) for source in sources}
+        if not any(source.keys for source in sources) or describe:
+            return loaded
+        predicates = {source.view: source.predicate for source in sources}
+        for source in sources:
+            rows = loaded[source.view]
+            if not isinstance(rows, Scan) or len(rows.plan.files) < 2:
+                continue
+            small = {
+                view: (other.plan, predicates[view])
+                for view, other in loaded.items()
+                if isinstance(other, Scan)
+                and is_small([other])
+                and other.plan.bytes_read < rows.plan.bytes_read
+                and any(key.view == view for key in source.keys)
+            }
+            found = implied(source.keys, small)
+            if found is not None:
+                known = [found] if source.predicate is None else [source.predicate, found]
+                info.forget(rows.plan)
+                loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
+        return loaded
+
     def load(self, source: Source, info: RunInfo, *, describe: bool = False) -> Any:
         """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns."""
         if source.kind == "function":
@@ -430,10 +455,7 @@ class Sources:
         place = self.place(source.name, source.at)
         plan = self.scan(place, place.table(), source.predicate)
         info.snapshot_id = place.state.snapshot.snapshot_id
-        info.files_read += len(plan.files)
-        info.files_total += plan.files_total
-        info.bytes_read += plan.bytes_read
-        info.bytes_total += plan.bytes_total
+        info.add(plan)
         return Scan(plan, source.virtual)
 
     def frame_of(self, rows: Any) -> DataFrame:

@@ -3,8 +3,8 @@
 Files are grouped by what has to be done to them, and each group is one scan:
 
 - a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
-- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by a hash
-  of the file's URI, and looked up by `_metadata.row_index`;
+- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by what
+  tells the files apart, and looked up by `_metadata.row_index`;
 - a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
   is read from its footer, for tables with such columns only.
 
@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ducklake_lab.catalog.casting import constant_column
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.paths import path_values
@@ -43,7 +43,7 @@ from ducklake_lab.scan.positions import (
 from ducklake_lab.spark import mapped
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
-from ducklake_lab.storage import Storage, hadoop_uri
+from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
 _storage = Storage()
 
@@ -148,10 +148,12 @@ def _scan(
     )
     if bounded:
         frame = frame.where(_in_bounds(frame[_STORED_SNAPSHOT], files[0]))
-    info = [_file_key(frame["_metadata.file_path"]).alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
+    sizes = _sizes(files) if positions or virtual or mapping is not None else None
+    key = _file_key(frame["_metadata.file_path"]) if sizes is None else frame["_metadata.file_size"]
+    info = [key.alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
     if mapping is not None:
         # what is in the files' paths has to be known before the columns can be made
-        frame = frame.select("*", *info).join(F.broadcast(_path_table(spark, files)), _FILE)
+        frame = frame.select("*", *info).join(F.broadcast(_path_table(spark, files, sizes)), _FILE)
         info = [F.col(_FILE), F.col(_INDEX)]
         outputs = [
             mapped.output(column, mapping, frame, None if column.initial_default is None else _default(column))
@@ -167,7 +169,7 @@ def _scan(
         (frame[name] if has_ids else nothing).alias(name) for name in (_STORED_ROW_ID, _STORED_SNAPSHOT) if virtual
     ]
     frame = frame.select(*outputs, *stored, *info)
-    frame = frame.join(F.broadcast(_file_table(spark, files, positions, snapshots, virtual)), _FILE)
+    frame = frame.join(F.broadcast(_file_table(spark, files, sizes, positions, snapshots, virtual)), _FILE)
     if positions:
         frame = frame.where(_is_deleted() if keep_deleted else ~_is_deleted())
     columns = [F.col(_quoted(column.name)) for column in plan.columns]
@@ -235,12 +237,13 @@ def _is_deleted() -> SparkColumn:
 def _file_table(
     spark: SparkSession,
     files: Sequence[ScanFile],
+    sizes: Sequence[int] | None,
     positions: Mapping[str, Positions],
     snapshots: Mapping[str, int],
     virtual: bool,
 ) -> DataFrame:
-    """What is constant for a file, by the key of its URI as `_metadata.file_path` shows it."""
-    data: dict[str, pa.Array] = {_FILE: pa.array([hadoop_uri(file.path) for file in files], pa.string())}
+    """What is constant for a file, by its key."""
+    data: dict[str, pa.Array] = {}
     if positions:
         data[_WORDS] = pa.array([pack(positions[file.path]) for file in files], pa.list_(pa.int64()))
     if virtual:
@@ -248,23 +251,42 @@ def _file_table(
         data[FILE_ID] = pa.array([file.data_file.data_file_id for file in files], pa.int64())
         data[_FIRST_ROW_ID] = pa.array([file.data_file.row_id_start for file in files], pa.int64())
         data[SNAPSHOT_ID] = pa.array(shown, pa.int64())
-    table = spark.createDataFrame(pa.table(data))
-    return table.withColumn(_FILE, _file_key(table[_FILE]))
+    return _by_key(spark, files, sizes, data)
 
 
-def _path_table(spark: SparkSession, files: Sequence[ScanFile]) -> DataFrame:
-    """The values that files have in their paths, by the key of their URI."""
+def _path_table(spark: SparkSession, files: Sequence[ScanFile], sizes: Sequence[int] | None) -> DataFrame:
+    """The values that files have in their paths, by their key."""
     values = [[(str(column), text) for column, text in path_values(file)] for file in files]
-    data = {
-        _FILE: pa.array([hadoop_uri(file.path) for file in files], pa.string()),
-        mapped.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string())),
-    }
-    table = spark.createDataFrame(pa.table(data))
+    return _by_key(spark, files, sizes, {mapped.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string()))})
+
+
+def _by_key(
+    spark: SparkSession, files: Sequence[ScanFile], sizes: Sequence[int] | None, data: dict[str, pa.Array]
+) -> DataFrame:
+    if sizes is not None:
+        return spark.createDataFrame(pa.table({_FILE: pa.array(sizes, pa.int64()), **data}))
+    uris = pa.array([hadoop_uri(file.path) for file in files], pa.string())
+    table = spark.createDataFrame(pa.table({_FILE: uris, **data}))
     return table.withColumn(_FILE, _file_key(table[_FILE]))
+
+
+def _sizes(files: Sequence[ScanFile]) -> list[int] | None:
+    """The sizes of files in bytes, where these tell them apart; None where they do not, or are not at hand.
+
+    The rows of a scan are joined with what is known of their file. Spark has the size as a number; hashing the path
+    for every row takes as long as reading some columns. The catalog's word for the size is not enough to rely on.
+    """
+    if not all(is_local(file.path) for file in files):
+        return None
+    try:
+        sizes = [_storage.size(file.path) for file in files]
+    except DataFileError:
+        return None  # Spark says what is wrong with the file
+    return sizes if len(set(sizes)) == len(sizes) else None
 
 
 def _file_key(uri: SparkColumn) -> SparkColumn:
-    """A number to join files by, for every row of a scan: twice as fast as joining by the text.
+    """A number to join files by: twice as fast as joining by the text.
 
     Only files of the same scan meet. That two of 100,000 have the same key is as likely as 1 in 3,000,000,000.
     """

@@ -58,6 +58,11 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None
         join.set("using", _merge(using, before, added, scope))
         compared = [relation.find(name.name) for name in using for relation in (*before, *added)]
         join.meta[JOINED_BY] = tuple(output for output in compared if output is not None)
+        for name in using:
+            # of several relations that have it, the column is that of the first that is not NULL
+            holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
+            for relation in _restricted(side, kind, before, added) if len(holders) == 2 else ():
+                pushdown.restrict_by(relation, name.name, holders)
     condition = join.args.get("on")
     if condition is not None:
         join.set("on", binder.expression(condition, scope, ctes))
@@ -75,6 +80,12 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None
 
 def _restrict(condition: exp.Expr, side: str, kind: str, before: list[Relation], added: list[Relation]) -> None:
     """Notes what a join condition implies for the rows its relations have to give."""
+    for relation in _restricted(side, kind, before, added):
+        pushdown.restrict(relation, condition)
+
+
+def _restricted(side: str, kind: str, before: list[Relation], added: list[Relation]) -> list[Relation]:
+    """The relations of which only rows matter that meet the condition of a join."""
     relations: list[Relation] = []
     if kind == "ANTI" or side == "LEFT":
         relations = added if kind != "SEMI" else [*before, *added]
@@ -82,9 +93,7 @@ def _restrict(condition: exp.Expr, side: str, kind: str, before: list[Relation],
         relations = before
     elif side != "FULL":
         relations = [*before, *added]
-    for relation in relations:
-        if not relation.nullable:
-            pushdown.restrict(relation, condition)
+    return [relation for relation in relations if not relation.nullable]
 
 
 def _natural(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:

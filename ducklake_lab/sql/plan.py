@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import MacroImplementation
-from ducklake_lab.model.predicates import Predicate
+from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, TableName
 
@@ -78,6 +78,20 @@ class Resolver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class JoinKey:
+    """A column whose values, in the rows that matter, are all among those of a column of another source.
+
+    Attributes:
+        view: of the other source.
+        other: the column there.
+    """
+
+    column: ColumnPath
+    view: str
+    other: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Rows to be put behind the name `view` before the plan's SQL runs.
 
@@ -86,6 +100,7 @@ class Source:
         predicate: implied by the query; rows for which it is not true may be skipped.
         virtual: the view must end with the four virtual columns.
         query: what a local source is, in DuckDB SQL; only Spark needs it behind a view.
+        keys: implied by the query's joins; rows without a match in any one of these may be skipped.
     """
 
     view: str
@@ -97,6 +112,7 @@ class Source:
     predicate: Predicate | None = None
     virtual: bool = False
     query: str = ""
+    keys: tuple[JoinKey, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -112,6 +128,7 @@ class SourceDraft:
     predicate: Predicate | None = None
     virtual: bool = False
     query: str = ""
+    keys: list[JoinKey] = field(default_factory=list)
 
     def finish(self) -> Source:
         return Source(
@@ -124,6 +141,7 @@ class SourceDraft:
             self.predicate,
             self.virtual,
             self.query,
+            tuple(self.keys),
         )
 
 

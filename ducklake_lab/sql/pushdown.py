@@ -1,14 +1,13 @@
 """What a condition implies for the rows of one relation, as a model Predicate.
 
-Only comparisons of a bare column (or struct field) with a constant are taken; a conjunct that is anything
-else is left out, a disjunct that is anything else drops its whole OR. Nothing under NOT is looked at, but
-for the forms DuckDB itself writes with it.
+Comparisons with a constant are taken, of a column, of a struct field, or of what keeps their order (sql/ordered.py);
+a conjunct that is anything else is left out, a disjunct that is anything else drops its whole OR. Nothing under NOT is
+looked at, but for the forms DuckDB itself writes with it. An equality with another table's column is noted as a key.
 """
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
-from decimal import Decimal
+from collections.abc import Iterator
 from typing import get_args
 
 from sqlglot import exp
@@ -25,7 +24,9 @@ from ducklake_lab.model.predicates import (
     StartsWith,
 )
 from ducklake_lab.model.types import INTEGERS, DataType
-from ducklake_lab.sql.constants import NotConstant, literal_value
+from ducklake_lab.sql.constants import NotConstant, folded_value, literal_value
+from ducklake_lab.sql.ordered import NotOrdered, comparison, floored, unit_of
+from ducklake_lab.sql.plan import JoinKey
 from ducklake_lab.sql.scope import RELATION, TYPE, VIRTUAL_COLUMNS, Relation
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
@@ -48,11 +49,60 @@ def restrict(relation: Relation, condition: exp.Expr) -> None:
     """Adds to the relation's source what `condition`, true for every row that matters, implies for it."""
     if relation.draft is None or relation.draft.kind != "table":
         return
+    relation.draft.keys += [key for key in _keys(relation, condition) if key not in relation.draft.keys]
     predicate = extract(relation, condition)
     if predicate is None:
         return
     known = relation.draft.predicate
     relation.draft.predicate = predicate if known is None else conjunction([known, predicate])
+
+
+def restrict_by(relation: Relation, column: str, holders: list[Relation]) -> None:
+    """Notes that of a relation only rows matter whose value of `column` other relations have too."""
+    own = relation.find(column)
+    for other in holders:
+        output = other.find(column)
+        if own is not None and output is not None and other is not relation:
+            equality = exp.EQ(this=relation.column(own), expression=other.column(output))
+            restrict(relation, equality)
+
+
+def _keys(relation: Relation, condition: exp.Expr) -> Iterator[JoinKey]:
+    """The equalities with columns of other tables that a condition implies."""
+    node = condition.unnest()
+    if isinstance(node, exp.And):
+        yield from _keys(relation, node.this)
+        yield from _keys(relation, node.expression)
+    elif isinstance(node, exp.EQ):
+        sides = [side for side in (node.this, node.expression) if _owner(side) is not None]
+        if len(sides) == 2:
+            own, other = sides if _owner(sides[0]) is relation else reversed(sides)
+            yield from _key(relation, own, other)
+    elif isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Expr):
+        select = query.unnest()
+        if isinstance(select, exp.Select) and len(select.expressions) == 1:
+            yield from _key(relation, node.this, select.expressions[0].unalias())
+
+
+def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey]:
+    owner = _owner(other)
+    if _owner(own) is not relation or owner is None or owner is relation or owner.draft is None:
+        return
+    try:
+        (path, kind), (other_path, other_kind) = _path(relation, own), _path(owner, other)
+    except _NotPushable:
+        return
+    integers = kind.name in INTEGERS and other_kind.name in INTEGERS
+    plain = kind.name in ("varchar", "date", "timestamp") or kind.decimal is not None
+    if owner.draft.kind == "table" and (integers or (plain and kind == other_kind)):
+        yield JoinKey(path, owner.draft.view, other_path)
+
+
+def _owner(node: exp.Expr) -> Relation | None:
+    """The relation whose column or struct field a node is."""
+    column = _field(node)[0]
+    found = column.meta.get(RELATION) if isinstance(column, exp.Column) else None
+    return found if isinstance(found, Relation) else None
 
 
 def extract(relation: Relation, condition: exp.Expr) -> Predicate | None:
@@ -69,7 +119,7 @@ def extract(relation: Relation, condition: exp.Expr) -> Predicate | None:
         return Or(tuple(flat))
     try:
         return _leaf(relation, node)
-    except (_NotPushable, NotConstant):
+    except (_NotPushable, NotConstant, NotOrdered):
         return None
 
 
@@ -87,29 +137,35 @@ def _leaf(relation: Relation, node: exp.Expr) -> Predicate:
         raise _NotPushable
     if type(node) in _OPERATORS:
         op = _OPERATORS[type(node)]
-        left, right = node.this, node.expression
-        if not _is_path(left):
-            left, right, op = right, left, _MIRRORED[op]
-        path, kind = _path(relation, left)
-        return Comparison(path, op, _value(right, kind))
+        if node.this.find(exp.Column) is None:
+            return _compared(relation, node.expression, _MIRRORED[op], node.this)
+        return _compared(relation, node.this, op, node.expression)
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-        path, kind = _path(relation, node.this)
-        low, high = _value(node.args["low"], kind), _value(node.args["high"], kind)
-        return And((Comparison(path, ">=", low), Comparison(path, "<=", high)))
-    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        path, kind = _path(relation, node.this)
-        # NULL in the list never makes a row match.
-        values = [_value(item, kind) for item in node.expressions if not isinstance(item.unnest(), exp.Null)]
-        if not values:
+        bounds = (
+            exp.GTE(this=node.this, expression=node.args["low"]),
+            exp.LTE(this=node.this, expression=node.args["high"]),
+        )
+        found = conjunction([extract(relation, bound) for bound in bounds])
+        if found is None:
             raise _NotPushable
-        return InList(path, tuple(values))
+        return found
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        # NULL in the list never makes a row match.
+        items = [item for item in node.expressions if not isinstance(item.unnest(), exp.Null)]
+        if not items:
+            raise _NotPushable
+        found_items = [_compared(relation, node.this, "=", item) for item in items]
+        if all(isinstance(item, Comparison) and item.op == "=" for item in found_items):
+            same = [item for item in found_items if isinstance(item, Comparison)]
+            return InList(same[0].column, tuple(item.value for item in same))
+        return found_items[0] if len(found_items) == 1 else Or(tuple(found_items))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return NullTest(_path(relation, node.this)[0], True)
     if isinstance(node, exp.Not):
         inner = node.this.unnest()
         if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
             return NullTest(_path(relation, inner.this)[0], False)
-        if isinstance(inner, exp.Column | exp.Dot):
+        if isinstance(inner, exp.Column | exp.Dot | exp.Bracket):
             return _boolean(relation, inner, False)
     if isinstance(node, exp.Like):
         path, kind = _path(relation, node.this)
@@ -125,7 +181,7 @@ def _leaf(relation: Relation, node: exp.Expr) -> Predicate:
         prefix = literal_value(node.expressions[1])
         if kind.name == "varchar" and isinstance(prefix, str) and prefix:
             return StartsWith(path, prefix)
-    if isinstance(node, exp.Column | exp.Dot):
+    if isinstance(node, exp.Column | exp.Dot | exp.Bracket):
         return _boolean(relation, node, True)
     raise _NotPushable
 
@@ -147,66 +203,54 @@ def _like(path: ColumnPath, pattern: str) -> Predicate:
     return StartsWith(path, prefix)
 
 
-def _is_path(node: exp.Expr) -> bool:
-    bare = node.unnest()
-    while isinstance(bare, exp.Dot):
-        bare = bare.this.unnest()
-    return isinstance(bare, exp.Column)
+def _compared(relation: Relation, subject: exp.Expr, op: Operator, constant: exp.Expr) -> Predicate:
+    """`subject op constant`, where the subject is a column, or something of one that keeps its order."""
+    value = folded_value(constant)
+    bare = subject.unnest()
+    unit = unit_of(bare)
+    if unit is not None:
+        path, kind = _path(relation, unit.subject)
+        return floored(path, kind, op, value, unit)
+    if isinstance(bare, exp.Cast):
+        path, kind = _path(relation, bare.this)
+        return comparison(path, kind, op, value, bare.meta.get(TYPE))
+    path, kind = _path(relation, bare)
+    return comparison(path, kind, op, value)
 
 
 def _path(relation: Relation, node: exp.Expr) -> tuple[ColumnPath, DataType]:
-    """The path of a column of `relation` and its type."""
-    bare = node.unnest()
-    kind = bare.meta.get(TYPE)
+    """The path of a column of `relation`, or of a struct field in one, and its type."""
+    column, fields = _field(node)
+    kind = column.meta.get(TYPE)
+    if not isinstance(column, exp.Column) or not isinstance(kind, DataType):
+        raise _NotPushable
+    if column.meta.get(RELATION) is not relation or column.name in VIRTUAL_COLUMNS:
+        raise _NotPushable
+    for field in fields:
+        named = [child for name, child in kind.children if name.casefold() == field.casefold()]
+        if kind.name != "struct" or not named:
+            raise _NotPushable
+        kind = named[0]
+    return (column.name, *fields), kind
+
+
+def _field(node: exp.Expr) -> tuple[exp.Expr, list[str]]:
+    """What a field is taken of, and the names on the way: of `a.b`, `a['b']` and `struct_extract(a, 'b')`."""
     fields: list[str] = []
-    while isinstance(bare, exp.Dot):
-        fields.insert(0, bare.expression.name)
-        bare = bare.this.unnest()
-    if not isinstance(bare, exp.Column) or not isinstance(kind, DataType):
-        raise _NotPushable
-    if bare.meta.get(RELATION) is not relation or bare.name in VIRTUAL_COLUMNS:
-        raise _NotPushable
-    return (bare.name, *fields), kind
-
-
-def _value(node: exp.Expr, kind: DataType) -> object:
-    """A constant in the Python type that values of the column have; refuses where comparing would convert."""
-    value = literal_value(node)
-    try:
-        return _fitting(value, kind)
-    except (ValueError, ArithmeticError):
-        raise _NotPushable from None
-
-
-def _fitting(value: object, kind: DataType) -> object:
-    name = kind.name
-    if value is None or (isinstance(value, bool) and name != "boolean"):
-        raise _NotPushable
-    if name == "boolean" and isinstance(value, bool):
-        return value
-    if name in INTEGERS and isinstance(value, int | Decimal):
-        return value
-    if kind.decimal is not None and isinstance(value, int | Decimal):
-        return value
-    if name == "float64" and isinstance(value, int | float | Decimal):
-        return float(value)
-    if name == "varchar" and isinstance(value, str):
-        return value
-    if name == "blob" and isinstance(value, bytes):
-        return value
-    if name == "time" and isinstance(value, time | str):
-        return value if isinstance(value, time) else time.fromisoformat(value)
-    if name == "date":
-        if isinstance(value, str):
-            return date.fromisoformat(value)
-        if isinstance(value, date) and not isinstance(value, datetime):
-            return value
-    if name in ("timestamp", "timestamp_s", "timestamp_ms"):
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if isinstance(moment, datetime) and moment.tzinfo is None:
-            return moment
-        if isinstance(moment, date) and not isinstance(moment, datetime):
-            return datetime(moment.year, moment.month, moment.day)
-    if name == "timestamptz" and isinstance(value, datetime) and value.tzinfo is not None:
-        return value
-    raise _NotPushable
+    bare = node.unnest()
+    while True:
+        name: exp.Expr
+        if isinstance(bare, exp.Dot):
+            bare, name = bare.this, bare.expression
+        elif isinstance(bare, exp.Bracket) and len(bare.expressions) == 1:
+            bare, name = bare.this, bare.expressions[0]
+        elif (
+            isinstance(bare, exp.Anonymous) and bare.name.casefold() == "struct_extract" and len(bare.expressions) == 2
+        ):
+            bare, name = bare.expressions
+        else:
+            return bare, fields
+        if not isinstance(name, exp.Identifier) and not (isinstance(name, exp.Literal) and name.is_string):
+            return node, []
+        fields.insert(0, name.name)
+        bare = bare.unnest()

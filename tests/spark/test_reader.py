@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import io
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -140,6 +141,21 @@ def test_without_deletes_nothing_is_added_to_the_scan(spark: SparkSession, tmp_p
     lines = _explained(reader.read(spark, lake.plan("t"))).splitlines()[1:]
     operators = [line.partition("[")[0].strip(" *()0123456789:+-") for line in lines if line.strip()]
     assert operators == ["ColumnarToRow", "FileScan parquet"]
+
+
+def test_deletes_meet_their_file_by_its_size_or_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
+    lake = ReferenceLake(tmp_path)
+    lake.run("CREATE TABLE t(a INTEGER)", *(f"INSERT INTO t FROM range({n}, {n + 50})" for n in (0, 50, 3000)))
+    lake.run("INSERT INTO t FROM range(9000, 9900)", "DELETE FROM t WHERE a % 50 < 30 AND a <> 9010")
+    plan = lake.plan("t")
+    first, *_, large = plan.files
+    assert reader._sizes(plan.files) is None, "some files are of the same size"
+    assert reader._sizes([first, large]) is not None
+    kept = [a for a in (*range(50), *range(9000, 9900)) if a % 50 >= 30 or a == 9010]
+    others = [a for a in (*range(50, 100), *range(3000, 3050)) if a % 50 >= 30]
+    for files, expected in ((plan.files, [*kept, *others]), ((first, large), kept)):
+        rows = reader.read(spark, replace(plan, files=tuple(files))).collect()
+        assert sorted(row["a"] for row in rows) == sorted(expected)
 
 
 def test_an_empty_table_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:

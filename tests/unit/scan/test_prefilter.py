@@ -15,11 +15,12 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import join_stats, read_candidates
 from ducklake_lab.catalog.lake import open_lake
 from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan import prefilter
+from ducklake_lab.scan.partitioned import Partitioning, bucket_of
 from ducklake_lab.scan.pruning import columns_of, may_match
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -46,6 +47,7 @@ TABLE = Table(
     "t",
     "t/",
     tuple(Column.build(name, DataType(k), i) for i, (name, (k, _)) in enumerate(COLUMNS.items(), 1)),
+    partition=PartitionSpec(9, (PartitionField(4, "identity"), PartitionField(1, "bucket(4)"))),
 )
 
 
@@ -101,28 +103,40 @@ def test_what_may_match_is_kept(lake_uri: Callable[..., str], tmp_path: Path) ->
                 kept = _kept(connection, predicate, lake.database.backend)
                 for file_id, found in enumerate(files):
                     stats = {known.column_id: known for known in found if known is not None}
-                    if may_match(TABLE, predicate, stats, 3):
+                    keys = {} if file_id % 4 == 3 else {1: {"bucket(4)": str(file_id % 3)}}
+                    if may_match(TABLE, predicate, stats, 3, keys):
                         assert file_id in kept, (predicate, stats)
                         read = kept[file_id]
                         assert read == {column: stats[column] for column in read}, "the statistics are read as they are"
 
         check()
         assert _left_out_of_fifty(connection, lake.database.backend) == 49
+        _fill(connection, [(None,)] * 8)
+        # files 3 and 7 are of another spec
+        assert set(_kept(connection, Comparison(("i",), "=", 7), lake.database.backend)) == {3, 7} | {
+            file_id for file_id in (0, 1, 2, 4, 5, 6) if str(file_id % 3) == bucket_of(TABLE.columns[0], Decimal(7), 4)
+        }
     lake.database.dispose()
 
 
 def _fill(connection: sa.Connection, files: Sequence[tuple[ColumnStats | None, ...]]) -> None:
-    s, f = t.file_column_stats, t.data_file
-    connection.execute(sa.delete(f))
-    connection.execute(sa.delete(s))
+    s, f, p = t.file_column_stats, t.data_file, t.file_partition_value
+    for table in (f, s, p):
+        connection.execute(sa.delete(table))
     rows = [
         {
             "data_file_id": file_id, "table_id": 7, "begin_snapshot": 1, "path": f"{file_id}.parquet",
             "path_is_relative": True, "record_count": 3, "file_size_bytes": 100, "footer_size": 10, "row_id_start": 0,
+            "partition_id": 8 if file_id % 4 == 3 else 9,
         }
         for file_id in range(len(files))
     ]  # fmt: skip
     connection.execute(sa.insert(f).values(rows))
+    keys = [
+        {"data_file_id": file_id, "table_id": 7, "partition_key_index": index, "partition_value": value}
+        for file_id in range(len(files)) for index, value in ((0, None), (1, str(file_id % 3)))
+    ]  # fmt: skip
+    connection.execute(sa.insert(p).values(keys))
     stats = [
         {
             "data_file_id": file_id, "table_id": 7, "column_id": known.column_id, "null_count": known.null_count,
@@ -136,7 +150,7 @@ def _fill(connection: sa.Connection, files: Sequence[tuple[ColumnStats | None, .
 
 def _kept(connection: sa.Connection, predicate: Predicate, backend: str) -> dict[int, dict[int, ColumnStats]]:
     joined = join_stats(columns_of(TABLE, predicate))
-    condition = prefilter.may_match(TABLE, predicate, joined, backend)
+    condition = prefilter.may_match(TABLE, predicate, joined, backend, Partitioning({}, {1: 1}))
     found = read_candidates(connection, 7, sa.true() if condition is None else condition, joined)
     return {file.data_file_id: stats for file, stats in found}
 

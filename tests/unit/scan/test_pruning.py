@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ducklake_lab.catalog.casting import extremes
-from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.files.partitions import buckets_of
+from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
+from ducklake_lab.model.files import ColumnStats, DataFile
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import may_match
 
 COLUMNS = {
@@ -23,7 +27,31 @@ COLUMNS = {
     "n": (DataType("decimal(6,2)"), st.decimals(-999, 999, places=2)),
     "t": (DataType("date"), st.dates()),
     "b": (DataType("boolean"), st.booleans()),
+    "u": (DataType("timestamp"), st.datetimes(datetime(2011, 11, 1), datetime(2013, 2, 3))),
 }
+#: What files are partitioned by, and how a value's key is computed; the hashes are those of the specification.
+TRANSFORMS: dict[str, Callable[[str, Any], object]] = {
+    "identity": lambda _, value: str(value).lower() if isinstance(value, bool) else value,
+    "year": lambda _, value: value.year,
+    "month": lambda _, value: value.month,
+    "day": lambda _, value: value.day,
+    "bucket(3)": lambda name, value: buckets_of(pa.chunked_array([[_hashed(name, value)]]), 3)[0],
+}
+
+
+def _hashed(name: str, value: Any) -> object:
+    if name == "n":
+        return int(value * 100)
+    if name == "u":
+        return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    return (value - date(1970, 1, 1)).days if name == "t" else value
+
+
+def _keys(name: str) -> list[str]:
+    parts = ["year", "month", "day"] if name in "tu" else []
+    return ["identity", *parts, *(["bucket(3)"] if name not in "db" else [])]
+
+
 TABLE = Table(1, "", 0, "t", "t/", tuple(Column.build(n, k, i) for i, (n, (k, _)) in enumerate(COLUMNS.items(), 1)))
 
 
@@ -89,8 +117,60 @@ def stats_of(rows: list[dict[str, Any]], known: list[bool]) -> dict[int, ColumnS
     return found
 
 
+SPECS = st.lists(
+    st.sampled_from(list(COLUMNS)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(_keys(name)))),
+    max_size=3,
+    unique=True,
+)
+
+
 @settings(max_examples=400, deadline=None)
-@given(ROWS, PREDICATES, st.lists(st.booleans(), min_size=6, max_size=6))
+@given(ROWS, PREDICATES, SPECS)
+def test_a_partition_with_a_matching_row_is_kept(
+    rows: list[dict[str, Any]], predicate: Predicate, fields: list[tuple[str, str]]
+) -> None:
+    def key(row: dict[str, Any]) -> tuple[str | None, ...]:
+        found = [(TRANSFORMS[how](name, row[name]) if row[name] is not None else None) for name, how in fields]
+        return tuple(None if value is None else str(value) for value in found)
+
+    values = key(rows[0])
+    spec = PartitionSpec(4, tuple(PartitionField(list(COLUMNS).index(name) + 1, how) for name, how in fields))
+    partitioning = Partitioning({4: spec}, {field.column_id: 1 for field in spec.fields})
+    file = DataFile(1, 1, 1, None, "f", True, len(rows), 1, 1, 0, 4, None, None, None, values)
+    mates = [row for row in rows if key(row) == values]
+    if any(holds(predicate, row) for row in mates):
+        assert may_match(TABLE, predicate, {}, len(mates), partitioning.keys_of(file))
+
+
+def test_buckets_of_another_type_say_nothing() -> None:
+    spec = PartitionSpec(4, (PartitionField(1, "bucket(3)"), PartitionField(2, "identity")))
+    file = DataFile(1, 1, 5, None, "f", True, 1, 1, 1, 0, 4, None, None, None, ("1", "x"))
+    assert Partitioning({4: spec}, {1: 5}).keys_of(file) == {1: {"bucket(3)": "1"}, 2: {"identity": "x"}}
+    assert Partitioning({4: spec}, {1: 6}).keys_of(file) == {2: {"identity": "x"}}
+    assert Partitioning({3: spec}, {1: 5}).keys_of(file) == {}
+
+
+def test_partitions_are_skipped_at_all() -> None:
+    of = {"i": {"bucket(3)": "1"}, "s": {"identity": "abc"}, "t": {"year": "2013", "month": "2"}, "u": {"month": "2"}}
+    keys = {list(COLUMNS).index(name) + 1: transforms for name, transforms in of.items()}
+
+    def kept(predicate: Predicate) -> bool:
+        return may_match(TABLE, predicate, {}, 10, keys)
+
+    buckets = [kept(Comparison(("i",), "=", number)) for number in range(60)]
+    assert 0 < sum(buckets) < 60
+    wanted = tuple(number for number in range(60) if not buckets[number])
+    assert not kept(InList(("i",), wanted)) and kept(InList(("i",), (*wanted, buckets.index(True))))
+    assert kept(Comparison(("i",), "<", 0)) and not kept(NullTest(("i",), True))
+    assert not kept(StartsWith(("s",), "b")) and kept(StartsWith(("s",), "ab"))
+    assert not kept(Comparison(("s",), ">", "abc")) and kept(Comparison(("s",), ">=", "abc"))
+    assert not kept(Comparison(("t",), "<", date(2013, 2, 1))) and kept(Comparison(("t",), "<=", date(2013, 2, 1)))
+    assert not kept(Comparison(("t",), ">=", date(2013, 3, 1))) and kept(Comparison(("t",), ">", date(2013, 2, 27)))
+    assert not kept(Comparison(("u",), "=", datetime(2013, 3, 1))) and kept(Comparison(("u",), "<", datetime(1, 1, 2)))
+
+
+@settings(max_examples=400, deadline=None)
+@given(ROWS, PREDICATES, st.lists(st.booleans(), min_size=7, max_size=7))
 def test_a_file_with_a_matching_row_is_kept(
     rows: list[dict[str, Any]], predicate: Predicate, known: list[bool]
 ) -> None:
