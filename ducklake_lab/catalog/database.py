@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
@@ -49,6 +51,15 @@ _LIST_TABLES = {
 }
 
 
+class DuckDBDialect(duckdb_engine.Dialect):
+    """The dialect of duckdb_engine, with statements compiled once: that takes longer than running them."""
+
+    supports_statement_cache = True
+
+
+sa.dialects.registry.register("duckdb.ducklake_lab", __name__, "DuckDBDialect")
+
+
 class CatalogDatabase:
     """Opens connections to one catalog.
 
@@ -63,15 +74,16 @@ class CatalogDatabase:
         if location.backend == "duckdb" and location.path is not None:
             path = location.path
             options["creator"] = lambda: FILES.open(path)
+        url = location.url.set(drivername="duckdb+ducklake_lab") if location.backend == "duckdb" else location.url
         try:
-            self._engine = sa.create_engine(location.url, **options)
+            self._engine = sa.create_engine(url, **options)
         except ImportError:
             name, driver, extra = _DRIVERS[location.backend]
             raise CatalogError(
                 f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'."
             ) from None
-        self._keeping = False
-        self._keeper: sa.Connection | None = None
+        self._keeping: int | None = None
+        self._idle: sa.Connection | None = None
         #: The spec version the catalog is known to have; another one than 1.0 is shown as if it were.
         self.version: str | None = None
         if location.backend == "sqlite":
@@ -87,15 +99,15 @@ class CatalogDatabase:
         return self.version in WITH_ROW_LIMITS
 
     def keep_open(self) -> None:
-        """Keeps a DuckDB file open from its next use until `release`, so that its log is not written back in between."""
-        self._keeping = self.location.backend == "duckdb"
+        """Keeps one connection for this thread from its first use until `release`: opening another takes long."""
+        self._keeping = threading.get_ident()
 
     def release(self) -> None:
-        """Lets go of the file as soon as no connection uses it."""
-        self._keeping = False
-        if self._keeper is not None:
-            self._keeper.close()
-            self._keeper = None
+        """Lets go of the catalog as soon as no connection uses it."""
+        self._keeping = None
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.close()
 
     def exists(self) -> bool:
         """Whether there is a catalog file; True for servers, which only a connection can tell."""
@@ -114,15 +126,24 @@ class CatalogDatabase:
             raise CatalogNotFoundError(
                 f"There is no lake at {self.location.display}; check the path, or attach with create_if_not_exists."
             )
-        connection = self._open()
+        connection = self._open(create=create)
         try:
-            if self.location.schema is not None:
-                self._enter(connection, self.location.schema, create=create)
             if self.version is not None and self.version != SPEC_VERSION:
                 self._show(connection, self.version)
             yield connection
         finally:
+            self._leave(connection)
+
+    def _leave(self, connection: sa.Connection) -> None:
+        if self._keeping != threading.get_ident() or self._idle is not None or connection.invalidated:
             connection.close()
+            return
+        try:
+            connection.rollback()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle = connection
 
     def _enter(self, connection: sa.Connection, schema: str, *, create: bool) -> None:
         """Makes a schema the place of the metadata tables for this connection."""
@@ -150,15 +171,32 @@ class CatalogDatabase:
             )
         show_as_current(connection, version)
 
-    def _open(self) -> sa.Connection:
+    def _open(self, *, create: bool) -> sa.Connection:
+        """A connection in a transaction that has just begun: the one that is kept, or a new one."""
+        if self._idle is not None and self._keeping == threading.get_ident():
+            idle, self._idle = self._idle, None
+            try:
+                idle.begin()
+            except BaseException:
+                idle.close()
+                raise
+            return idle
+        connection = self._begun()
+        if self.location.schema is not None:
+            try:
+                self._enter(connection, self.location.schema, create=create)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _begun(self) -> sa.Connection:
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
         pause = 0.02
         while True:
             try:
                 connection = self._engine.connect()
                 connection.begin()
-                if self._keeping and self._keeper is None:
-                    self._keeper = self._engine.connect()
                 return connection
             except (sa.exc.DBAPIError, sqlite3.OperationalError) as error:
                 locked = self._lock_message(str(getattr(error, "orig", error)))
@@ -219,9 +257,11 @@ class CatalogDatabase:
             run_text(other, create)
 
     def dispose(self) -> None:
-        """Closes pooled connections."""
+        """Closes pooled connections; nobody needs this catalog any more."""
         self.release()
         self._engine.dispose()
+        if self.backend == "duckdb" and self.location.path is not None:
+            FILES.write_back(self.location.path)
 
 
 def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:

@@ -2,18 +2,27 @@
 
 Starting a DuckDB for a file and stopping it takes 20 ms and more; attaching the file to one that runs, and detaching
 it, takes one or two. A file is attached as long as some connection uses it, and held by this process only then.
+
+Commits are in the file's log, `<file>.wal`, which whoever opens the file next reads. Writing it back into the file
+takes as long as a small commit, so it is done when the log has grown, when a lake is let go of, and when the process
+ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from duckdb_engine import ConnectionWrapper
+
+#: Bytes of a log from which it is written back; reading it again costs more and more.
+_LOG_BYTES = 8_192
 
 
 class _AttachedFile:
@@ -33,6 +42,7 @@ class DuckDBFiles:
         self._process = 0
         self._root: duckdb.DuckDBPyConnection | None = None
         self._attached: dict[Path, _AttachedFile] = {}
+        self._logged: set[Path] = set()
 
     def open(self, path: Path) -> ConnectionWrapper:
         """A connection whose default database is the file, which is created where there is none.
@@ -65,14 +75,54 @@ class DuckDBFiles:
             file.users -= 1
             if file.users == 0:
                 del self._attached[path]
-                self._running().execute(f"DETACH {file.name}")
+                self._detach(file, path)
+
+    def write_back(self, path: Path) -> None:
+        """Writes the log that this process left of a file into the file, unless somebody holds it."""
+        with self._lock:
+            left = path in self._logged and self._process == os.getpid()
+            self._logged.discard(path)
+        if left and path.exists() and _log_size(path):
+            try:
+                connection = self.open(path)
+            except duckdb.Error:
+                return  # who holds it has read the log, and writes it back
+            try:
+                _checkpoint(connection)
+            finally:
+                connection.close()
+
+    def write_all_back(self) -> None:
+        for path in list(self._logged):
+            self.write_back(path)
+
+    def _detach(self, file: _AttachedFile, path: Path) -> None:
+        root, size = self._running(), _log_size(path)
+        if size > _LOG_BYTES:
+            _checkpoint(root, file.name)
+        elif size:
+            self._logged.add(path)
+        root.execute(f"DETACH {file.name}")
 
     def _running(self) -> duckdb.DuckDBPyConnection:
         if self._root is None or self._process != os.getpid():
             self._root = duckdb.connect(":memory:")
+            self._root.execute("PRAGMA disable_checkpoint_on_shutdown")
             self._process = os.getpid()
-            self._attached = {}
+            self._attached, self._logged = {}, set()
         return self._root
+
+
+def _log_size(path: Path) -> int:
+    try:
+        return path.with_name(f"{path.name}.wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _checkpoint(connection: Any, name: str = "") -> None:
+    with suppress(duckdb.Error):  # nothing is lost: the log stays, and is written back some other time
+        connection.execute(f"CHECKPOINT {name}")
 
 
 class _Connection(ConnectionWrapper):
@@ -88,3 +138,4 @@ class _Connection(ConnectionWrapper):
 
 
 FILES = DuckDBFiles()
+atexit.register(FILES.write_all_back)

@@ -127,12 +127,18 @@ class Lake:
 
     def state(self, connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         """The entries at the snapshot; snapshots of one schema version share them."""
-        cached = self._states.get(snapshot.schema_version)
-        if cached is None:
-            cached = read_state(connection, snapshot)
-            self._states[snapshot.schema_version] = cached
+        known = self.known_state(snapshot)
+        if known is None:
+            known = self._states[snapshot.schema_version] = read_state(connection, snapshot)
             if len(self._states) > _CACHED_STATES:
                 self._states.popitem(last=False)
+        return known
+
+    def known_state(self, snapshot: Snapshot) -> CatalogState | None:
+        """The entries at the snapshot, where they have been read already."""
+        cached = self._states.get(snapshot.schema_version)
+        if cached is None:
+            return None
         self._states.move_to_end(snapshot.schema_version)
         return replace(cached, snapshot=snapshot)
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.errors import (
@@ -68,6 +66,7 @@ class Lakes:
         self._explicit = False
         self._aborted = False
         self._at: At = None
+        self._in_statement = False
 
     # Attached lakes
 
@@ -127,6 +126,7 @@ class Lakes:
         if self._open is not None and self._open.lake is lake and self._open.has_changes:
             raise TransactionError(f"The lake {lake.alias} has uncommitted changes; COMMIT or ROLLBACK first.")
         del self._by_alias[lake.alias]
+        self._pins.pop(lake.alias, None)
         if self._current is not None and self._current[0] == lake.alias:
             self.leave()
         self._database.forget(lake.alias)
@@ -156,18 +156,20 @@ class Lakes:
 
     @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
-        """Around one statement: catalog files are opened once for it.
+        """Around one statement: catalogs are opened once for it, and it reads each lake at one snapshot.
 
         Args:
             at: what the statement reads of the current lake where it does not say; it cannot write then.
         """
         for lake in self:
             lake.database.keep_open()
-        self._at = at
+        self._at, self._in_statement = at, True
         try:
             yield
         finally:
-            self._at = None
+            self._at, self._in_statement = None, False
+            if not self._explicit:
+                self._pins.clear()
             self.release()
 
     def release(self) -> None:
@@ -183,17 +185,15 @@ class Lakes:
             at = self._at
         if at is None and self._open is not None and self._open.lake is lake:
             return self._open.state
+        pinned = self._pins.get(lake.alias) if at is None else None
+        known = lake.known_state(pinned) if pinned is not None else None
+        if known is not None:
+            return known
         with lake.connect() as connection:
-            if at is not None or not self._explicit:
-                return lake.state(connection, lake.snapshot(connection, at))
-            return lake.state(connection, self._pinned(lake, connection))
-
-    def _pinned(self, lake: Lake, connection: sa.Connection) -> Snapshot:
-        """The snapshot that the open transaction reads of a lake: the newest when it first did."""
-        pinned = self._pins.get(lake.alias)
-        if pinned is None:
-            pinned = self._pins[lake.alias] = lake.snapshot(connection)
-        return pinned
+            snapshot = pinned or lake.snapshot(connection, at)
+            if at is None and (self._explicit or self._in_statement):
+                self._pins[lake.alias] = snapshot
+            return lake.state(connection, snapshot)
 
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
         """Where `[catalog.][schema.]name` points; with two parts the first may also be a lake."""
@@ -320,7 +320,7 @@ class Lakes:
                 raise TransactionError(f"The statement writes to {self._open.lake.alias} already.")
             yield self._open
             return
-        transaction = Transaction(lake, restamp=restamped)
+        transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
         self._open = transaction
         try:
             yield transaction
@@ -332,6 +332,7 @@ class Lakes:
             raise
         finally:
             self._open = None
+            self._pins.clear()
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ def held(path: Path) -> bool:
     return result.returncode != 0
 
 
+def log_of(path: Path) -> Path:
+    return path.with_name(path.name + ".wal")
+
+
 def test_a_file_is_held_as_long_as_a_connection_uses_it(tmp_path: Path) -> None:
     path = tmp_path / "it's.db"
     files = DuckDBFiles()
@@ -31,11 +35,22 @@ def test_a_file_is_held_as_long_as_a_connection_uses_it(tmp_path: Path) -> None:
     assert held(path)
     two.close()
     two.close()
+    log = log_of(path)
+    assert log.exists()
     assert not held(path)
-    assert not path.with_name(path.name + ".wal").exists()
     three = files.open(path)
     assert three.execute("FROM t").fetchall() == [(1,)]
+    three.execute("INSERT INTO t FROM range(10_000)")
     three.close()
+    assert not log.exists()  # it had grown
+    four = files.open(path)
+    four.execute("INSERT INTO t VALUES (2)")
+    four.close()
+    assert log.exists()
+    files.write_back(path)
+    assert not log.exists()
+    with duckdb.connect(str(path), read_only=True) as other:
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (10_002,)
 
 
 def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None:
@@ -47,6 +62,11 @@ def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None
         with duckdb.connect(str(path)), pytest.raises(dl.CatalogLockedError, match="open in this process"):
             session.sql("FROM t")
         assert session.sql("FROM t").fetchall() == [(1,)]
+        session.sql("INSERT INTO t VALUES (2)")
+        assert log_of(path).exists()
+        with duckdb.connect(str(path), read_only=True) as other:
+            assert other.execute("SELECT max(snapshot_id) FROM ducklake_snapshot").fetchone() == (3,)
+    assert not log_of(path).exists()
 
 
 def test_who_holds_a_file_is_said(tmp_path: Path) -> None:
