@@ -71,6 +71,8 @@ class Lake:
         self.session = session or SessionOptions()
         self._attached = attached or {}
         self.metadata_name = metadata_name or f"__ducklake_metadata_{alias}"
+        #: Whether listings of databases show the catalog's: it was given a name.
+        self.metadata_is_listed = metadata_name is not None
         self.database = database
         self.data_path = data_path
         self.read_only = read_only or at is not None

@@ -16,7 +16,7 @@ from ducklake_lab.files.engine import connect
 from ducklake_lab.files.partitions import partition_column
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
-from ducklake_lab.model.files import ColumnStats, WrittenFile
+from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.paths import hive_values
@@ -258,13 +258,15 @@ def _node(schema: Iterator[Any], numbers: Iterator[int]) -> _Node:
     leaf = None if count else next(numbers)
     children = [_node(schema, numbers) for _ in range(count)]
     shape = {"LIST": "list", "MAP": "map"}.get(row["converted_type"] or "", "struct") if count else "value"
-    kind = None if count else from_duckdb(duckdb.sqltype(row["duckdb_type"]))
+    is_geometry = (row["logical_type"] or "").startswith("GeometryType")
+    text = "GEOMETRY" if is_geometry else row["duckdb_type"]
+    kind = None if count else from_duckdb(duckdb.sqltype(text))
     return _Node(row["name"], kind, shape, children, leaf)
 
 
 def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
     nulls = _total([chunk["stats_null_count"] for chunk in chunks])
-    values = _total([chunk["num_values"] for chunk in chunks])
+    value_count, null_count = counts(_total([chunk["num_values"] for chunk in chunks]), nulls)
     valued = [chunk for chunk in chunks if chunk["stats_null_count"] != chunk["num_values"]]
     bounds = []
     for index, names in enumerate((("stats_min", "stats_min_value"), ("stats_max", "stats_max_value"))):
@@ -275,8 +277,8 @@ def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
     return ColumnStats(
         column_id=column.column_id,
         column_size_bytes=sum(chunk["total_compressed_size"] or 0 for chunk in chunks),
-        value_count=None if values is None or nulls is None else values - nulls,
-        null_count=nulls,
+        value_count=value_count,
+        null_count=null_count,
         min_value=bounds[0],
         max_value=bounds[1],
         extra_stats=_geometry(chunks) if column.type == "geometry" else None,

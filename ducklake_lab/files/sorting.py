@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import quote_identifier, typed_sql
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import BindError
 from ducklake_lab.files.engine import connect
 from ducklake_lab.model.entries import Column, SortSpec, Table
 
@@ -20,7 +20,7 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
         rows: begin with columns `stored`, by position; columns of the table that are not among them count as NULL.
 
     Raises:
-        UnsupportedFeatureError: a sort key cannot be evaluated here.
+        BindError: a sort key cannot be evaluated here.
     """
     keys = sort_sql(table.sort)
     if not keys and not ties:
@@ -47,7 +47,7 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
             f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
         ).to_arrow_table()
     except (duckdb.CatalogException, duckdb.BinderException) as error:
-        raise UnsupportedFeatureError(
+        raise BindError(
             f"The sort keys of {table.name} cannot be evaluated here: {str(error).splitlines()[0]}"
         ) from None
     finally:

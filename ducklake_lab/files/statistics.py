@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ducklake_lab.files.variants import variant_statistics
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import geometry_text
-from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.files import ColumnStats, counts
 
 #: The report on one leaf column of a file: `min`, `null_count`, …, all as text.
 Report: TypeAlias = Mapping[str, str]
@@ -54,12 +54,12 @@ def _below(reports: Mapping[Path, Report], path: Path) -> Iterator[tuple[Path, R
 
 
 def _statistics(column: Column, report: Report) -> ColumnStats:
-    values, nulls = number(report, "num_values"), number(report, "null_count")
+    value_count, null_count = counts(number(report, "num_values"), number(report, "null_count"))
     return ColumnStats(
         column_id=column.column_id,
         column_size_bytes=number(report, "column_size_bytes"),
-        value_count=None if values is None or nulls is None else values - nulls,
-        null_count=nulls,
+        value_count=value_count,
+        null_count=null_count,
         min_value=report.get("min"),
         max_value=report.get("max"),
         contains_nan=report["has_nan"] == "true" if "has_nan" in report else None,

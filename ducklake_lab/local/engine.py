@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 
@@ -13,6 +14,16 @@ from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlEr
 from ducklake_lab.model.types import from_field, is_marked
 
 _local = threading.local()
+_CHANGES = frozenset(
+    {
+        duckdb.StatementType.INSERT,
+        duckdb.StatementType.UPDATE,
+        duckdb.StatementType.DELETE,
+        duckdb.StatementType.MERGE_INTO,
+        duckdb.StatementType.CREATE,
+    }
+)
+_RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
 
 
 def evaluate(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -75,7 +86,10 @@ def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[pa.Table, tuple[str, ...]]:
-    """As `fetch`, with DuckDB's names of the columns' types."""
+    """As `fetch`, with DuckDB's names of the columns' types; of a statement that changes rows their count."""
+    if _changes_rows(sql):
+        counts = [count for (count,) in connection.execute(sql).fetchall()]
+        return (pa.table({"Count": pa.array(counts, pa.int64())}), ("BIGINT",)) if counts else (pa.table({}), ())
     relation: duckdb.DuckDBPyRelation | None = connection.sql(sql)
     if relation is None:
         return pa.table({}), ()
@@ -93,6 +107,14 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
         marked = kind.field(name) if kind is not None else None
         fields.append(marked if marked is not None and marked.type == field.type else field.with_name(name))
     return pa.table(table.columns, schema=pa.schema(fields)), tuple(str(kind) for kind in relation.types)
+
+
+def _changes_rows(sql: str) -> bool:
+    """Whether a statement gives the count of the rows it changed, which is lost where it is asked for as a relation."""
+    if _RETURNING.search(sql):
+        return False
+    statements = duckdb.extract_statements(sql)
+    return len(statements) == 1 and statements[0].type in _CHANGES
 
 
 def _sealed() -> duckdb.DuckDBPyConnection:

@@ -50,6 +50,17 @@ class ColumnStats:
     variant_stats: tuple[VariantStats, ...] = ()
 
 
+def counts(values: int | None, nulls: int | None) -> tuple[int | None, int | None]:
+    """`value_count` and `null_count` of a column chunk that a footer counts values and NULLs of.
+
+    Both are None where one is not known, or where there are more NULLs than values: some writers count those of nested
+    columns so.
+    """
+    if values is None or nulls is None or nulls > values:
+        return None, None
+    return values - nulls, nulls
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
     """A data file that was written and is not committed yet.

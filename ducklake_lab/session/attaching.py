@@ -55,6 +55,10 @@ def attach(
     name = alias or location.default_alias
     if lakes.find(name) is not None:
         raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
+    if metadata_catalog is not None and metadata_catalog.casefold() == name.casefold():
+        raise EntryExistsError(
+            f"The lake and its catalog database cannot both be {name}; choose another METADATA_CATALOG."
+        )
     if snapshot_version is not None and snapshot_time is not None:
         raise UsageError("Give snapshot_version or snapshot_time, not both.")
     metadata_schema = metadata_schema or stored.get("metadata_schema")

@@ -1,4 +1,4 @@
-"""COPY: rows of a lake to files, files into a lake, one database into another."""
+"""COPY: rows of a lake to files, and files into a lake."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.errors import EntryNotFoundError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Column
 from ducklake_lab.session.lakes import Lakes
-from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.result import Result, RunInfo, count_result
 from ducklake_lab.session.sources import IN_PROCESS_BYTES, Scan, Sources, in_memory
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 
 class Copying:
-    """Runs the three forms of COPY.
+    """Runs COPY … TO and COPY … FROM.
 
     Args:
         run: runs an operation on a lake.
@@ -93,64 +93,6 @@ class Copying:
         finally:
             del self._sources.frames[view]
 
-    def database(self, statement: op.CopyDatabase) -> Result:
-        """COPY FROM DATABASE: schemas, tables and rows; one snapshot if the target is a lake."""
-        source = self._lakes.find(statement.source)
-        target = self._lakes.find(statement.target)
-        if target is None:
-            raise UnsupportedFeatureError(
-                f"COPY FROM DATABASE into {statement.target} is not supported: it is no lake."
-            )
-        if source is None:
-            if not self._database.is_attached(statement.source):
-                raise EntryNotFoundError(f'No database "{statement.source}" is attached.')
-            tables = self._own_tables(statement.source)
-        else:
-            state = self._lakes.state(source)
-            tables = [(state.schema_of(table).name, table.name, table.columns) for table in state.tables.values()]
-        own = not self._lakes.in_transaction
-        if own:
-            self._lakes.begin()
-        try:
-            for schema, name, columns in tables:
-                self._copy_table(statement, schema, name, columns)
-        except BaseException:
-            if own:
-                self._lakes.rollback()
-            raise
-        if own:
-            self._lakes.commit()
-        return nothing()
-
-    def _copy_table(self, statement: op.CopyDatabase, schema: str, name: str, columns: tuple[Column, ...]) -> None:
-        place = op.TableName(statement.target, schema, name)
-        if statement.entries:
-            self._run(op.CreateSchema(op.TableName(None, statement.target, schema), if_not_exists=True))
-            self._run(op.CreateTable(place, tuple(_definition(column) for column in columns)))
-        if statement.rows:
-            quoted = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in (statement.source, schema, name))
-            self._run(op.Insert(place, None, parse_query(f"FROM {quoted}").tree))
-
-    def _own_tables(self, database: str) -> list[tuple[str, str, tuple[Column, ...]]]:
-        from ducklake_lab.sql.types import type_or_none
-
-        found = self._database.run(
-            "SELECT schema_name, table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
-            f"WHERE database_name = '{database}' AND NOT internal ORDER BY schema_name, table_name, column_index"
-        ).table.to_pylist()
-        tables: dict[tuple[str, str], list[Column]] = {}
-        for row in found:
-            kind = type_or_none(row["data_type"])
-            if kind is None:
-                raise UnsupportedFeatureError(
-                    f"{row['table_name']}.{row['column_name']} has the type {row['data_type']}, which lakes do not have."
-                )
-            columns = tables.setdefault((row["schema_name"], row["table_name"]), [])
-            columns.append(
-                Column.build(row["column_name"], kind, len(columns) + 1, nulls_allowed=bool(row["is_nullable"]))
-            )
-        return [(schema, name, tuple(columns)) for (schema, name), columns in tables.items()]
-
 
 def _chosen(columns: tuple[Column, ...], names: tuple[str, ...] | None) -> list[Column]:
     if names is None:
@@ -160,11 +102,3 @@ def _chosen(columns: tuple[Column, ...], names: tuple[str, ...] | None) -> list[
     if missing is not None:
         raise EntryNotFoundError(f'The table has no column "{missing}".')
     return [by_name[name.casefold()] for name in names]
-
-
-def _definition(column: Column) -> op.ColumnDef:
-    default = column.default_value
-    if default is None or default == "NULL":
-        return op.ColumnDef(column.name, column.data_type, column.nulls_allowed)
-    kind = "expression" if column.default_value_type == "expression" else "literal"
-    return op.ColumnDef(column.name, column.data_type, column.nulls_allowed, default, kind)  # type: ignore[arg-type]

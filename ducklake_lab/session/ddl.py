@@ -111,7 +111,7 @@ class Ddl:
         return table
 
     def drop_table(self, place: Place, *, if_exists: bool) -> None:
-        if if_exists and place.find() is None:
+        if if_exists and place.find() is None and place.state.find_view(place.schema, place.name) is None:
             return
         with self._lakes.writing(place.lake) as transaction:
             transaction.drop_table(transaction.state.table(place.schema, place.name))

@@ -48,7 +48,7 @@ class Definitions:
 
     def drop_view(self, statement: op.DropView) -> None:
         place = self._place(statement.name)
-        if statement.if_exists and place.state.find_view(place.schema, place.name) is None:
+        if statement.if_exists and place.state.find_view(place.schema, place.name) is None and place.find() is None:
             return
         with self._lakes.writing(place.lake) as transaction:
             view = transaction.state.view(place.schema, place.name)
@@ -142,7 +142,7 @@ def stored_view(place: Place, view: View) -> StoredView:
             f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
         )
     lake = place.lake.alias
-    return StoredView(view.name, _resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
 
 
 def stored_macro(place: Place, macro: Macro) -> StoredMacro:
@@ -170,8 +170,8 @@ def _portable(sql: str, alias: str) -> str:
     return pattern.sub(lambda match: match[1] or _CATALOG, sql)
 
 
-def _resolved(sql: str, alias: str) -> str:
-    """The text with the lake's alias in place."""
+def resolved(sql: str, alias: str) -> str:
+    """The text of a view with the lake's alias in place."""
     quoted = '"' + alias.replace('"', '""') + '".'
     pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
     return pattern.sub(lambda match: match[1] or quoted, sql)

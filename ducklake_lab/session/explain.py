@@ -1,6 +1,10 @@
-"""EXPLAIN: what a statement would read, and where; nothing is run."""
+"""EXPLAIN: what a statement would read, and where. Nothing is run but by EXPLAIN ANALYZE."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,12 +16,19 @@ from ducklake_lab.sql import plan_delete, plan_insert, plan_update
 from ducklake_lab.sql.plan import QueryPlan
 
 
-def explain(operation: op.Operation, sources: Sources, engine: str) -> Result:
+def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: bool = False) -> Result:
     """One row, as in DuckDB: (explain_key, explain_value); the value has a line for each table, then the query.
 
+    Args:
+        analyze: run the query too, throw its rows away, and tell what was read and how long it took.
+
     Raises:
-        UnsupportedFeatureError: the statement reads nothing, or cannot be explained.
+        UnsupportedFeatureError: the statement reads nothing, cannot be explained, or is to be run and is no query.
     """
+    if analyze and not isinstance(operation, op.Query):
+        raise UnsupportedFeatureError(
+            "EXPLAIN ANALYZE of a statement that is no query is not supported; run it instead."
+        )
     plan = _plan(operation, sources)
     info = RunInfo()
     lines = []
@@ -43,7 +54,21 @@ def explain(operation: op.Operation, sources: Sources, engine: str) -> Result:
     if not here:
         sources.check_for_spark(plan)
     lines += ["runs in process:", plan.duckdb_sql] if here else ["runs on Spark:", plan.for_spark()]
-    return Result(arrow=pa.table({"explain_key": ["physical_plan"], "explain_value": ["\n".join(lines)]}), info=info)
+    if analyze:
+        started = time.monotonic()
+        _run(plan, sources, loaded, here=here)
+        summary = f"Total Files Read: {info.files_read} of {info.files_total} ({info.bytes_read:,} bytes)"
+        lines = [f"Total Time: {time.monotonic() - started:.3f}s", summary, *lines]
+    key = "analyzed_plan" if analyze else "physical_plan"
+    return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
+
+
+def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Any], *, here: bool) -> None:
+    if here:
+        sources.run_in_process(plan, loaded)
+        return
+    sources.create_views(sources.with_local(plan, loaded))
+    sources.run_frame(sources.spark_sql(plan.spark_sql))
 
 
 def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:

@@ -14,6 +14,9 @@ from typing import Any
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.sql import operations as op
 
+#: What METADATA_PARAMETERS can give as the type of a catalog.
+CATALOG_TYPES = ("duckdb", "sqlite", "postgres", "postgresql", "mysql")
+
 _NAME = re.compile(r"\w*", re.ASCII)
 _LAKE_OPTIONS = (
     "metadata_path",
@@ -93,6 +96,10 @@ class Secrets:
         path = str(options.pop("metadata_path", ""))
         parameters = {key.casefold(): value for key, value in _pairs(options.pop("metadata_parameters", {}))}
         kind = str(parameters.get("type", "")).casefold()
+        if kind and kind not in CATALOG_TYPES:
+            raise UsageError(
+                f'The secret "{secret.name}" has the catalog type "{kind}"; it is one of {", ".join(CATALOG_TYPES)}.'
+            )
         if kind:
             path = path.removeprefix(f"{kind}:")
             if kind in _SERVER_OPTIONS:

@@ -377,6 +377,11 @@ class Sources:
             frame.schema  # noqa: B018 - on Connect nothing is checked before this
             return frame
 
+    def run_frame(self, frame: DataFrame) -> None:
+        """Computes all rows of a DataFrame and keeps none."""
+        with self._engine.running():
+            frame.write.format("noop").mode("overwrite").save()
+
     def create_views(self, loaded: Mapping[str, Any]) -> None:
         """Puts loaded sources behind their names in Spark."""
         with self._engine.running():

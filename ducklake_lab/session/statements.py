@@ -20,6 +20,7 @@ from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.types import DataType
+from ducklake_lab.session.copy_database import copy_database
 from ducklake_lab.session.copying import Copying
 from ducklake_lab.session.ddl import Ddl, build_columns
 from ducklake_lab.session.definitions import Definitions
@@ -98,9 +99,7 @@ class Statements:
             case op.Query():
                 return self._sources.query(operation, engine, statement.sql)
             case op.Explain():
-                if operation.analyze:
-                    raise UnsupportedFeatureError("EXPLAIN ANALYZE is not supported; run the statement instead.")
-                return explain(operation.operation, self._sources, engine)
+                return explain(operation.operation, self._sources, engine, analyze=operation.analyze)
             case op.Other():
                 return self._local.run_other(statement, operation, engine)
             case op.CopyTo():
@@ -108,10 +107,10 @@ class Statements:
             case op.CopyFrom() if not self._sources.owns(operation.table):
                 return self._copying.from_file(operation)
             case op.CopyDatabase():
-                return self._copying.database(operation)
+                return copy_database(self._lakes, self._database, operation, statement.sql, self.run_statement)
             case op.CreateSecret():
                 self._secrets.create(operation, {k: self._sources.value(v) for k, v in operation.options.items()})
-                return nothing()
+                return Result(arrow=pa.table({"Success": [True]}), is_query=False)
             case op.DropSecret():
                 self._secrets.drop(operation)
                 return nothing()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Column, Table, View
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
+from ducklake_lab.session.definitions import resolved
 from ducklake_lab.session.lakes import Lakes
 from ducklake_lab.sql.types import type_or_none
 
@@ -47,6 +49,7 @@ class SystemTables:
             "duckdb_tables": self._tables,
             "duckdb_views": self._views,
             "duckdb_columns": self._columns,
+            "pragma_database_size": self._sizes,
         }
         self._bodies: dict[tuple[str, str], str | None] = {}
         self._shapes: dict[str, tuple[tuple[str, DataType], ...]] = {}
@@ -99,7 +102,24 @@ class SystemTables:
             "type": "ducklake",
             "readonly": lake.read_only,
             "encrypted": False,
+            "tags": [("data_path", lake.data_path)],
         }
+        if lake.metadata_is_listed:
+            yield {
+                "database_name": lake.metadata_name,
+                "database_oid": base + _OIDS // 2,
+                "path": str(lake.location.path or lake.location.display),
+                "type": lake.location.backend,
+                "readonly": lake.read_only,
+                "encrypted": False,
+            }
+
+    def _sizes(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        with lake.connect() as connection:
+            counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        size = sum(known.bytes for known in counts.values())
+        shown = self._database.run(f"SELECT format_bytes({size}) AS size").table.column("size")[0].as_py()
+        yield {"database_name": lake.alias, "database_size": shown}
 
     def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         for schema in state.schemas.values():
@@ -121,8 +141,10 @@ class SystemTables:
                 "column_count": len(table.columns),
                 "index_count": 0,
                 "check_constraint_count": 0,
-                "sql": _create_table(table),
+                "sql": create_table_sql(table),
             }
+        if lake.metadata_is_listed:
+            yield from _metadata_tables(lake, base + _OIDS // 2)
 
     def _views(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         for view in state.views.values():
@@ -133,7 +155,7 @@ class SystemTables:
                 "view_oid": base + view.view_id,
                 "comment": view.comment,
                 "column_count": len(self._view_columns(lake, schema.name, view)),
-                "sql": f"CREATE VIEW {_name(view.name)} AS {view.sql};",
+                "sql": f"CREATE VIEW {_name(view.name)}{_names(view.column_names)} AS {resolved(view.sql, lake.alias)};",
                 "is_bound": True,
             }
 
@@ -160,6 +182,19 @@ class SystemTables:
                     "is_nullable": True,
                     **_shape(index, name, kind),
                 }
+
+
+def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:
+    with lake.connect() as connection:
+        for number, name in enumerate(lake.database.tables_with_prefix(connection, ""), 1):
+            columns = metadata_columns(lake.database, connection, name)
+            yield {
+                **_place(lake, base, 0, "main"),
+                "database_name": lake.metadata_name,
+                "table_name": name,
+                "table_oid": base + number,
+                "column_count": len(columns),
+            }
 
 
 def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, Any]:
@@ -195,13 +230,24 @@ def default_text(column: Column) -> str | None:
     return "'" + _text(value) + "'"
 
 
-def _create_table(table: Table) -> str:
+def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
+    """CREATE TABLE as DuckDB writes it.
+
+    Args:
+        place: what comes before the table's name.
+        name: quotes a name; only those that are no plain words are quoted by default.
+    """
+    name = name or _name
     columns = ", ".join(
-        f"{_name(column.name)} {column.data_type.sql()} DEFAULT({default_text(column)})"
+        f"{name(column.name)} {column.data_type.sql()} DEFAULT({default_text(column)})"
         + ("" if column.nulls_allowed else " NOT NULL")
         for column in table.columns
     )
-    return f"CREATE TABLE {_name(table.name)}({columns});"
+    return f"CREATE TABLE {place}{name(table.name)}({columns});"
+
+
+def _names(names: Sequence[str]) -> str:
+    return f" ({', '.join(map(_name, names))})" if names else ""
 
 
 def _name(name: str) -> str:

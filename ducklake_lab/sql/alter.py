@@ -15,6 +15,7 @@ from ducklake_lab.sql.tokens import Cursor, syntax_error
 from ducklake_lab.sql.types import from_sqlglot
 
 _TRANSFORMS = ("year", "month", "day", "hour")
+_MOST_BUCKETS = 2**31 - 1
 
 
 def alter_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
@@ -158,9 +159,14 @@ def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
             buckets = arguments[0].number()
             if buckets < 1:
                 raise syntax_error(cursor.text, item[0], "one bucket or more")
+            if buckets > _MOST_BUCKETS:
+                raise BindError(f"bucket({buckets}, …) has too many buckets; the most are {_MOST_BUCKETS}.")
             keys.append(op.PartitionKey(arguments[1].name("a column"), f"bucket({buckets})"))
         elif transform == "identity" and len(arguments) == 1:
             keys.append(op.PartitionKey(arguments[0].name("a column")))
+        elif transform in ("bucket", "identity", *_TRANSFORMS):
+            shape = "bucket(bucket_count, column)" if transform == "bucket" else f"{transform}(column)"
+            raise BindError(f"{transform} with {len(arguments)} arguments is no partition key. Expected {shape}.")
         else:
             raise UnsupportedFeatureError(
                 f'Partition transform "{name}" is not supported; use a column, year, month, day, hour or bucket(n, x).'

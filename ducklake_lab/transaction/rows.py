@@ -262,7 +262,7 @@ class RowWriter:
         query = sa.select(s.c.column_id).where(
             s.c.table_id == table_id,
             s.c.column_id.in_(columns),
-            s.c.value_count > 0,
+            sa.or_(s.c.value_count.is_(None), s.c.value_count > 0),
             sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
         )
         return {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}

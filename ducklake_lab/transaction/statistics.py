@@ -71,17 +71,19 @@ def merge(
         unbounded: `existing` has no bounds because they are unknown, not because all values were NULL.
     """
     new = list(new)
-    contains_null = any((stats.null_count or 0) > 0 for stats in new)
+    null_flags = [None if stats.null_count is None else stats.null_count > 0 for stats in new]
     nan_flags = [stats.contains_nan for stats in new]
     lows = [stats.min_value for stats in new if stats.value_count != 0]
     highs = [stats.max_value for stats in new if stats.value_count != 0]
     if existing is not None:
-        contains_null = contains_null or bool(existing.contains_null)
+        null_flags.append(existing.contains_null)
         nan_flags.append(existing.contains_nan)
         if unbounded or existing.min_value is not None:
             lows.append(existing.min_value)
         if unbounded or existing.max_value is not None:
             highs.append(existing.max_value)
+    # readers take False for a promise
+    contains_null = True if True in null_flags else None if None in null_flags else False
     contains_nan = None if any(flag is None for flag in nan_flags) else any(nan_flags)
     bounds = [text for text in (*lows, *highs) if text is not None]
     low = high = None

@@ -156,7 +156,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="docs/stable/duckdb of a checkout of the reference's site")
     parser.add_argument("--engine", choices=("spark", "duckdb"), default="spark")
     parser.add_argument("--page", help="only pages whose path has this in it")
+    parser.add_argument("--refused", action="store_true", help="print what both refuse, too")
     options = parser.parse_args()
+    shown = ("different", "refused by both") if options.refused else ("different",)
     total: Counter[str] = Counter()
     for path in sorted(options.folder.rglob("*.md")):
         name = str(path.relative_to(options.folder))
@@ -169,7 +171,7 @@ def main() -> None:
         total += counts
         print(f"{name:50} {_line(counts)}", flush=True)
         for one in compared:
-            if one.verdict == "different":
+            if one.verdict in shown:
                 print(f"    {' '.join(one.statement.split())[:150]}")
                 print(f"        reference: {_shown(one.expected)}")
                 print(f"        found:     {_shown(one.found)}", flush=True)

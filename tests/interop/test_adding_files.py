@@ -20,11 +20,13 @@ STATEMENTS = (
     "CALL ducklake_add_data_files('lake', 'q', '{data}/hive/**/*.parquet')",
     "CREATE TABLE few(i INTEGER)",
     "CALL ducklake_add_data_files('lake', 'few', '{data}/a.parquet', ignore_extra_columns => true)",
+    "CREATE TABLE g(p GEOMETRY, n STRUCT(a VARCHAR, b VARCHAR[])[])",
+    "CALL ducklake_add_data_files('lake', 'g', '{data}/g.parq')",
     "ALTER TABLE t RENAME COLUMN s TO z",
     "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7",
     "DELETE FROM t WHERE i < 3",
 )
-TABLES = ("t", "h", "q", "few")
+TABLES = ("t", "h", "q", "few", "g")
 
 
 @pytest.fixture
@@ -41,6 +43,12 @@ def data(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> Path:
     reference.execute(
         f"COPY (SELECT i, 'v' AS v, nullif(i % 3, 2) AS p FROM range(30) r(i)) TO '{tmp_path}/hive' "
         "(FORMAT parquet, PARTITION_BY (p))"
+    )
+    # with NULLs in lists that DuckDB's footers count more of than there are values
+    reference.execute(
+        "COPY (SELECT CASE WHEN i > 0 THEN 'POINT (1 2)'::GEOMETRY END AS p, CASE i WHEN 0 THEN NULL WHEN 1 THEN [] "
+        "WHEN 2 THEN [NULL] ELSE [{'a': NULL::VARCHAR, 'b': NULL}, {'a': 'x', 'b': []::VARCHAR[]}] END AS n FROM range(4) r(i)) "
+        f"TO '{tmp_path}/g.parq' (FORMAT parquet, GEOPARQUET_VERSION NONE)"
     )
     return tmp_path
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import file_sizes
-from ducklake_lab.catalog.options import SCOPES, Scope, read_options, write_option
+from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, write_option
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.local import canonical
-from ducklake_lab.model.entries import LOCAL_ID_START
+from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
@@ -141,6 +141,8 @@ def _set_option(call: Call) -> pa.Table:
         raise UsageError(f"The option {key} cannot be NULL.")
     value = _KEYS[key][1](key, call.args[1])
     scope = _scope(call, call.lakes.state(call.lake))
+    if key == "data_inlining_row_limit":
+        _check_inlining(call, scope, value)
     if call.lakes.in_transaction:
         with call.lakes.writing(call.lake) as transaction:
             transaction.set_option(scope, key, value)
@@ -150,6 +152,32 @@ def _set_option(call: Call) -> pa.Table:
             write_option(connection, scope, key, value)
             connection.commit()
     return arrow_schema(_SUCCESS).empty_table()
+
+
+def _check_inlining(call: Call, scope: Scope, value: str) -> None:
+    """Raises BindError where a table that would be inlined then has a column named as one of an inlined table's own."""
+    values = {**_values(call), (*scope, "data_inlining_row_limit"): value}
+    options = Options(values)
+    state = call.lakes.state(call.lake)
+    for table in state.tables.values():
+        if not options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
+            continue
+        for column in table.columns:
+            if column.name.casefold() in INLINED_COLUMNS:
+                raise BindError(
+                    f"Cannot enable data inlining: {state.qualified_name(table)} has a column {column.name}, a name that "
+                    "is reserved; rename it, or set data_inlining_row_limit to 0 for the table first."
+                )
+
+
+def _values(call: Call) -> dict[tuple[str | None, int | None, str], str]:
+    """The options set in the lake, with those of the open transaction."""
+    with call.lake.connect() as connection:
+        values = dict(read_options(connection).values)
+    transaction = call.lakes.transaction
+    if transaction is not None and transaction.lake is call.lake:
+        values.update({(*scope, key): value for (scope, key), value in transaction.new_options.items()})
+    return values
 
 
 def _scope(call: Call, state: CatalogState) -> Scope:
@@ -167,11 +195,7 @@ def _scope(call: Call, state: CatalogState) -> Scope:
 
 def _options(call: Call) -> pa.Table:
     state = call.lakes.state(call.lake)
-    with call.lake.connect() as connection:
-        values = dict(read_options(connection).values)
-    transaction = call.lakes.transaction
-    if transaction is not None and transaction.lake is call.lake:
-        values.update({(*scope, key): value for (scope, key), value in transaction.new_options.items()})
+    values = _values(call)
     names = {("schema", schema.schema_id): schema.name for schema in state.schemas.values()}
     names |= {("table", table.table_id): state.qualified_name(table) for table in state.tables.values()}
     rows = [

@@ -78,6 +78,8 @@ def test_a_transaction_sees_its_own_views_and_macros(session: dl.Session) -> Non
         ("CREATE VIEW v(a, b, c) AS SELECT 1", "names 3 columns, but its query has 1"),
         ("CREATE VIEW t AS SELECT 1", "a table main.t already"),
         ("DROP VIEW t", "is a table, not a view"),
+        ("DROP VIEW IF EXISTS t", "is a table, not a view"),
+        ("DROP TABLE IF EXISTS known", "is a view, not a table"),
         ("DROP VIEW nothing", 'no view "nothing"'),
         ("ALTER VIEW known RENAME TO t", "a table main.t already"),
         ("INSERT INTO known VALUES (1)", "is a view, not a table"),

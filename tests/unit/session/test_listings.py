@@ -45,8 +45,27 @@ def test_databases_and_schemas(session: dl.Session) -> None:
     assert session.sql("SELECT type, readonly FROM duckdb_databases() WHERE database_name = 'lake'").fetchall() == [
         ("ducklake", False)
     ]
+    path = session.lakes[0].data_path
+    assert session.sql("SELECT tags['data_path'] FROM duckdb_databases() WHERE database_name = 'lake'").fetchall() == [
+        (path,)
+    ]
+    session.sql("CREATE VIEW lake.v(x) AS FROM lake.u; INSERT INTO lake.s.t (i) FROM range(100)")
+    sql = session.sql("SELECT sql FROM duckdb_views() WHERE database_name = 'lake'").fetchall()
+    assert sql == [('CREATE VIEW v (x) AS SELECT * FROM "lake".u;',)]
+    sizes = session.sql("SELECT database_size FROM pragma_database_size() WHERE database_name = 'lake'").fetchall()
+    assert sizes != [("0 bytes",)] and sizes[0][0].endswith(" bytes")
     schemas = "SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake' ORDER BY 1"
     assert session.sql(schemas).fetchall() == [("main",), ("s",)]
+
+
+def test_a_catalog_database_with_a_name_is_listed(session: dl.Session, tmp_path: Path) -> None:
+    assert session.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'ducklake_table'").fetchone() == (0,)
+    with pytest.raises(dl.EntryExistsError, match="cannot both be b"):
+        session.sql(f"ATTACH 'ducklake:{tmp_path}/b.ducklake' AS b (METADATA_CATALOG 'b')")
+    session.sql(f"ATTACH 'ducklake:{tmp_path}/b.ducklake' AS b (METADATA_CATALOG 'meta')")
+    found = "SELECT database_name, column_count FROM duckdb_tables() WHERE table_name = 'ducklake_table'"
+    assert session.sql(found).fetchall() == [("meta", 8)]
+    assert ("meta",) in session.sql("SHOW DATABASES").fetchall()
 
 
 def test_information_schema(session: dl.Session) -> None:

@@ -97,6 +97,15 @@ def test_mistakes_are_named(session: dl.Session, call: str, message: str) -> Non
     assert options(session) == {}
 
 
+def test_inlining_needs_names_that_are_free(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE r (row_id INTEGER)")
+    for scope in ("", ", table_name => 'r'"):
+        with pytest.raises(dl.BindError, match=r"Cannot enable data inlining: main\.r has a column row_id"):
+            session.sql(f"CALL lake.set_option('data_inlining_row_limit', 10{scope})")
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0, table_name => 'r')")
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 10)")
+
+
 def test_options_belong_to_their_transaction(session: dl.Session) -> None:
     session.sql("BEGIN; CALL lake.set_option('data_inlining_row_limit', 7)")
     assert options(session) == {("data_inlining_row_limit", "GLOBAL", None): "7"}

@@ -17,7 +17,8 @@ def session() -> Iterator[dl.Session]:
 
 
 def test_the_default_secret_and_a_named_one(session: dl.Session, tmp_path: Path) -> None:
-    session.sql(f"CREATE SECRET (TYPE ducklake, METADATA_PATH '{tmp_path}/m.db', DATA_PATH '{tmp_path}/files/')")
+    secret = f"(TYPE ducklake, METADATA_PATH '{tmp_path}/m.db', DATA_PATH '{tmp_path}/files/')"
+    assert session.sql(f"CREATE SECRET {secret}").fetchall() == [(True,)]
     session.sql("ATTACH 'ducklake:' AS one; CREATE TABLE one.t (i INTEGER)")
     assert session.lakes[0].data_path == f"{tmp_path}/files/"
     session.sql(

@@ -112,6 +112,41 @@ def test_explain_tells_what_would_be_read(session: dl.Session) -> None:
     row = session.sql("EXPLAIN SELECT * FROM lake.t WHERE i = 1").fetchone()
     assert row is not None
     assert "reads 0 of 0 files" in row[1] and "2 inlined rows" in row[1] and "runs in process" in row[1]
+    row = session.sql("EXPLAIN ANALYZE SELECT * FROM lake.t WHERE i = 1").fetchone()
+    assert row is not None
+    assert row[0] == "analyzed_plan" and "Total Files Read: 0 of 0 (0 bytes)" in row[1] and row[1].endswith("= 1")
+    with pytest.raises(dl.UnsupportedFeatureError, match="no query"):
+        session.sql("EXPLAIN ANALYZE DELETE FROM lake.t")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+
+
+def test_changes_of_its_own_tables_are_counted(session: dl.Session) -> None:
+    assert session.sql("PRAGMA enable_verification; CREATE TABLE mine AS FROM lake.t").fetchall() == [(2,)]
+    assert session.sql("INSERT INTO mine SELECT i + 10, u FROM lake.t").fetchall() == [(2,)]
+    assert session.sql("DELETE FROM mine WHERE i > 11 RETURNING i").fetchall() == [(12,)]
+    assert session.sql("UPDATE mine SET i = 0").fetchall() == [(3,)]
+
+
+def test_databases_are_copied_with_views_and_macros(session: dl.Session, tmp_path: Path) -> None:
+    session.sql(f"ATTACH '{tmp_path}/p.db' AS plain; ATTACH 'ducklake:{tmp_path}/o.ducklake' AS other")
+    session.sql('CREATE VIEW lake.v(a) AS SELECT i FROM lake.t WHERE i > 1; CREATE TABLE lake."or" ("by" DATE[])')
+    session.sql("CREATE MACRO lake.m(x, y := 2) AS x + y; CREATE MACRO lake.pairs() AS TABLE SELECT 1 AS p, 2 AS q")
+    assert session.sql("COPY FROM DATABASE lake TO plain").fetchall() == []
+    assert session.sql("COPY FROM DATABASE lake TO other (SCHEMA)").fetchall() == []
+    assert sorted(session.sql("COPY FROM DATABASE lake TO other (DATA)").fetchall()) == [(0,), (2,)]
+    assert session.sql("SELECT max(id) FROM other.current_snapshot()").fetchone() == (2,)
+    for name in ("plain", "other"):
+        assert session.sql(f"SELECT a, {name}.m(a), q FROM {name}.v, {name}.pairs()").fetchall() == [(2, 4, 2)]
+    with pytest.raises(dl.UnsupportedFeatureError, match="macro m cannot be copied"):
+        session.sql("COPY FROM DATABASE plain TO other")
+    session.sql("DROP MACRO plain.m; DROP VIEW plain.v; DROP TABLE plain.t; CREATE VIEW plain.w(z) AS SELECT 7")
+    session.sql(f"ATTACH 'ducklake:{tmp_path}/third.ducklake' AS third; COPY FROM DATABASE plain TO third")
+    assert session.sql("SELECT z, p FROM third.w, third.pairs()").fetchall() == [(7, 1)]
+    session.sql("CREATE TABLE plain.keyed (k INTEGER PRIMARY KEY)")
+    with pytest.raises(dl.BindError, match="keyed has a PRIMARY KEY"):
+        session.sql("COPY FROM DATABASE plain TO third")
+    with pytest.raises(dl.EntryNotFoundError, match='"nope"'):
+        session.sql("COPY FROM DATABASE nope TO third")
 
 
 def test_nonsense_is_refused_before_anything_runs(session: dl.Session) -> None:
