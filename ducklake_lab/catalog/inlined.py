@@ -26,7 +26,7 @@ from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
+from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 
 SystemColumn = Literal["begin_snapshot", "end_snapshot"]
@@ -76,8 +76,8 @@ def read_rows(
     """The inlined rows for which a condition on begin_snapshot and end_snapshot holds, in row id order.
 
     Returns:
-        `_ducklake_row_id`, `_ducklake_snapshot_id` (from the column named by `snapshot`), then `columns`;
-        None where there are no such rows.
+        `_ducklake_row_id`, `_ducklake_snapshot_id` (from the column named by `snapshot`), then `columns`, then
+        `_ducklake_file_name`: the table that has the row; None where there are no such rows.
     """
     parts = []
     for name, version in inlined_tables(connection, table_id):
@@ -86,10 +86,15 @@ def read_rows(
             continue
         stored = _columns_of_version(connection, table_id, version)
         rows = _read_table(connection, database, name, stored, condition, snapshot)
-        parts.append(project(rows, stored, columns))
+        parts.append(with_place(project(rows, stored, columns), name))
     if not parts:
         return None
     return pa.concat_tables(parts).sort_by(ROW_ID)
+
+
+def with_place(rows: pa.Table, name: str) -> pa.Table:
+    """The rows with the name of the table that has them as their last column."""
+    return rows.append_column(FILE_NAME, pa.repeat(name, rows.num_rows))
 
 
 @dataclass(frozen=True, slots=True)

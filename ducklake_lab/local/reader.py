@@ -8,13 +8,22 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.catalog.casting import cast_sql
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.local.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.mapping import ColumnMapping
-from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.model.staged import (
+    FILE_ID,
+    FILE_INDEX,
+    FILE_NAME,
+    POSITION,
+    ROW_ID,
+    SNAPSHOT_ID,
+    VIRTUAL_COLUMNS,
+)
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
@@ -28,17 +37,20 @@ from ducklake_lab.scan.positions import (
 from ducklake_lab.storage import Storage
 
 _storage = Storage()
-_BY_NAME = "read_parquet($1, filename = true, file_row_number = true, union_by_name = true, hive_partitioning = false)"
+_BY_NAME = "read_parquet($1, filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false)"
 _SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
+_LOCATION = pa.schema([(FILE_NAME, pa.string()), (FILE_INDEX, pa.uint64())])
 
 
-def read(plan: ScanPlan, *, virtual: bool = False) -> pa.Table:
-    """The rows of a plan under the table's columns, then the virtual ones if wanted.
+def read(plan: ScanPlan, *, virtual: bool = False, located: bool = False) -> pa.Table:
+    """The rows of a plan under the table's columns, then the virtual ones if wanted, and then where they are.
 
     Raises:
         DataFileError: a file of the plan is missing or unreadable.
         UnsupportedFeatureError: a file or type of the plan cannot be read yet.
     """
+    if located:
+        return _located(plan)
     parts = []
     if plan.files:
         check_files(plan.files)
@@ -50,6 +62,20 @@ def read(plan: ScanPlan, *, virtual: bool = False) -> pa.Table:
         parts.append(_inlined(plan, virtual))
     schema = _schema(plan.columns, virtual)
     return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
+
+
+def _located(plan: ScanPlan) -> pa.Table:
+    rows = read(plan, virtual=True)
+    in_files = rows.num_rows - (plan.inlined.rows.num_rows if plan.inlined is not None else 0)
+    ids = pa.array([file.data_file.data_file_id for file in plan.files], pa.int64())
+    indices = pc.index_in(rows.column(FILE_ID).slice(0, in_files).combine_chunks(), ids)
+    names = [pa.array([file.path for file in plan.files], pa.string()).take(indices)]
+    places = [indices.cast(pa.uint64())]
+    if plan.inlined is not None:
+        names.append(plan.inlined.rows.column(FILE_NAME).combine_chunks())
+        places.append(plan.inlined.places(len(plan.files)))
+    columns = [*rows.columns, pa.chunked_array(names, pa.string()), pa.chunked_array(places, pa.uint64())]
+    return pa.table(columns, schema=pa.schema([*rows.schema, *_LOCATION]))
 
 
 def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
@@ -154,7 +180,8 @@ def _read_group(
             for index, (value, column) in enumerate(zip(values, columns, strict=True))
         )
         # every row of one file is of that file: no names to compare
-        source = "JOIN files AS f ON r.filename = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
+        path = "r.filename" if mapping is None else "r._ducklake_path"
+        source = f"JOIN files AS f ON {path} = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         table = connection.execute(
             f"SELECT {selected}{system} FROM {_parquet(columns) if mapping is None else _BY_NAME} AS r {source} {where}",
@@ -174,7 +201,10 @@ def _is_run(positions: Positions) -> bool:
 
 
 def _parquet(columns: Sequence[Column]) -> str:
-    """A read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks."""
+    """A read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks.
+
+    `filename` and `file_row_number` come from the reader; asked for by option, they clash with columns of files.
+    """
     fields = [
         f"{column.column_id}: {{'name': 'c{index}', 'type': {_text(column.data_type.sql())}, "
         f"'default_value': {_text(column.initial_default)}}}"
@@ -182,7 +212,7 @@ def _parquet(columns: Sequence[Column]) -> str:
     ]
     for field, name in ((ROW_ID_FIELD, "ducklake_row_id"), (SNAPSHOT_ID_FIELD, "ducklake_snapshot_id")):
         fields.append(f"{field}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}")
-    return f"read_parquet($1, schema = MAP {{{', '.join(fields)}}}, filename = true, file_row_number = true)"
+    return f"read_parquet($1, schema = MAP {{{', '.join(fields)}}})"
 
 
 def _text(value: str | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import DataFile, DeleteFile
+from ducklake_lab.model.staged import FILE_NAME, LOCAL_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,20 @@ class InlinedRows:
     Attributes:
         rows: Arrow table: `_ducklake_row_id` int64, `_ducklake_snapshot_id` int64 (the snapshot that
             inserted the row; NULL where this transaction did), then the table's columns in order,
-            under their current names and Arrow types.
+            under their current names and Arrow types, then `_ducklake_file_name`.
     """
 
     rows: pa.Table
+
+    def places(self, first: int) -> pa.Array:
+        """Which place of those of a scan each row is at (uint64): the tables of the catalog follow `first` files."""
+        names = self.rows.column(FILE_NAME).combine_chunks()
+        # by the schema version in their names; what the transaction inlines comes last
+        tables = sorted(
+            pc.unique(names).to_pylist(),
+            key=lambda name: (name == LOCAL_ROWS, int(name.rpartition("_")[2]) if name != LOCAL_ROWS else 0),
+        )
+        return pc.add(pc.index_in(names, pa.array(tables, pa.string())), first).cast(pa.uint64())
 
 
 @dataclass(frozen=True, slots=True)

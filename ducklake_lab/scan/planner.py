@@ -26,7 +26,7 @@ from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
+from ducklake_lab.model.staged import LOCAL_ROWS, ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan import prefilter
 from ducklake_lab.scan.names import reused_names
@@ -314,5 +314,5 @@ def _rows_with_staged(rows: pa.Table | None, staged: StagedData, table: Table) -
     for batch in staged.rows:
         projected = inlined.project(batch.rows, batch.columns, table.columns)
         nulls = pa.nulls(projected.num_rows, pa.int64())
-        parts.append(projected.add_column(1, SNAPSHOT_ID, nulls))
+        parts.append(inlined.with_place(projected.add_column(1, SNAPSHOT_ID, nulls), LOCAL_ROWS))
     return pa.concat_tables(parts) if parts else None

@@ -11,7 +11,7 @@ from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
+from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import InlinedRows, ScanFile
 from ducklake_lab.scan.planner import plan_scan
@@ -70,7 +70,7 @@ def _inlined(now: InlinedRows | None, then: InlinedRows | None) -> tuple[pa.Tabl
         return None, extra
     pairs = zip(then.rows.column(ROW_ID).to_pylist(), then.rows.column(SNAPSHOT_ID).to_pylist(), strict=True)
     missing = then.rows.filter(pa.array([pair not in new for pair in pairs], pa.bool_()))
-    return (missing.drop_columns([SNAPSHOT_ID]) if missing.num_rows else None), extra
+    return (missing.drop_columns([SNAPSHOT_ID, FILE_NAME]) if missing.num_rows else None), extra
 
 
 def _keys(inlined: InlinedRows | None) -> set[tuple[int, int]]:

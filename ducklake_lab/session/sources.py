@@ -41,6 +41,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source, StoredMacro, StoredView
 from ducklake_lab.sql.planner import as_text
+from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.storage import is_local
 
@@ -343,6 +344,8 @@ class Sources:
                 fields = [kind.field(name) for name, kind in columns]
                 if source.virtual:
                     fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+                if source.located:
+                    fields += [kind.field(name) for name, kind in LOCATION_COLUMNS.items()]
                 tables[source.view] = pa.schema(fields).empty_table()
         return tables
 
@@ -461,7 +464,7 @@ class Sources:
         plan = self.scan(place, place.table(), source.predicate)
         info.snapshot_id = place.state.snapshot.snapshot_id
         info.add(plan)
-        return Scan(plan, source.virtual)
+        return Scan(plan, source.virtual, source.located)
 
     def frame_of(self, rows: Any) -> DataFrame:
         """A loaded source as a Spark DataFrame."""
@@ -469,7 +472,7 @@ class Sources:
         from ducklake_lab.spark.frames import from_arrow_table
 
         if isinstance(rows, Scan):
-            return reader.read(self._engine(), rows.plan, virtual=rows.virtual)
+            return reader.read(self._engine(), rows.plan, virtual=rows.virtual, located=rows.located)
         if isinstance(rows, Feed):
             return rows.frame(self._engine())
         if isinstance(rows, pa.Table):
@@ -480,7 +483,7 @@ class Sources:
     def to_arrow(self, rows: Any) -> pa.Table:
         """A loaded source as an Arrow table."""
         if isinstance(rows, Scan):
-            return local_reader.read(rows.plan, virtual=rows.virtual)
+            return local_reader.read(rows.plan, virtual=rows.virtual, located=rows.located)
         if isinstance(rows, Feed):
             return rows.arrow()
         return rows if isinstance(rows, pa.Table) else rows.toArrow()
@@ -492,6 +495,7 @@ class Scan:
 
     plan: ScanPlan
     virtual: bool
+    located: bool = False
 
 
 #: Bytes of data files that are read in process for a statement that changes rows: Spark takes longer to begin.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -27,7 +28,16 @@ from pyspark.sql import types as T
 from ducklake_lab.catalog.casting import constant_column
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
-from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.model.staged import (
+    FILE_ID,
+    FILE_INDEX,
+    FILE_NAME,
+    POSITION,
+    ROW_ID,
+    SNAPSHOT_ID,
+    VIRTUAL_COLUMNS,
+)
+from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
@@ -56,8 +66,8 @@ _STORED_SNAPSHOT = "_ducklake_stored_snapshot_id"
 _FIRST_ROW_ID = "_ducklake_first_row_id"
 
 
-def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False) -> DataFrame:
-    """The rows of a table: its columns in order, then the four virtual columns if asked for.
+def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False, located: bool = False) -> DataFrame:
+    """The rows of a table: its columns in order, then the four virtual columns if asked for, and then where they are.
 
     Nothing is read yet but delete files and, for tables with defaults of added columns, footers.
 
@@ -65,6 +75,8 @@ def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False) -> DataFram
         UnsupportedFeatureError: a column's type, or a feature of a file, is not supported.
         DataFileError: a delete file is missing.
     """
+    if located:
+        return _located(spark, plan)
     check_files(plan.files)
     parts = []
     for files in distinct_paths(plan.files):
@@ -72,6 +84,29 @@ def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False) -> DataFram
     if plan.inlined is not None:
         parts.append(_inlined(spark, plan, plan.inlined, virtual))
     return _union(spark, plan, parts, virtual)
+
+
+def _located(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    name, place = T.StringType(), spark_type(DataType("uint64"))
+    parts = []
+    if plan.files:
+        rows = read(spark, replace(plan, inlined=None), virtual=True)
+        files = pa.table(
+            {
+                FILE_NAME: pa.array([file.path for file in plan.files], pa.string()),
+                FILE_INDEX: pa.array(range(len(plan.files)), pa.int64()),
+                _FILE: pa.array([file.data_file.data_file_id for file in plan.files], pa.int64()),
+            }
+        )
+        joined = rows.join(F.broadcast(spark.createDataFrame(files)), rows[FILE_ID] == F.col(_FILE)).drop(_FILE)
+        parts.append(joined.withColumn(FILE_INDEX, F.col(FILE_INDEX).cast(place)))
+    if plan.inlined is not None:
+        extra = {FILE_NAME: plan.inlined.rows.column(FILE_NAME), FILE_INDEX: plan.inlined.places(len(plan.files))}
+        parts.append(_inlined(spark, plan, plan.inlined, True, extra))
+    if parts:
+        return reduce(DataFrame.union, parts)
+    empty = _union(spark, plan, [], True)
+    return empty.withColumns({FILE_NAME: F.lit(None).cast(name), FILE_INDEX: F.lit(None).cast(place)})
 
 
 def read_deleted(spark: SparkSession, plan: ScanPlan, deleted: Sequence[DeletedRows]) -> DataFrame:
@@ -318,7 +353,13 @@ def _default(column: Column) -> SparkColumn:
     return F.lit(column.initial_default).cast(kind)
 
 
-def _inlined(spark: SparkSession, plan: ScanPlan, inlined: InlinedRows, virtual: bool) -> DataFrame:
+def _inlined(
+    spark: SparkSession,
+    plan: ScanPlan,
+    inlined: InlinedRows,
+    virtual: bool,
+    more: Mapping[str, pa.Array | pa.ChunkedArray] | None = None,
+) -> DataFrame:
     names = [column.name for column in plan.columns]
     fields = [column.data_type.field(column.name) for column in plan.columns]
     rows = inlined.rows.select([*names, ROW_ID, SNAPSHOT_ID] if virtual else names)
@@ -326,6 +367,9 @@ def _inlined(spark: SparkSession, plan: ScanPlan, inlined: InlinedRows, virtual:
         nulls = pa.nulls(rows.num_rows, pa.int64())
         rows = rows.append_column(FILE_ID, nulls).append_column(POSITION, nulls).select([*names, *VIRTUAL_COLUMNS])
         fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+    for name, values in (more or {}).items():
+        rows = rows.append_column(name, values)
+        fields.append(pa.field(name, values.type))
     return from_arrow_table(spark, rows.cast(pa.schema(fields)))
 
 

@@ -99,6 +99,7 @@ class Source:
         args: constant arguments of a function, Python values or SqlConstant.
         predicate: implied by the query; rows for which it is not true may be skipped.
         virtual: the view must end with the four virtual columns.
+        located: and then with the two that say where a row is.
         query: what a local source is, in DuckDB SQL; only Spark needs it behind a view.
         keys: implied by the query's joins; rows without a match in any one of these may be skipped.
     """
@@ -111,6 +112,7 @@ class Source:
     kwargs: Mapping[str, object] = field(default_factory=dict)
     predicate: Predicate | None = None
     virtual: bool = False
+    located: bool = False
     query: str = ""
     keys: tuple[JoinKey, ...] = ()
 
@@ -127,6 +129,7 @@ class SourceDraft:
     kwargs: Mapping[str, object] = field(default_factory=dict)
     predicate: Predicate | None = None
     virtual: bool = False
+    located: bool = False
     query: str = ""
     keys: list[JoinKey] = field(default_factory=list)
 
@@ -140,6 +143,7 @@ class SourceDraft:
             self.kwargs,
             self.predicate,
             self.virtual,
+            self.located,
             self.query,
             tuple(self.keys),
         )

@@ -27,7 +27,7 @@ from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.sql.constants import NotConstant, folded_value, literal_value
 from ducklake_lab.sql.ordered import NotOrdered, comparison, floored, unit_of
 from ducklake_lab.sql.plan import JoinKey
-from ducklake_lab.sql.scope import RELATION, TYPE, VIRTUAL_COLUMNS, Relation
+from ducklake_lab.sql.scope import LOCATION_COLUMNS, RELATION, TYPE, VIRTUAL_COLUMNS, Relation
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
@@ -224,7 +224,7 @@ def _path(relation: Relation, node: exp.Expr) -> tuple[ColumnPath, DataType]:
     kind = column.meta.get(TYPE)
     if not isinstance(column, exp.Column) or not isinstance(kind, DataType):
         raise _NotPushable
-    if column.meta.get(RELATION) is not relation or column.name in VIRTUAL_COLUMNS:
+    if column.meta.get(RELATION) is not relation or column.name in (*VIRTUAL_COLUMNS, *LOCATION_COLUMNS):
         raise _NotPushable
     for field in fields:
         named = [child for name, child in kind.children if name.casefold() == field.casefold()]

@@ -21,8 +21,12 @@ VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
 _USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
 #: Likewise the place of a row in its file; of an inlined row its row id.
 _FILE_ROW_NUMBER = "file_row_number"
+#: Likewise where a row is, by name and by number.
+_LOCATION = {"filename": "_ducklake_file_name", "file_index": "_ducklake_file_index"}
 
 _BIGINT = DataType("int64")
+#: Virtual columns that no statement needs, but where they are named; with their types.
+LOCATION_COLUMNS = {"_ducklake_file_name": DataType("varchar"), "_ducklake_file_index": DataType("uint64")}
 
 #: node.meta keys: the model's type of an expression, and the relation a column belongs to.
 TYPE = "ducklake_type"
@@ -84,6 +88,8 @@ class Relation:
         folded = name.casefold()
         if folded == _FILE_ROW_NUMBER and self.draft.kind == "table":
             return POSITION
+        if folded in _LOCATION and self.draft.kind == "table":
+            return _LOCATION[folded]
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
     def matches(self, parts: Sequence[str]) -> bool:
@@ -272,7 +278,8 @@ def _of_relation(name: str, relation: Relation) -> exp.Expr | None:
     if virtual is None or relation.draft is None:
         return None
     relation.draft.virtual = True
-    column = relation.column(Output(virtual, _BIGINT))
+    relation.draft.located = relation.draft.located or virtual in LOCATION_COLUMNS
+    column = relation.column(Output(virtual, LOCATION_COLUMNS.get(virtual, _BIGINT)))
     if virtual == POSITION and name.casefold() == _FILE_ROW_NUMBER:
         number = exp.Anonymous(this="coalesce", expressions=[column, relation.column(Output(ROW_ID, _BIGINT))])
         number.meta[TYPE] = _BIGINT
