@@ -150,6 +150,23 @@ class SourceDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Digest:
+    """A query over a digest of its one table, with the same result.
+
+    Attributes:
+        view: of the table's source; the digest goes by that name.
+        sql: the query, in DuckDB SQL.
+        columns: of which the extremes are needed.
+        counted: whose values are counted.
+    """
+
+    view: str
+    sql: str
+    columns: tuple[str, ...]
+    counted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """How to compute a query.
 
@@ -160,6 +177,7 @@ class QueryPlan:
         columns: the output names as DuckDB gives them; None where they are not known before running.
         refusal: why the query cannot run on Spark.
         bound: names and columns were checked; if not, DuckDB has to, and `refusal` says what was found wrong.
+        digest: how the catalog alone may answer; None where rows are needed.
     """
 
     sources: tuple[Source, ...]
@@ -168,6 +186,7 @@ class QueryPlan:
     columns: tuple[str, ...] | None = None
     refusal: DuckLakeError | None = None
     bound: bool = True
+    digest: Digest | None = None
 
     def for_spark(self) -> str:
         """The query for Spark.

@@ -14,6 +14,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.sql.binder import Outputs, QueryBinder
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.digests import digest_of
 from ducklake_lab.sql.expansion import normalised
 from ducklake_lab.sql.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.operations import Query
@@ -103,7 +104,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
         # Rows that are in memory are DuckDB's, whatever Spark has no words for.
         refusal = error
     columns = tuple(output.name for output in outputs) if outputs is not None else None
-    return QueryPlan(sources, spark, duckdb_sql, columns, refusal)
+    return QueryPlan(sources, spark, duckdb_sql, columns, refusal, digest=digest_of(tree, binder.drafts))
 
 
 def _with_local_views(tree: exp.Expr) -> exp.Expr:

@@ -1,0 +1,121 @@
+"""A digest of a table: rows with its extremes, and how many rows each stands for, from the catalog alone.
+
+A file is there twice: with the smallest value of each column, and with the largest. All of it is exact, or there is no
+digest: extremes of a file with deleted rows, of floats (NaN, and two zeros), of long texts (writers may cut them) and of
+columns whose statistics are missing are not known without reading rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.types import INTEGERS
+from ducklake_lab.model.values import decode
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.positions import deleted_positions
+from ducklake_lab.storage import Storage
+
+#: By file id and column id.
+Stats = Mapping[int, Mapping[int, ColumnStats]]
+
+_ORDERED = ("boolean", "date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", *INTEGERS)
+#: Bytes of a text from which a writer may have cut it.
+_CUT = 60
+
+
+def digest(
+    plan: ScanPlan, stats: Stats, columns: Sequence[Column], counted: Sequence[Column], rows: str
+) -> pa.Table | None:
+    """The digest of what a plan reads; None where it is not known.
+
+    Args:
+        columns: those whose extremes are wanted.
+        counted: those whose values are counted.
+        rows: the name of the column that counts rows; before a column's name, of the one that counts its values.
+    """
+    live = [_live(file) for file in plan.files]
+    if any(count is None for count in live):
+        return None
+    data: dict[str, list[int]] = {rows: [n for count in live for n in (count or 0, 0)]}
+    for column in counted:
+        counts = [_values(file, stats, column) for file in plan.files]
+        if any(count is None for count in counts):
+            return None
+        data[rows + column.name] = [n for count in counts for n in (count or 0, 0)]
+    texts: dict[str, list[str | None]] = {}
+    for column in columns:
+        bounds = [_bounds(file, stats, column) for file in plan.files]
+        if any(pair is None for pair in bounds):
+            return None
+        texts[column.name] = [text for pair in bounds for text in pair or ()]
+    types = {column.name: column.data_type for column in columns}
+    counters = pa.table({name: pa.array(counts, pa.int64()) for name, counts in data.items()})
+    if types:
+        values = cast_columns(pa.table({name: pa.array(list_, pa.string()) for name, list_ in texts.items()}), types)
+        for name in types:
+            counters = counters.append_column(values.schema.field(name), values.column(name))
+    return pa.concat_tables([counters, _inlined(plan, counters, counted, rows)])
+
+
+def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: str) -> pa.Table:
+    """Rows of the catalog stand for themselves."""
+    if plan.inlined is None:
+        return like.slice(0, 0)
+    table = plan.inlined.rows
+    ones = pa.array([1] * table.num_rows, pa.int64())
+    counts = {rows: ones, **{rows + c.name: pc.cast(pc.is_valid(table.column(c.name)), pa.int64()) for c in counted}}
+    arrays = [counts[name] if name in counts else table.column(name) for name in like.column_names]
+    return pa.table(arrays, names=like.column_names).cast(like.schema)
+
+
+def _live(file: ScanFile) -> int | None:
+    """The rows of a file that are read."""
+    if file.is_bounded:
+        return None
+    records, delete = file.data_file.record_count, file.delete_file
+    if not file.has_deletes:
+        return records
+    if delete is not None and not file.inlined_deletes and file.deleted_up_to is None:
+        deleted = delete.delete_count
+    else:
+        # the same position may be deleted twice
+        deleted = len(deleted_positions([file], Storage())[file.path])
+    return records - deleted if 0 <= deleted <= records else None
+
+
+def _known(file: ScanFile, stats: Stats, column: Column) -> ColumnStats | None:
+    if file.has_deletes or file.is_bounded:
+        return None
+    return stats.get(file.data_file.data_file_id, {}).get(column.column_id)
+
+
+def _values(file: ScanFile, stats: Stats, column: Column) -> int | None:
+    known = _known(file, stats, column)
+    if known is None or known.null_count is None or column.children:
+        return None
+    count = file.data_file.record_count - known.null_count
+    return count if count >= 0 else None
+
+
+def _bounds(file: ScanFile, stats: Stats, column: Column) -> tuple[str | None, str | None] | None:
+    """The smallest and the largest value of a file as texts, NULL where there is none; None where not known."""
+    kind = column.data_type
+    known = _known(file, stats, column)
+    if known is None or (kind.name not in _ORDERED and kind.decimal is None):
+        return None
+    if known.null_count is not None and known.null_count == file.data_file.record_count:
+        return None, None
+    low, high = known.min_value, known.max_value
+    if low is None or high is None or decode(low, kind) is None or decode(high, kind) is None:
+        return None
+    if kind.name == "varchar" and (
+        file.data_file.mapping is not None or max(len(low.encode()), len(high.encode())) >= _CUT
+    ):
+        return None
+    return low, high
