@@ -7,20 +7,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ducklake_lab.errors import (
-    BindError,
     DuckLakeError,
-    SqlSyntaxError,
     UnsupportedFeatureError,
 )
+from ducklake_lab.sql.as_written import with_views
 from ducklake_lab.sql.binder import Outputs, QueryBinder
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.digests import digest_of
 from ducklake_lab.sql.expansion import normalised
 from ducklake_lab.sql.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.operations import Query
-from ducklake_lab.sql.plan import QueryPlan, Resolver, SourceDraft, StoredView
-from ducklake_lab.sql.references import Reference, find_references, splice
-from ducklake_lab.sql.statements import read_arguments
+from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.tokens import split
 from ducklake_lab.sql.translate import spark_sql
 
@@ -56,47 +53,18 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> Qu
     """
     tokens = split(text)[0]
     binder = QueryBinder(resolver)
-    replacements: list[tuple[int, int, str]] = []
-    for reference in find_references(text, tokens):
-        found = _replacement(reference, text, binder)
-        if found is not None:
-            alias = reference.implied_alias.replace('"', '""')
-            replacements.append((reference.first, reference.last, f'{found} AS "{alias}"' if alias else found))
+    written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
     sources = tuple(draft.finish() for draft in binder.drafts)
-    return QueryPlan(sources, "", splice(text, tokens, replacements), None, refusal, bound=False)
+    return QueryPlan(sources, "", written, None, refusal, bound=False)
 
 
-def _replacement(reference: Reference, text: str, binder: QueryBinder) -> str | None:
-    """What stands for the lake's table, view or function that is meant; None for what DuckDB has to find itself."""
-    name = reference.name
-    if reference.arguments is not None:
-        try:
-            args, kwargs = read_arguments(reference.arguments, text)
-        except (BindError, SqlSyntaxError):
-            return None
-        if binder.resolver.function(name, args, kwargs) is None:
-            return None
-        draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
-        binder.drafts.append(draft)
-        return f'"{draft.view}"'
-    if reference.at is None and binder.resolver.owns(name):
-        return None
-    try:
-        found = binder.table(name, reference.at)
-    except BindError:
-        return None
-    if isinstance(found, StoredView):
-        tree, outputs = binder.view(found, reference.at)
-        columns = ", ".join(f'"{output.name.replace(chr(34), chr(34) * 2)}"' for output in outputs or ())
-        query = tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
-        return f"(WITH v({columns}) AS ({query}) FROM v)" if columns else f"({query})"
-    return f'"{found[0].view}"'
+def _duckdb_sql(tree: exp.Expr) -> str:
+    return tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
 
 
 def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     """The plan of a bound query."""
     sources = tuple(draft.finish() for draft in binder.drafts)
-    duckdb_sql = tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
     spark, refusal = "", None
     try:
         spark = spark_sql(_with_local_views(tree.copy()))
@@ -104,7 +72,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
         # Rows that are in memory are DuckDB's, whatever Spark has no words for.
         refusal = error
     columns = tuple(output.name for output in outputs) if outputs is not None else None
-    return QueryPlan(sources, spark, duckdb_sql, columns, refusal, digest=digest_of(tree, binder.drafts))
+    return QueryPlan(sources, spark, _duckdb_sql(tree), columns, refusal, digest=digest_of(tree, binder.drafts))
 
 
 def _with_local_views(tree: exp.Expr) -> exp.Expr:
