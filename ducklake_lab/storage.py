@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
 _PARALLEL = 16
+_BLOCK = 8 << 20
 
 
 def is_local(path: str) -> bool:
@@ -107,6 +110,24 @@ class Storage:
             for info in infos
             if info.type == fs.FileType.File
         )
+
+    @contextmanager
+    def local_copy(self, path: str) -> Iterator[str]:
+        """A file as one of this machine's, for readers that know no other: itself, or a copy for a while.
+
+        Raises:
+            DataFileError: there is no such file.
+        """
+        if is_local(path):
+            self.size(path)
+            yield path.removeprefix("file://")
+            return
+        with TemporaryDirectory() as folder, self.open_input(path) as source:
+            local = f"{folder}/{path.rpartition('/')[2]}"
+            with pa.OSFile(local, "wb") as sink:
+                while block := source.read(_BLOCK):
+                    sink.write(block)
+            yield local
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files; those that are not there are no error."""

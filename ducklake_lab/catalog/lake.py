@@ -32,7 +32,6 @@ from ducklake_lab.errors import (
     CatalogNotFoundError,
     CatalogVersionError,
     TransactionError,
-    UnsupportedFeatureError,
     UsageError,
 )
 from ducklake_lab.model.changes import Change, format_changes
@@ -183,12 +182,9 @@ def open_lake(
     Raises:
         CatalogNotFoundError: there is no lake, and `create_if_not_exists` is false or `read_only` is true.
         CatalogVersionError: the lake's spec version is not supported.
-        UsageError: the given data path is not the lake's.
-        UnsupportedFeatureError: `encrypted`.
+        UsageError: the given data path is not the lake's, or it is to be encrypted and is not.
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
-    if encrypted:
-        raise UnsupportedFeatureError("Encrypted lakes are not supported yet; attach without ENCRYPTED.")
     create = create_if_not_exists and not read_only and at is None
     database = CatalogDatabase(location)
     if location.path is not None and create:
@@ -196,9 +192,9 @@ def open_lake(
     with database.connect(create=create) as connection:
         if _is_initialised(connection, database):
             _settle_version(connection, database, automatic_migration=automatic_migration)
-            stored = _check(connection, location)
+            stored = _check(connection, location, encrypted=encrypted)
         elif create:
-            stored = _create(connection, database, data_path)
+            stored = _create(connection, database, data_path, encrypted=encrypted)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
@@ -241,12 +237,12 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, *, aut
         show_as_current(connection, version)
 
 
-def _check(connection: sa.Connection, location: CatalogLocation) -> str:
+def _check(connection: sa.Connection, location: CatalogLocation, *, encrypted: bool) -> str:
     """Checks that the lake can be read and gives the stored data path."""
     m = t.lake_metadata
     rows = dict(connection.execute(sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None))).all())
-    if rows.get("encrypted", "false").casefold() == "true":
-        raise UnsupportedFeatureError(f"{location.display} is an encrypted lake; these are not supported yet.")
+    if encrypted and rows.get("encrypted", "false").casefold() != "true":
+        raise UsageError(f"The lake {location.display} was made without encryption; attach it without ENCRYPTED.")
     stored: str | None = rows.get("data_path")
     if stored is None:
         raise CatalogError(f"{location.display} has no data_path in ducklake_metadata.")
@@ -271,7 +267,7 @@ def _absolute(path: str) -> str:
     return absolute if absolute.endswith("/") else absolute + "/"
 
 
-def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str | None) -> str:
+def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str | None, *, encrypted: bool) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
     location = database.location
     chosen = data_path or location.default_data_path
@@ -286,7 +282,7 @@ def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str
             {"key": "version", "value": SPEC_VERSION},
             {"key": "created_by", "value": f"DuckLake Lab {__version__}"},
             {"key": "data_path", "value": stored},
-            {"key": "encrypted", "value": "false"},
+            {"key": "encrypted", "value": str(encrypted).casefold()},
         ],
     )
     main = Schema(0, new_uuid(), "main", "main/")

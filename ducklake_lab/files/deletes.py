@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.staged import FILE_ID, POSITION
+from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files, read_deletions
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage, is_local, join
 
 #: The schema of a delete file.
 DELETE_SCHEMA = pa.schema(
@@ -98,21 +102,22 @@ def delete_positions(
     if len(added) <= options.inline_limit and file.snapshot_id is not None:
         return WrittenDeletes(file_id, positions=tuple(added.tolist()))
     positions = np.union1d(earlier.positions, added)
+    key = new_key() if options.encrypted else None
     if options.vectors and _can_be_vector(file, earlier):
         name = f"{prefix}{new_uuid()}-delete.{VECTOR_FORMAT}"
         size = write_vector(storage, join(folder, name), positions)
-        return WrittenDeletes(file_id, name, len(positions), size, replaces=earlier.replaces, format=VECTOR_FORMAT)
+        written = WrittenDeletes(file_id, name, len(positions), size, replaces=earlier.replaces, format=VECTOR_FORMAT)
+        return replace(written, encryption_key=key)
     name = f"{prefix}{new_uuid()}-delete.parquet"
     if earlier.snapshots is None:
-        size, footer = write_delete_file(storage, join(folder, name), file.path, positions)
-        return WrittenDeletes(file_id, name, len(positions), size, footer)
+        size, footer = write_delete_file(storage, join(folder, name), file.path, positions, key=key)
+        return WrittenDeletes(file_id, name, len(positions), size, footer, encryption_key=key)
     deletions = Deletions(
         np.concatenate([earlier.positions, added]),
         np.concatenate([earlier.snapshots, np.full(len(added), new_snapshot, np.int64)]),
     )
-    return replace(
-        write_deletions(deletions, file, folder, name, storage), new_snapshot=new_snapshot, replaces=earlier.replaces
-    )
+    written = write_deletions(deletions, file, folder, name, storage, key)
+    return replace(written, new_snapshot=new_snapshot, replaces=earlier.replaces)
 
 
 def _can_be_vector(file: ScanFile, earlier: Deletions) -> bool:
@@ -154,12 +159,14 @@ def earlier_deletions(file: ScanFile, storage: Storage) -> Deletions:
     return Deletions(positions, snapshots, (delete,))
 
 
-def write_deletions(deletions: Deletions, file: ScanFile, folder: str, name: str, storage: Storage) -> WrittenDeletes:
-    """Writes a delete file that has the snapshot ids of its deletions."""
+def write_deletions(
+    deletions: Deletions, file: ScanFile, folder: str, name: str, storage: Storage, key: str | None
+) -> WrittenDeletes:
+    """Writes a delete file that has the snapshot ids of its deletions, encrypted if there is a key."""
     assert deletions.snapshots is not None
     order = np.argsort(deletions.positions, kind="stable")
     positions, snapshots = deletions.positions[order], deletions.snapshots[order]
-    size, footer = write_delete_file(storage, join(folder, name), file.path, positions, snapshots)
+    size, footer = write_delete_file(storage, join(folder, name), file.path, positions, snapshots, key)
     return WrittenDeletes(
         file.data_file.data_file_id,
         name,
@@ -168,6 +175,7 @@ def write_deletions(deletions: Deletions, file: ScanFile, folder: str, name: str
         footer,
         begin_snapshot=int(snapshots.min()),
         partial_max=int(snapshots.max()),
+        encryption_key=key,
     )
 
 
@@ -176,13 +184,11 @@ def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> Written
     assert deletes.path is not None
     storage = Storage()
     path = join(folder, deletes.path)
-    with storage.open_input(path) as source:
-        table = pq.read_table(source)
-    snapshots = table.column(2).to_numpy()
+    data_file, positions, snapshots = _read_whole(path, deletes.encryption_key, storage)
     snapshots = np.where(snapshots == deletes.new_snapshot, snapshot_id, snapshots)
     name = f"ducklake-{new_uuid()}-delete.parquet"
-    data_file: str = table.column(0)[0].as_py()
-    size, footer = write_delete_file(storage, join(folder, name), data_file, table.column(1).to_numpy(), snapshots)
+    key = new_key() if deletes.encryption_key is not None else None
+    size, footer = write_delete_file(storage, join(folder, name), data_file, positions, snapshots, key)
     storage.delete([path])
     return replace(
         deletes,
@@ -191,7 +197,18 @@ def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> Written
         footer_size=footer,
         partial_max=snapshot_id,
         new_snapshot=snapshot_id,
+        encryption_key=key,
     )
+
+
+def _read_whole(
+    path: str, key: str | None, storage: Storage
+) -> tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The data file, the positions and the snapshot ids of a delete file of ours."""
+    with storage.local_copy(path) as local, closing(connect()) as connection:
+        config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, path)}"
+        table = connection.execute(f"FROM read_parquet($1{config})", [local]).to_arrow_table()
+    return table.column(0)[0].as_py(), table.column(1).to_numpy(), table.column(2).to_numpy()
 
 
 def write_vector(storage: Storage, path: str, positions: npt.NDArray[np.int64]) -> int:
@@ -209,8 +226,12 @@ def write_delete_file(
     data_file: str,
     positions: npt.NDArray[np.int64],
     snapshots: npt.NDArray[np.int64] | None = None,
+    key: str | None = None,
 ) -> tuple[int, int]:
     """Writes a delete file of ascending positions, with the snapshots that deleted them where these are given.
+
+    Args:
+        key: encrypts the file.
 
     Returns:
         Size of the file and of its footer, in bytes.
@@ -222,6 +243,8 @@ def write_delete_file(
     if snapshots is not None:
         columns.append(pa.array(snapshots, pa.int64()))
         schema = schema.append(_SNAPSHOT_FIELD)
+    if key is not None:
+        return _write_encrypted(storage, path, pa.table(columns, schema=schema), key)
     with storage.open_output(path) as sink:
         # neighbouring positions differ by little: deltas are a fraction of the size
         pq.write_table(
@@ -233,3 +256,23 @@ def write_delete_file(
         )
     with storage.open_input(path) as source:
         return source.size(), pq.read_metadata(source).serialized_size
+
+
+def _write_encrypted(storage: Storage, path: str, rows: pa.Table, key: str) -> tuple[int, int]:
+    ids = ", ".join(f"{field.name}: {field.metadata[b'PARQUET:field_id'].decode()}" for field in rows.schema)
+    with TemporaryDirectory() as folder, closing(connect()) as connection:
+        load_encryption(connection)
+        config = encryption_sql(connection, key, path)
+        target = path.removeprefix("file://") if is_local(path) else f"{folder}/deletes.parquet"
+        quoted = target.replace("'", "''")
+        connection.register("deletions", rows)
+        try:
+            _, _, size, footer, *_ = connection.execute(
+                f"COPY (FROM deletions) TO '{quoted}' "
+                f"(FORMAT parquet, RETURN_STATS, USE_TMP_FILE false, FIELD_IDS {{{ids}}}, ENCRYPTION_CONFIG {config})"
+            ).fetchall()[0]
+        finally:
+            connection.unregister("deletions")
+        if target != path.removeprefix("file://"):
+            storage.upload(target, path)
+    return int(size), int(footer)

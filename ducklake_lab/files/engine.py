@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
+
+from ducklake_lab.errors import UnsupportedFeatureError
 
 _local = threading.local()
 
@@ -18,3 +23,32 @@ def connect() -> duckdb.DuckDBPyConnection:
     connection = base.cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def load_encryption(connection: duckdb.DuckDBPyConnection) -> None:
+    """Makes a connection able to write encrypted files; reading needs nothing. DuckDB brings no secure random numbers.
+
+    Raises:
+        UnsupportedFeatureError: its extension that has them is not installed.
+    """
+    if getattr(_local, "encrypts", False):
+        return
+    for source in _extensions("httpfs"):
+        try:
+            connection.execute(f"LOAD {source}")
+        except duckdb.Error:
+            continue
+        _local.encrypts = True
+        return
+    raise UnsupportedFeatureError(
+        f"Writing encrypted files needs an extension of DuckDB: pip install duckdb-extension-httpfs=={duckdb.__version__}"
+    )
+
+
+def _extensions(name: str) -> Iterator[str]:
+    """How LOAD may find an extension: as a Python package, or where DuckDB installs them."""
+    package = importlib.util.find_spec(f"duckdb_extension_{name}")
+    for folder in (package.submodule_search_locations if package is not None else None) or ():
+        path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+        yield "'" + str(path).replace("'", "''") + "'"
+    yield name

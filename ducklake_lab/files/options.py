@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 
 from ducklake_lab.catalog.options import Options
 from ducklake_lab.errors import CatalogError
+from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.model.entries import Table
 
 #: Bytes of a data file that inserts and merges aim at.
@@ -34,6 +36,7 @@ class WriteOptions:
         hive_file_pattern: files of partitioned tables lie in folders `key=value`.
         target_file_size: bytes; a file of new rows that has reached it is followed by another.
         version: of Parquet, `v1` or `v2`.
+        encrypted: each file is encrypted with a key of its own.
     """
 
     compression: str = "snappy"
@@ -43,6 +46,7 @@ class WriteOptions:
     version: str | None = None
     hive_file_pattern: bool = True
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,12 @@ class DeleteOptions:
     Attributes:
         inline_limit: of a committed file with at most this many newly deleted rows, the positions go into the catalog.
         vectors: delete files are deletion vectors, where these can say what has to be said.
+        encrypted: as of WriteOptions; vectors hold positions only and are as they are.
     """
 
     inline_limit: int
     vectors: bool = False
+    encrypted: bool = False
 
 
 def delete_options(options: Options, table: Table) -> DeleteOptions:
@@ -63,9 +69,24 @@ def delete_options(options: Options, table: Table) -> DeleteOptions:
 
     Raises:
         CatalogError: a stored option is not what it must be.
+        UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
     place = {"schema_id": table.schema_id, "table_id": table.table_id}
-    return DeleteOptions(options.inlining_row_limit(**place), options.get("write_deletion_vectors", **place) == "true")
+    vectors = options.get("write_deletion_vectors", **place) == "true"
+    return DeleteOptions(options.inlining_row_limit(**place), vectors, _is_encrypted(options))
+
+
+def _is_encrypted(options: Options) -> bool:
+    """Whether the lake's files are encrypted.
+
+    Raises:
+        UnsupportedFeatureError: they are, and nothing that encrypts is installed.
+    """
+    encrypted = (options.get("encrypted") or "").casefold() == "true"
+    if encrypted:
+        with closing(connect()) as connection:
+            load_encryption(connection)
+    return encrypted
 
 
 def target_file_size(options: Options, table: Table) -> int:
@@ -99,6 +120,7 @@ def write_options(options: Options, table: Table) -> WriteOptions:
 
     Raises:
         CatalogError: a stored option is not what it must be.
+        UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
 
     def text(key: str) -> str | None:
@@ -110,13 +132,16 @@ def write_options(options: Options, table: Table) -> WriteOptions:
             return int(found) if found is not None else None
         raise CatalogError(f'The option {key} is "{found}", which is not a number.')
 
+    encrypted = _is_encrypted(options)
     version = text("parquet_version")
     return WriteOptions(
         compression=text("parquet_compression") or "snappy",
         compression_level=number("parquet_compression_level"),
         row_group_size=number("parquet_row_group_size"),
         row_group_size_bytes=number("parquet_row_group_size_bytes"),
-        hive_file_pattern=text("hive_file_pattern") != "false",
+        # values of encrypted files are not to be read in their paths
+        hive_file_pattern=(text("hive_file_pattern") or str(not encrypted).casefold()) != "false",
+        encrypted=encrypted,
         target_file_size=target_file_size(options, table),
         version=None if version is None else f"v{version.removeprefix('v').removeprefix('V')}",
     )

@@ -6,7 +6,6 @@ reports the statistics of what it wrote, those of NaN, variants and geometries i
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +18,14 @@ import pyarrow as pa
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.casting import quote_identifier, typed_sql
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
-from ducklake_lab.files.engine import connect
+from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.statistics import column_statistics
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD, Column, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.storage import Storage, is_local, join
 
 
@@ -137,8 +137,6 @@ class Writer:
         rows: pa.Table | pa.RecordBatchReader,
         path: str,
         storage: Storage,
-        *,
-        encryption_key: bytes | None = None,
     ) -> WrittenFile:
         """Writes one file; `path` of the result is the one given.
 
@@ -153,13 +151,13 @@ class Writer:
             target = path.removeprefix("file://")
             storage.make_folder(path.rpartition("/")[0])
             try:
-                return self._copy_one(rows, target, path, encryption_key)
+                return self._copy_one(rows, target, path)
             except BaseException:
                 storage.delete([path])
                 raise
         with TemporaryDirectory() as folder:
             local = str(Path(folder) / "file.parquet")
-            file = self._copy_one(rows, local, path, encryption_key)
+            file = self._copy_one(rows, local, path)
             storage.upload(local, path)
             return file
 
@@ -195,24 +193,20 @@ class Writer:
                 raise
             return placed
 
-    def _copy_one(
-        self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str, encryption_key: bytes | None
-    ) -> WrittenFile:
-        (file,) = self._copy(rows, target, "USE_TMP_FILE false", encryption_key)
+    def _copy_one(self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str) -> WrittenFile:
+        (file,) = self._copy(rows, target, "USE_TMP_FILE false")
         return replace(file, path=path)
 
-    def _copy(
-        self,
-        rows: pa.Table | pa.RecordBatchReader,
-        target: str,
-        manner: str,
-        encryption_key: bytes | None = None,
-    ) -> list[WrittenFile]:
+    def _copy(self, rows: pa.Table | pa.RecordBatchReader, target: str, manner: str) -> list[WrittenFile]:
+        key = new_key() if self.options.encrypted else None
+        if key is not None:
+            load_encryption(self.connection)
+            manner += f", ENCRYPTION_CONFIG {encryption_sql(self.connection, key, target)}"
         self.connection.register("source", _positional(rows))
         quoted = target.replace("'", "''")
         try:
             written = self.connection.execute(
-                f"COPY ({self._query(self._kept())}) TO '{quoted}' ({self._options(encryption_key)}, {manner})"
+                f"COPY ({self._query(self._kept())}) TO '{quoted}' ({self._options()}, {manner})"
             ).fetchall()
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise ConstraintError(str(error).splitlines()[0]) from None
@@ -232,6 +226,7 @@ class Writer:
                 footer_size=footer,
                 column_stats=column_statistics(self.table.columns, reports),
                 has_row_ids=self.keeps_ids,
+                encryption_key=key,
             )
             for path, count, size, footer, reports, _ in written
         ]
@@ -248,7 +243,7 @@ class Writer:
                     f"Column {required[stats.column_id]} of {self.table.name} is NOT NULL, and a row has NULL."
                 )
 
-    def _options(self, encryption_key: bytes | None) -> str:
+    def _options(self) -> str:
         ids = {**_ids(self.table.columns), **self._kept()}
         options = self.options
         parts = [
@@ -266,9 +261,6 @@ class Writer:
             parts.append(f"ROW_GROUP_SIZE_BYTES '{options.row_group_size_bytes} bytes'")
         if options.version is not None:
             parts.append(f"PARQUET_VERSION '{options.version}'")
-        if encryption_key is not None:
-            key = base64.b64encode(encryption_key).decode()
-            parts.append(f"ENCRYPTION_CONFIG {{footer_key_value: '{key}'}}")
         return ", ".join(parts)
 
 

@@ -15,13 +15,14 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.inlined import InlinedVersion
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.files.deletes import Deletions, earlier_deletions, write_deletions
-from ducklake_lab.files.options import WriteOptions, write_options
+from ducklake_lab.files.options import WriteOptions, delete_options, write_options
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
+from ducklake_lab.scan.encryption import new_key
 from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage, join
@@ -57,7 +58,8 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
             if version.rows.num_rows:
                 options = write_options(transaction.options, table)
                 files += _write(table, then, version, folder, options, storage)
-        deletes += [_merged(found, folder, storage) for found in deletions]
+        encrypted = bool(deletions) and delete_options(transaction.options, table).encrypted
+        deletes += [_merged(found, folder, storage, encrypted) for found in deletions]
     except BaseException:
         paths = [f.file.path for f in files] + [f.deletes.path for f in files if f.deletes and f.deletes.path]
         storage.delete(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
@@ -93,13 +95,13 @@ def _write(
                     begin_snapshot=int(snapshots.min()),
                     partial_max=int(snapshots.max()),
                     row_id_start=int(part.column(ROW_ID).to_numpy().min()),
-                    deletes=_deletes_of(part, join(folder, path), folder, storage),
+                    deletes=_deletes_of(part, join(folder, path), folder, storage, options.encrypted),
                 )
             )
     return files
 
 
-def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage) -> WrittenDeletes | None:
+def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage, encrypted: bool) -> WrittenDeletes | None:
     """A delete file of the rows that were deleted while they were inlined."""
     ends = rows.column(_END).to_pylist()
     positions = [i for i, end in enumerate(ends) if end is not None]
@@ -107,10 +109,10 @@ def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage) -> Wri
         return None
     deletions = Deletions(np.array(positions, np.int64), np.array([ends[i] for i in positions], np.int64))
     file = ScanFile(DataFile(-1, -1, -1, None, path, False, rows.num_rows, 0, None, None), path)
-    return write_deletions(deletions, file, folder, _name(), storage)
+    return write_deletions(deletions, file, folder, _name(), storage, new_key() if encrypted else None)
 
 
-def _merged(found: InlinedDeletions, folder: str, storage: Storage) -> WrittenDeletes:
+def _merged(found: InlinedDeletions, folder: str, storage: Storage, encrypted: bool) -> WrittenDeletes:
     """A delete file of the inlined deletions from a data file, and of those in the delete files that it replaces."""
     pairs = dict(found.deletions)
     replaced: list[DeleteFile] = []
@@ -122,7 +124,8 @@ def _merged(found: InlinedDeletions, folder: str, storage: Storage) -> WrittenDe
                 pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
     deletions = Deletions(np.array(list(pairs), np.int64), np.array(list(pairs.values()), np.int64))
     data_file = found.files[-1]
-    written = write_deletions(deletions, data_file, folder, _name(), storage)
+    key = new_key() if encrypted else None
+    written = write_deletions(deletions, data_file, folder, _name(), storage, key)
     return replace(written, replaces=tuple(replaced), end_snapshot=data_file.data_file.end_snapshot)
 
 

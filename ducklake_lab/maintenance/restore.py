@@ -15,7 +15,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import write_delete_file
-from ducklake_lab.files.options import write_options
+from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.local import reader
 from ducklake_lab.maintenance.rewriting import new_path
@@ -23,6 +23,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.encryption import new_key
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions
 from ducklake_lab.scan.restoring import plan_restore
@@ -68,9 +69,10 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
             deletes = None
             if len(positions):
                 name = f"ducklake-{new_uuid()}-delete.parquet"
-                sizes = write_delete_file(storage, join(folder, name), join(folder, copy), positions)
+                key = new_key() if delete_options(transaction.options, table).encrypted else None
+                sizes = write_delete_file(storage, join(folder, name), join(folder, copy), positions, key=key)
                 written.append(name)
-                deletes = WrittenDeletes(-1, name, len(positions), *sizes)
+                deletes = WrittenDeletes(-1, name, len(positions), *sizes, encryption_key=key)
             files.append((described, file.data_file.partition_id, file.data_file.row_id_start, deletes))
         transaction.restore_files(table, plan.gone, files)
         transaction.delete_inlined(table, plan.row_ids)
@@ -125,6 +127,7 @@ def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFil
         column_stats=tuple(stats),  # type: ignore[arg-type]
         partition_values=data_file.partition_values,
         has_row_ids=True,
+        encryption_key=data_file.encryption_key,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ducklake_lab.model.mapping import ColumnMapping
 
@@ -76,6 +76,7 @@ class WrittenFile:
         path_is_relative: False where `path` is absolute: of files that were there before.
         is_own: the file was written for the table, and goes if it is not committed.
         mapping: which columns of the table the file's are, by name; None where the file has field ids.
+        encryption_key: as the catalog keeps it; None of files that are not encrypted. Never shown.
     """
 
     path: str
@@ -88,6 +89,7 @@ class WrittenFile:
     path_is_relative: bool = True
     is_own: bool = True
     mapping: ColumnMapping | None = None
+    encryption_key: str | None = field(default=None, repr=False)
 
     def own_paths(self, folder: str) -> list[str]:
         """The absolute path of the file, if it is to be removed when it is not wanted any more."""
@@ -113,6 +115,7 @@ class WrittenDeletes:
         replaces: the committed delete files whose place it takes. If it has snapshot ids they leave the catalog, as it
             holds all that they say; otherwise they end with the commit.
         format: `parquet` or `puffin`.
+        encryption_key: as of WrittenFile.
     """
 
     data_file_id: int
@@ -127,6 +130,7 @@ class WrittenDeletes:
     end_snapshot: int | None = None
     replaces: tuple[DeleteFile, ...] = ()
     format: str = "parquet"
+    encryption_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class DataFile:
     footer_size: int | None
     row_id_start: int | None
     partition_id: int | None = None
-    encryption_key: str | None = None
+    encryption_key: str | None = field(default=None, repr=False)
     mapping_id: int | None = None
     partial_max: int | None = None
     partition_values: tuple[str | None, ...] = ()
@@ -173,5 +177,5 @@ class DeleteFile:
     delete_count: int
     file_size_bytes: int
     footer_size: int | None
-    encryption_key: str | None = None
+    encryption_key: str | None = field(default=None, repr=False)
     partial_max: int | None = None

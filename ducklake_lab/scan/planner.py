@@ -275,6 +275,7 @@ def _local_file(local_id: int, staged: StagedFile, table: Table) -> DataFile:
         partition_id=staged.partition_id,
         partition_values=staged.file.partition_values,
         mapping=staged.file.mapping,
+        encryption_key=staged.file.encryption_key,
     )
 
 
@@ -294,6 +295,7 @@ def with_deletes(file: ScanFile, deletes: WrittenDeletes, folder: str) -> ScanFi
         delete_count=deletes.delete_count,
         file_size_bytes=deletes.file_size_bytes,
         footer_size=deletes.footer_size,
+        encryption_key=deletes.encryption_key,
     )
     return replace(
         file,

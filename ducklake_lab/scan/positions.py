@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,6 +20,7 @@ from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT
+from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
@@ -38,9 +40,7 @@ def check_files(files: Iterable[ScanFile]) -> None:
         UnsupportedFeatureError: names the feature and the file.
     """
     for file in files:
-        data, delete = file.data_file, file.delete_file
-        if data.encryption_key or (delete is not None and delete.encryption_key):
-            raise UnsupportedFeatureError(f"Encrypted data files are not supported yet ({file.path}).")
+        delete = file.delete_file
         if delete is not None and delete.format.lower() not in ("parquet", VECTOR_FORMAT):
             raise UnsupportedFeatureError(
                 f"Delete files of format {delete.format} are not supported yet ({file.path})."
@@ -131,13 +131,27 @@ def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Posi
     """Positions, then the snapshot ids if the file has them."""
     path = file.delete_path
     assert file.delete_file is not None and path is not None  # asked for only where there is one
-    with storage.open_input(path) as source:
-        try:
-            if file.delete_file.format.lower() == VECTOR_FORMAT:
-                return decode(source.read()), None
-            return _read_parquet(pq.ParquetFile(source))
-        except (pa.ArrowException, KeyError, OSError, ValueError) as error:
-            raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
+    try:
+        is_vector = file.delete_file.format.lower() == VECTOR_FORMAT
+        if file.delete_file.encryption_key and not is_vector:
+            return _read_encrypted(path, file.delete_file.encryption_key, storage)
+        with storage.open_input(path) as source:
+            return (decode(source.read()), None) if is_vector else _read_parquet(pq.ParquetFile(source))
+    except (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError) as error:
+        raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _read_encrypted(path: str, key: str, storage: Storage) -> tuple[Positions, Positions | None]:
+    fields = [(DELETE_POSITION_FIELD, "pos"), (SNAPSHOT_ID_FIELD, "snapshot_id")]
+    schema = ", ".join(f"{i}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}" for i, name in fields)
+    with storage.local_copy(path) as local, duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        config = encryption_sql(connection, key, path)
+        table = connection.execute(
+            f"FROM read_parquet($1, schema = MAP {{{schema}}}, encryption_config = {config})", [local]
+        ).to_arrow_table()
+    positions = table.column("pos").to_numpy().astype(np.int64)
+    snapshots = table.column("snapshot_id")
+    return positions, None if snapshots.null_count == len(snapshots) else snapshots.to_numpy().astype(np.int64)
 
 
 def _read_parquet(file: pq.ParquetFile) -> tuple[Positions, Positions | None]:

@@ -139,6 +139,7 @@ class Session:
             read_only: refuse to write.
             snapshot_version: read the lake as of this snapshot, without writing.
             snapshot_time: likewise as of this time; naive times are UTC.
+            encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
             automatic_migration: bring a catalog of an older version to the one that is written, in one transaction.
             override_data_path: use `data_path` although the lake says another one.
             metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.

@@ -50,7 +50,7 @@ from ducklake_lab.scan.positions import (
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.spark import mapped
+from ducklake_lab.spark import encrypted, mapped
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
 from ducklake_lab.storage import Storage, hadoop_uri, is_local
@@ -140,7 +140,15 @@ def _scans(
     keep_deleted: bool,
     snapshots: Mapping[str, int] | None = None,
 ) -> list[DataFrame]:
-    """One DataFrame per group of files that lack the same columns and of which the same snapshots' rows are read."""
+    """One DataFrame per group of files that lack the same columns and of which the same snapshots' rows are read.
+
+    Encrypted files are read by DuckDB, all of them in one.
+    """
+    sealed = [file for file in files if file.data_file.encryption_key is not None]
+    if sealed:
+        rest = [file for file in files if file.data_file.encryption_key is None]
+        plain = _scans(spark, plan, rest, virtual, positions, keep_deleted=keep_deleted, snapshots=snapshots)
+        return [*plain, encrypted.scan(spark, plan.columns, sealed, virtual, positions, keep_deleted, snapshots or {})]
     missing = _missing_columns(plan.columns, [file for file in files if file.data_file.mapping is None])
     groups: dict[tuple[tuple[int, ...], bool, object], list[ScanFile]] = defaultdict(list)
     for file in files:

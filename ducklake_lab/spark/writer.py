@@ -90,7 +90,7 @@ def write(
     temporary = join(folder, f"ducklake-{new_uuid()}")
     try:
         options = options or WriteOptions()
-        if arrow_writer.is_needed(table):
+        if options.encrypted or arrow_writer.is_needed(table):
             written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)
             _check_not_null(table, [file.column_stats for _, file in written])
             values = decode_keys(table, [keys for keys, _ in written])

@@ -120,6 +120,7 @@ class RowWriter:
             partition_id=self._ids.known(partition_id) if partition_id is not None else None,
             partial_max=partial_max,
             mapping_id=self._mapping_ids[table_id, file.mapping.key()] if file.mapping is not None else None,
+            encryption_key=file.encryption_key,
         )
         self._metadata.insert_many(
             t.file_partition_value,
@@ -315,6 +316,7 @@ class RowWriter:
             delete_count=deletes.delete_count,
             file_size_bytes=deletes.file_size_bytes,
             footer_size=deletes.footer_size,
+            encryption_key=deletes.encryption_key,
             partial_max=deletes.partial_max,
         )
 

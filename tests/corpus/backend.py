@@ -9,6 +9,7 @@ Options: `--opt engine=duckdb` reads in process instead of on Spark.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from ducklake_lab.session.result import Result as LabResult
 
 # Values that Python has no type for, or a poorer one, are compared as DuckDB's text of them.
 _AS_TEXT = re.compile(r"INTERVAL|TIMESTAMP|DATE|TIME|VARIANT|GEOMETRY|UNION|BIGNUM|BIT\b|MAP|BLOB")
+# Files that need httpfs need it to encrypt.
+_ENCRYPTS = ("httpfs",) if importlib.util.find_spec("duckdb_extension_httpfs") is not None else ()
 _SHARED = re.compile(r"\s*(ATTACH|DETACH)\b", re.IGNORECASE)
 
 
@@ -29,7 +32,7 @@ class Lab(Backend):  # type: ignore[misc]
     """One database instance: its connections are sessions that have the same lakes attached."""
 
     name = "ducklake-lab"
-    features = (*Backend.features, "ducklake", "parquet", "icu", "json", "no_extension_autoloading")
+    features = (*Backend.features, "ducklake", "parquet", "icu", "json", "no_extension_autoloading", *_ENCRYPTS)
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.files.adding import AddOptions, describe_files
 from ducklake_lab.session.functions.registry import VARCHAR, Call, Columns, Function, arrow_schema
 
@@ -24,6 +24,10 @@ def _add_data_files(call: Call) -> pa.Table:
         hive_partitioning=bool(call.named("hive_partitioning", True)),
     )
     with call.lakes.writing(call.lake) as transaction:
+        if transaction.options.get("encrypted") == "true":
+            raise UnsupportedFeatureError(
+                "Files cannot be added to an encrypted lake, which has a key for each of its files; INSERT their rows."
+            )
         table = transaction.state.table(str(call.named("schema", call.schema)), str(name))
         transaction.append_files(table, describe_files(table, patterns, options))
     return arrow_schema(_ADDED).empty_table()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ducklake_lab.errors import UsageError
+from ducklake_lab.scan.encryption import key_bytes
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions.registry import BLOB, UBIGINT, VARCHAR, Call, Columns, Function, rows_of
 
@@ -36,14 +37,18 @@ def _list_files(call: Call) -> pa.Table:
                 file.path,
                 file.data_file.file_size_bytes,
                 file.data_file.footer_size,
-                None,
+                _key(file.data_file.encryption_key, file.path),
                 file.delete_path,
                 delete.file_size_bytes if delete is not None else None,
                 delete.footer_size if delete is not None else None,
-                None,
+                _key(delete.encryption_key, file.path) if delete is not None else None,
             )
         )
     return rows_of(_LIST_FILES, rows)
+
+
+def _key(key: str | None, path: str) -> bytes | None:
+    return key_bytes(key, path) if key else None
 
 
 FUNCTIONS = (

@@ -1,0 +1,212 @@
+"""Reads rows of data files with DuckDB into Arrow, in process and in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from ducklake_lab.catalog.casting import cast_sql
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.mapped import value_sql
+from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.encryption import encryption_sql
+from ducklake_lab.scan.paths import path_values
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.scan.positions import Positions
+
+_BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false"
+_SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
+_BATCH_ROWS = 100_000
+
+
+def schema_of(columns: Sequence[Column], virtual: bool) -> pa.Schema:
+    """The fields of some columns, and of the virtual ones."""
+    fields = [column.data_type.field(column.name) for column in columns]
+    return pa.schema([*fields, *_SYSTEM] if virtual else fields)
+
+
+def read_files(
+    columns: Sequence[Column],
+    files: Sequence[ScanFile],
+    positions: Mapping[str, Positions],
+    virtual: bool,
+    keep_deleted: bool = False,
+) -> pa.Table:
+    """The rows of files at whose positions nothing is deleted, or with `keep_deleted` only those that are.
+
+    Raises:
+        DataFileError: a file is missing or unreadable.
+        UnsupportedFeatureError: a file is not on this machine.
+    """
+    _check(files)
+    parts = [
+        batch
+        for group in _alike(files)
+        for batch in _read_group(columns, group, positions, virtual, keep_deleted, whole=True)
+    ]
+    return pa.concat_tables(parts)
+
+
+def stream_file(
+    columns: Sequence[Column], file: ScanFile, positions: Positions | None, virtual: bool, keep_deleted: bool = False
+) -> Iterator[pa.Table]:
+    """The same of one file, some rows at a time and by one thread."""
+    _check([file])
+    deleted = {} if positions is None else {file.path: positions}
+    yield from _read_group(columns, [file], deleted, virtual, keep_deleted, whole=False)
+
+
+def _alike(files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
+    """The files by what their columns are called; those that are encrypted one by one, as each has its key."""
+    groups: dict[object, list[ScanFile]] = {}
+    for file in files:
+        data_file = file.data_file
+        groups.setdefault((data_file.mapping, data_file.encryption_key), []).append(file)
+    return groups.values()
+
+
+def _read_group(
+    columns: Sequence[Column],
+    files: Sequence[ScanFile],
+    positions: Mapping[str, Positions],
+    virtual: bool,
+    keep_deleted: bool,
+    *,
+    whole: bool,
+) -> Iterator[pa.Table]:
+    """The same for files with the same columns and key."""
+    mapping, key = files[0].data_file.mapping, files[0].data_file.encryption_key
+    connection = duckdb.connect(":memory:", config={} if whole else {"threads": 1})
+    try:
+        # without these, the rows are on the side of the joins that keeps the order they have in the file
+        connection.execute("SET TimeZone = 'UTC'; SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        connection.register("files", _file_table(files))
+        conditions = []
+        if positions:
+            connection.register("deleted", _position_table(files, positions))
+            if keep_deleted:
+                # row groups without any of them are not read
+                first = min(int(found[0]) for found in positions.values() if len(found))
+                last = max(int(found[-1]) for found in positions.values() if len(found))
+                conditions.append(f"r.file_row_number BETWEEN {first} AND {last}")
+            if not (keep_deleted and len(files) == 1 and _is_run(positions[files[0].path])):
+                conditions.append(
+                    f"{'' if keep_deleted else 'NOT '}EXISTS "
+                    "(FROM deleted AS x WHERE x.file_id = f.file_id AND x.pos = r.file_row_number)"
+                )
+        if any(file.is_bounded for file in files):
+            conditions.append("(f.rows_up_to IS NULL OR r.ducklake_snapshot_id <= f.rows_up_to)")
+            conditions.append("(f.rows_from IS NULL OR r.ducklake_snapshot_id >= f.rows_from)")
+            conditions.append("NOT coalesce(list_contains(f.rows_except, r.ducklake_snapshot_id), false)")
+        stored = "r.ducklake_row_id" if mapping is None else "NULL"
+        snapshot = "r.ducklake_snapshot_id" if mapping is None else "NULL"
+        system = (
+            f", f.file_id AS {FILE_ID}, r.file_row_number AS {POSITION}, "
+            f"coalesce({stored}, f.row_id_start + r.file_row_number) AS {ROW_ID}, "
+            f"coalesce(f.snapshot_id, {snapshot}) AS {SNAPSHOT_ID}"
+            if virtual
+            else ""
+        )
+        values = [f"r.c{i}" if mapping is None else value_sql(column, mapping) for i, column in enumerate(columns)]
+        selected = ", ".join(
+            f"{cast_sql(value, column.data_type)} AS c{index}"
+            for index, (value, column) in enumerate(zip(values, columns, strict=True))
+        )
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        # every row of one file is of that file: no names to compare
+        path = "r.filename" if mapping is None else "r._ducklake_path"
+        joined = f"JOIN files AS f ON {path} = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
+        config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, files[0].path)}"
+        source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns)}{config})"
+        result = connection.execute(
+            f"SELECT {selected}{system} FROM {source} AS r {joined} {where}",
+            [[file.path for file in files]],
+        )
+        names = [column.name for column in columns]
+        schema = schema_of(columns, virtual)
+        batches = [result.to_arrow_table()] if whole else _batches(result)
+        for batch in batches:
+            yield batch.rename_columns([*names, *VIRTUAL_COLUMNS] if virtual else names).cast(schema)
+    except duckdb.Error as error:
+        raise DataFileError(_reason(error, files)) from (error if key is None else None)
+    finally:
+        connection.close()
+
+
+def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
+    for batch in result.to_arrow_reader(_BATCH_ROWS):
+        yield pa.Table.from_batches([batch])
+
+
+def _is_run(positions: Positions) -> bool:
+    """Whether ascending positions leave none out between the first and the last."""
+    return len(positions) > 0 and int(positions[-1]) - int(positions[0]) + 1 == len(positions)
+
+
+def _by_id(columns: Sequence[Column]) -> str:
+    """The options of a read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks.
+
+    `filename` and `file_row_number` come from the reader; asked for by option, they clash with columns of files.
+    """
+    fields = [
+        f"{column.column_id}: {{'name': 'c{index}', 'type': {_text(column.data_type.sql())}, "
+        f"'default_value': {_text(column.initial_default)}}}"
+        for index, column in enumerate(columns)
+    ]
+    for field, name in ((ROW_ID_FIELD, "ducklake_row_id"), (SNAPSHOT_ID_FIELD, "ducklake_snapshot_id")):
+        fields.append(f"{field}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}")
+    return f"schema = MAP {{{', '.join(fields)}}}"
+
+
+def _text(value: str | None) -> str:
+    return "NULL" if value is None else "'" + value.replace("'", "''") + "'"
+
+
+def _file_table(files: Iterable[ScanFile]) -> pa.Table:
+    rows = [
+        (
+            file.path,
+            file.data_file.data_file_id,
+            file.data_file.row_id_start,
+            None if file.shows_own_snapshots else file.snapshot_id,
+            file.rows_from,
+            file.rows_up_to,
+            list(file.rows_except),
+            [(str(column), text) for column, text in path_values(file)],
+        )
+        for file in files
+    ]
+    names = ("path", "file_id", "row_id_start", "snapshot_id", "rows_from", "rows_up_to", "rows_except", "hive")
+    types = (pa.string(), *([pa.int64()] * (len(names) - 3)), pa.list_(pa.int64()), pa.map_(pa.string(), pa.string()))
+    return pa.table({name: pa.array([row[i] for row in rows], types[i]) for i, name in enumerate(names)})
+
+
+def _position_table(files: Iterable[ScanFile], positions: Mapping[str, Positions]) -> pa.Table:
+    """(file_id, pos) of all deleted positions."""
+    ids, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for file in files:
+        if file.path in positions:
+            found.append(positions[file.path])
+            ids.append(np.full(len(found[-1]), file.data_file.data_file_id, np.int64))
+    return pa.table({"file_id": np.concatenate(ids), "pos": np.concatenate(found)})
+
+
+def _check(files: Iterable[ScanFile]) -> None:
+    """Raises UnsupportedFeatureError for files that are out of DuckDB's reach."""
+    for file in files:
+        if "://" in file.path:
+            raise UnsupportedFeatureError(
+                f"Reading {file.path.rsplit('/', 1)[-1]} needs reading object stores in process: not supported yet."
+            )
+
+
+def _reason(error: duckdb.Error, files: Sequence[ScanFile]) -> str:
+    text = str(error).splitlines()[0]
+    missing = next((file.path for file in files if file.path in text), None)
+    if missing is not None and ("No files found" in text or "Cannot open file" in text or "No such file" in text):
+        return f"The data file {missing} is missing; restore it from a backup, or DELETE its rows from the lake."
+    return f"A data file cannot be read: {text}"
