@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.errors import ConstraintError
-from ducklake_lab.model.types import DataType, from_field, is_primitive
+from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_primitive
 
 _local = threading.local()
+_INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
 
 
 def quote_identifier(name: str) -> str:
@@ -51,8 +54,10 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     schema = pa.schema([data_type.field(name) for name, data_type in types.items()])
     if table.num_rows == 0:
         return schema.empty_table()
-    # positional names: DuckDB folds case, the table's columns need not
     chosen = table.select(list(types))
+    if all(_is_carried(field, types[field.name]) for field in chosen.schema):
+        return chosen.cast(schema)
+    # positional names: DuckDB folds case, the table's columns need not
     sources = [
         # WKB from others
         f"ST_GeomFromWKB(c{i})"
@@ -67,6 +72,12 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     return result.rename_columns(list(types)).cast(schema)
+
+
+def _is_carried(field: pa.Field, data_type: DataType) -> bool:
+    """Whether values are in the type already, in its Arrow form."""
+    same = field.type == data_type.arrow() and from_field(field) == data_type
+    return same and not _has(data_type, (*_BY_FUNCTION, *_AS_TEXT))
 
 
 def cast_sql(expression: str, data_type: DataType) -> str:
@@ -198,6 +209,10 @@ def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Ar
 
 def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None, int, bool]:
     """(min text, max text, nulls, has NaN) of a column of leaf values, ordered as DuckDB orders them."""
+    if data_type.name == "varchar" or pa.types.is_integer(values.type):
+        # a query takes longer, and would say the same
+        low, high = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
+        return None if low is None else str(low), None if high is None else str(high), values.null_count, False
     column = pa.table({"v": values})
     nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
     typed = typed_sql("v", data_type)
@@ -217,6 +232,10 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
 
 def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[str, str]:
     """The least and the greatest of some texts, ordered as values of the type; spelled as they were."""
+    if data_type.name == "varchar":
+        return min(values), max(values)  # by code points, as DuckDB's bytes of UTF-8 are
+    if data_type.name in INTEGERS and all(_INTEGER.fullmatch(text) for text in values):
+        return min(values, key=int), max(values, key=int)
     column = pa.table({"v": pa.array(list(values), pa.string())})
     row = (
         _connection()

@@ -136,15 +136,16 @@ def read_versions(
 
 def table_for_rows(connection: sa.Connection, table_id: int, columns: Sequence[Column]) -> str | None:
     """The inlined data table that takes rows with these columns; None where one has to be made."""
-    existing = inlined_tables(connection, table_id)
-    if not existing:
+    i, v = t.inlined_data_tables, t.schema_versions
+    newest_version = sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id).scalar_subquery()
+    query = sa.select(i.c.table_name, i.c.schema_version, newest_version).where(i.c.table_id == table_id)
+    found = connection.execute(query.order_by(i.c.schema_version.desc()).limit(1)).first()
+    if found is None:
         return None
-    name, version = existing[-1]
-    v = t.schema_versions
-    newest = connection.scalar(sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id))
+    name, version, newest = found
     if newest is not None and newest > version and _columns_of_version(connection, table_id, version) != tuple(columns):
         return None
-    return name
+    return str(name)
 
 
 def _columns_of_version(connection: sa.Connection, table_id: int, version: int) -> tuple[Column, ...]:

@@ -50,7 +50,7 @@ def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: 
                 lines.append(f"  files skipped by {source.predicate}")
         else:
             lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
-    here = sources.runs_here(loaded, info, engine, plan.refusal)
+    here = sources.runs_here(loaded, info, engine, plan)
     if not here:
         sources.check_for_spark(plan)
     lines += ["runs in process:", plan.duckdb_sql] if here else ["runs on Spark:", plan.for_spark()]

@@ -133,7 +133,7 @@ class LocalStatements:
         plan = plan_in_process(sql, self._sources, refusal)
         info = RunInfo()
         loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
-        if not self._sources.runs_here(loaded, info, engine, refusal):
+        if not self._sources.runs_here(loaded, info, engine, plan):
             if isinstance(refusal, SqlSyntaxError):
                 raise UnsupportedFeatureError(
                     "This statement cannot read large tables: it is not supported on Spark yet."

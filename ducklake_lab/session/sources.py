@@ -285,7 +285,7 @@ class Sources:
         if answer is not None:
             info.files_read = info.bytes_read = 0
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
-        if self.runs_here(loaded, info, engine, plan.refusal) or (small and is_small(loaded.values())):
+        if self.runs_here(loaded, info, engine, plan) or (small and is_small(loaded.values())):
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
         self.check_for_spark(plan)
@@ -312,17 +312,16 @@ class Sources:
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
-    def runs_here(self, loaded: Mapping[str, Any], info: RunInfo, engine: str, refusal: DuckLakeError | None) -> bool:
+    def runs_here(self, loaded: Mapping[str, Any], info: RunInfo, engine: str, plan: QueryPlan) -> bool:
         """Whether a plan runs in process, rather than on Spark.
 
         Args:
             info: of the loading.
-            refusal: why Spark cannot run it, if it cannot.
         """
         if engine == "duckdb" or all(map(in_memory, loaded.values())):
             return True
         small = info.bytes_read <= IN_PROCESS_BYTES
-        return refusal is not None and small and all(isinstance(rows, Scan | pa.Table) for rows in loaded.values())
+        return small and plan.refusal is not None and all(isinstance(rows, Scan | pa.Table) for rows in loaded.values())
 
     def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
         """The rows of a plan whose sources are here, by DuckDB."""

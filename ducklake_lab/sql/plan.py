@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
 from ducklake_lab.errors import DuckLakeError
@@ -166,27 +167,42 @@ class Digest:
     counted: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryPlan:
     """How to compute a query.
 
     Attributes:
         sources: in the order they are read in the text.
-        spark_sql: "" where Spark has no words for it; then `refusal` says why, and `duckdb_sql` can still be run.
-        duckdb_sql: the same query for DuckDB.
+        duckdb_sql: the query for DuckDB.
+        translate: writes the same query for Spark, or raises why it cannot run there; what runs in process needs none.
         columns: the output names as DuckDB gives them; None where they are not known before running.
-        refusal: why the query cannot run on Spark.
         bound: names and columns were checked; if not, DuckDB has to, and `refusal` says what was found wrong.
         digest: how the catalog alone may answer; None where rows are needed.
     """
 
     sources: tuple[Source, ...]
-    spark_sql: str
     duckdb_sql: str
+    translate: Callable[[], str]
     columns: tuple[str, ...] | None = None
-    refusal: DuckLakeError | None = None
     bound: bool = True
     digest: Digest | None = None
+
+    @cached_property
+    def _translated(self) -> str | DuckLakeError:
+        try:
+            return self.translate()
+        except DuckLakeError as error:
+            return error
+
+    @property
+    def spark_sql(self) -> str:
+        """The query for Spark; "" where it cannot run there."""
+        return "" if self.refusal is not None else self.for_spark()
+
+    @property
+    def refusal(self) -> DuckLakeError | None:
+        """Why the query cannot run on Spark; None where it can."""
+        return self._translated if isinstance(self._translated, DuckLakeError) else None
 
     def for_spark(self) -> str:
         """The query for Spark.
@@ -195,9 +211,9 @@ class QueryPlan:
             UnsupportedFeatureError: it cannot run on Spark.
             BindError: it names what does not exist.
         """
-        if self.refusal is not None:
-            raise self.refusal
-        return self.spark_sql
+        if isinstance(self._translated, DuckLakeError):
+            raise self._translated
+        return self._translated
 
     @property
     def reads_tables(self) -> bool:

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from ducklake_lab.errors import (
     DuckLakeError,
-    UnsupportedFeatureError,
 )
 from ducklake_lab.sql.as_written import with_views
 from ducklake_lab.sql.binder import Outputs, QueryBinder
@@ -55,7 +54,11 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> Qu
     binder = QueryBinder(resolver)
     written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
     sources = tuple(draft.finish() for draft in binder.drafts)
-    return QueryPlan(sources, "", written, None, refusal, bound=False)
+
+    def refuse() -> str:
+        raise refusal
+
+    return QueryPlan(sources, written, refuse, bound=False)
 
 
 def _duckdb_sql(tree: exp.Expr) -> str:
@@ -65,14 +68,14 @@ def _duckdb_sql(tree: exp.Expr) -> str:
 def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     """The plan of a bound query."""
     sources = tuple(draft.finish() for draft in binder.drafts)
-    spark, refusal = "", None
-    try:
-        spark = spark_sql(_with_local_views(tree.copy()))
-    except UnsupportedFeatureError as error:
-        # Rows that are in memory are DuckDB's, whatever Spark has no words for.
-        refusal = error
     columns = tuple(output.name for output in outputs) if outputs is not None else None
-    return QueryPlan(sources, spark, _duckdb_sql(tree), columns, refusal, digest=digest_of(tree, binder.drafts))
+    return QueryPlan(
+        sources,
+        _duckdb_sql(tree),
+        lambda: spark_sql(_with_local_views(tree)),
+        columns,
+        digest=digest_of(tree, binder.drafts),
+    )
 
 
 def _with_local_views(tree: exp.Expr) -> exp.Expr:

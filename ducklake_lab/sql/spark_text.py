@@ -30,7 +30,7 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
         )
     binder = QueryBinder(resolver)
     written = with_views(text, tokens, binder, quote="`", write=lambda tree: spark_sql(tree.copy()))
-    return QueryPlan(tuple(draft.finish() for draft in binder.drafts), written, "")
+    return QueryPlan(tuple(draft.finish() for draft in binder.drafts), "", lambda: written)
 
 
 def _tokens(text: str) -> list[Token]:
