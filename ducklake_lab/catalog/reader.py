@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from ducklake_lab.model.entries import (
     Table,
     View,
 )
-from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.state import CatalogState, Tables
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
@@ -116,7 +116,7 @@ def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotI
 def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     """All entries at the snapshot."""
     at = snapshot.snapshot_id
-    columns = _columns_by_table(connection, at)
+    columns = _columns(connection, at)
     partitions = attachments.partitions(connection, at)
     sorts = attachments.sorts(connection, at)
     comments = attachments.comments(connection, at)
@@ -126,21 +126,24 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         )
         for row in _rows(connection, sa.select(t.schema).where(visible(t.schema, at)))
     }
-    tables = {
-        row["table_id"]: Table(
-            table_id=row["table_id"],
-            uuid=row["table_uuid"],
-            schema_id=row["schema_id"],
-            name=row["table_name"],
-            path=row["path"] or "",
-            columns=columns.get(row["table_id"], ()),
-            path_is_relative=_flag(row["path_is_relative"]),
-            partition=partitions.get(row["table_id"]),
-            sort=sorts.get(row["table_id"]),
-            comment=comments.get(row["table_id"]),
+    tables = {table_id: row for table_id, *row in connection.execute(_TABLES.where(visible(t.table, at))).all()}
+
+    def make(table_id: int) -> Table:
+        schema_id, name, uuid, path, path_is_relative = tables[table_id]
+        return Table(
+            table_id=table_id,
+            uuid=uuid,
+            schema_id=schema_id,
+            name=name,
+            path=path or "",
+            columns=columns(table_id),
+            path_is_relative=_flag(path_is_relative),
+            partition=partitions.get(table_id),
+            sort=sorts.get(table_id),
+            comment=comments.get(table_id),
         )
-        for row in _rows(connection, sa.select(t.table).where(visible(t.table, at)))
-    }
+
+    names = {table_id: (row[0], row[1]) for table_id, row in tables.items()}
     views = {
         row["view_id"]: View(
             row["view_id"],
@@ -154,12 +157,12 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         )
         for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))
     }
-    return CatalogState(snapshot, schemas, tables, views, attachments.macros(connection, at))
+    return CatalogState(snapshot, schemas, Tables(names, make), views, attachments.macros(connection, at))
 
 
 def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> tuple[Column, ...]:
     """The columns one table had at a snapshot."""
-    return _columns_by_table(connection, snapshot_id, table_id).get(table_id, ())
+    return _columns(connection, snapshot_id, table_id)(table_id)
 
 
 def read_column_names(connection: sa.Connection, table_id: int) -> list[tuple[int, int | None, str]]:
@@ -191,6 +194,15 @@ def highest_column_id(connection: sa.Connection, table_id: int) -> int:
     return connection.scalar(query) or 0
 
 
+#: With UUIDs as texts, which drivers make objects of.
+_TABLES = sa.select(
+    t.table.c.table_id,
+    t.table.c.schema_id,
+    t.table.c.table_name,
+    sa.cast(t.table.c.table_uuid, sa.String),
+    t.table.c.path,
+    t.table.c.path_is_relative,
+)
 _COLUMNS = sa.select(
     t.column.c.table_id,
     t.column.c.parent_column,
@@ -206,39 +218,47 @@ _COLUMNS = sa.select(
 )
 
 
-def _columns_by_table(
+def _columns(
     connection: sa.Connection, snapshot_id: int, table_id: int | None = None
-) -> dict[int, tuple[Column, ...]]:
+) -> Callable[[int], tuple[Column, ...]]:
+    """What gives the columns of a table, by its id, at a snapshot; of one table only, if that is given."""
     query = _COLUMNS.where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
     if table_id is not None:
         query = query.where(t.column.c.table_id == table_id)
     comments = attachments.column_comments(connection, snapshot_id)
-    by_parent: dict[tuple[int, int | None], list[Any]] = defaultdict(list)
+    by_table: dict[int, list[Any]] = defaultdict(list)
     # tens of thousands of rows for many tables: fetched at once, and taken by place
-    for table, parent, *row in connection.execute(query).all():
-        by_parent[table, parent].append(row)
+    for row in connection.execute(query).all():
+        by_table[row[0]].append(row)
 
-    def build(table: int, parent: int | None) -> tuple[Column, ...]:
-        return tuple(
-            Column(
-                column_id=column_id,
-                order=order,
-                name=name,
-                type=type_name,
-                nulls_allowed=_flag(nulls_allowed),
-                initial_default=initial,
-                default_value=default,
-                default_value_type=default_type or "",
-                default_value_dialect=dialect or "",
-                children=build(table, column_id) if (table, column_id) in by_parent else (),
-                comment=comments.get((table, column_id)),
+    def columns(table: int) -> tuple[Column, ...]:
+        by_parent: dict[int | None, list[Any]] = defaultdict(list)
+        for _, parent, *row in by_table.get(table, ()):
+            by_parent[parent].append(row)
+
+        def build(parent: int | None) -> tuple[Column, ...]:
+            return tuple(
+                Column(
+                    column_id=column_id,
+                    order=order,
+                    name=name,
+                    type=type_name,
+                    nulls_allowed=_flag(nulls_allowed),
+                    initial_default=initial,
+                    default_value=default,
+                    default_value_type=default_type or "",
+                    default_value_dialect=dialect or "",
+                    children=build(column_id) if column_id in by_parent else (),
+                    comment=comments.get((table, column_id)),
+                )
+                for column_id, order, name, type_name, nulls_allowed, initial, default, default_type, dialect in by_parent[
+                    parent
+                ]
             )
-            for column_id, order, name, type_name, nulls_allowed, initial, default, default_type, dialect in by_parent[
-                table, parent
-            ]
-        )
 
-    return {table: build(table, None) for table, parent in list(by_parent) if parent is None}
+        return build(None)
+
+    return columns
 
 
 def _flag(value: bool | None) -> bool:

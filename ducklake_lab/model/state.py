@@ -2,12 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Macro, Schema, Snapshot, Table, View
+
+
+class Tables(Mapping[int, Table]):
+    """Tables by id, each made when it is first asked for: a lake may have thousands, and a statement names few.
+
+    Args:
+        names: (schema id, name) of each table, by its id.
+        make: makes a table of its id.
+        changed: tables that are here already, rather than made.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[int, tuple[int, str]] | None = None,
+        make: Callable[[int], Table] | None = None,
+        changed: Mapping[int, Table] | None = None,
+    ) -> None:
+        self._names = names or {}
+        self._make = make
+        self._made: dict[int, Table] = dict(changed or {})
+
+    def __getitem__(self, table_id: int) -> Table:
+        found = self._made.get(table_id)
+        if found is None:
+            if table_id not in self._names or self._make is None:
+                raise KeyError(table_id)
+            found = self._made[table_id] = self._make(table_id)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, table_id: object) -> bool:
+        return table_id in self._names
+
+    def named(self, schema_id: int, name: str) -> Table | None:
+        """The table of that name in a schema, without regard to case."""
+        folded = name.casefold()
+        for table_id, (schema, known) in self._names.items():
+            if schema == schema_id and known.casefold() == folded:
+                return self[table_id]
+        return None
+
+    def with_table(self, table: Table) -> Tables:
+        names = {**self._names, table.table_id: (table.schema_id, table.name)}
+        return Tables(names, self._make, {**self._made, table.table_id: table})
+
+    def without(self, table_id: int) -> Tables:
+        names = {key: value for key, value in self._names.items() if key != table_id}
+        return Tables(names, self._make, {key: value for key, value in self._made.items() if key != table_id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +69,7 @@ class CatalogState:
 
     snapshot: Snapshot
     schemas: Mapping[int, Schema] = field(default_factory=dict)
-    tables: Mapping[int, Table] = field(default_factory=dict)
+    tables: Tables = field(default_factory=Tables)
     views: Mapping[int, View] = field(default_factory=dict)
     macros: Mapping[int, Macro] = field(default_factory=dict)
 
@@ -40,7 +93,7 @@ class CatalogState:
     def find_table(self, schema: str, name: str) -> Table | None:
         """The table of that name in the schema, without regard to case."""
         parent = self.find_schema(schema)
-        return _named(self.tables.values(), parent.schema_id, name) if parent is not None else None
+        return self.tables.named(parent.schema_id, name) if parent is not None else None
 
     def find_view(self, schema: str, name: str) -> View | None:
         """The view of that name in the schema, without regard to case."""
@@ -54,7 +107,7 @@ class CatalogState:
             EntryNotFoundError: there is no such schema or table.
         """
         parent = self.schema(schema)
-        found = _named(self.tables.values(), parent.schema_id, name)
+        found = self.tables.named(parent.schema_id, name)
         if found is None:
             if _named(self.views.values(), parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{parent.name}.{name} is a view, not a table.")
@@ -88,7 +141,7 @@ class CatalogState:
         parent = self.schema(schema)
         found = _named(self.views.values(), parent.schema_id, name)
         if found is None:
-            if _named(self.tables.values(), parent.schema_id, name) is not None:
+            if self.tables.named(parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{parent.name}.{name} is a table, not a view.")
             hint = did_you_mean(name, (view.name for view in self.views.values()))
             raise EntryNotFoundError(
@@ -113,10 +166,10 @@ class CatalogState:
         return replace(self, schemas={key: value for key, value in self.schemas.items() if key != schema_id})
 
     def with_table(self, table: Table) -> CatalogState:
-        return replace(self, tables={**self.tables, table.table_id: table})
+        return replace(self, tables=self.tables.with_table(table))
 
     def without_table(self, table_id: int) -> CatalogState:
-        return replace(self, tables={key: value for key, value in self.tables.items() if key != table_id})
+        return replace(self, tables=self.tables.without(table_id))
 
     def with_view(self, view: View) -> CatalogState:
         return replace(self, views={**self.views, view.view_id: view})
@@ -131,7 +184,7 @@ class CatalogState:
         return replace(self, macros={key: value for key, value in self.macros.items() if key != macro_id})
 
 
-Entry = TypeVar("Entry", Table, View, Macro)
+Entry = TypeVar("Entry", View, Macro)
 
 
 def _named(entries: Iterable[Entry], schema_id: int, name: str) -> Entry | None:

@@ -67,7 +67,8 @@ def may_match(
         return None
     stats = joined.get(column.column_id)
     cannot = _cannot_match(predicate, column, stats, backend) if stats is not None else None
-    kept = sa.not_(sa.func.coalesce(cannot, sa.false())) if cannot is not None else None
+    # what is NULL leaves nothing out
+    kept = cannot.is_not(sa.true()) if cannot is not None else None
     elsewhere = _in_other_buckets(table, partitioning, predicate, column)
     if elsewhere is None:
         return kept
@@ -120,11 +121,7 @@ def _cannot_match(
             return None
         return nulls <= 0 if predicate.is_null else nulls >= records
     bounds = _Bounds(column.data_type, stats, backend)
-    reasons = [] if nested else [sa.func.coalesce(nulls >= records, sa.false())]
-    beyond = _beyond(predicate, column.data_type, bounds)
-    if beyond is not None:
-        reasons.append(sa.func.coalesce(beyond, sa.false()))
-    return sa.or_(*reasons) if reasons else None
+    return _either(_beyond(predicate, column.data_type, bounds), nulls >= records if not nested else None)
 
 
 def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds: _Bounds) -> Condition | None:
@@ -156,8 +153,12 @@ def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds:
 
 
 def _either(*conditions: Condition | None) -> Condition | None:
-    known = [sa.func.coalesce(condition, sa.false()) for condition in conditions if condition is not None]
+    known = [condition for condition in conditions if condition is not None]
     return sa.or_(*known) if known else None
+
+
+#: What a bound is compared as, and conditions without which the comparison means nothing.
+_Comparable = tuple[sa.ColumnElement[Any], *tuple[Condition, ...]]
 
 
 class _Bounds:
@@ -171,12 +172,12 @@ class _Bounds:
     def above(self, value: Scalar) -> Condition | None:
         """Whether all values are greater than one."""
         low, constant = self._form(self.stats.c.min_value), self._constant(value)
-        return low > constant if low is not None and constant is not None else None
+        return sa.and_(low[0] > constant, *low[1:]) if low is not None and constant is not None else None
 
     def below(self, value: Scalar) -> Condition | None:
         """Whether all values are less than one."""
         high, constant = self._form(self.stats.c.max_value), self._constant(value)
-        return high < constant if high is not None and constant is not None else None
+        return sa.and_(high[0] < constant, *high[1:]) if high is not None and constant is not None else None
 
     def no_prefix(self, prefix: str) -> Condition | None:
         """Whether no value begins so."""
@@ -186,31 +187,33 @@ class _Bounds:
         constant = sa.literal(prefix)
         return _either(start > constant, self._ordered(self.stats.c.max_value) < constant)
 
-    def _form(self, bound: sa.ColumnElement[str]) -> sa.ColumnElement[Any] | None:
+    def _form(self, bound: sa.ColumnElement[str]) -> _Comparable | None:
         name = self._kind.name
         if name in ("varchar", "uuid"):
-            return self._ordered(bound)
+            return (self._ordered(bound),)
         forms = _FORMS.get(name)
         if forms is not None:
             start = self._ordered(sa.func.substr(bound, 1, _SECONDS))
-            others = [bound.not_like(other) for other in _OTHER_FORMS.get(name, _OFFSETS)]
-            return sa.case((sa.and_(sa.or_(*(bound.like(form) for form in forms)), *others), start))
+            conditions: list[Condition] = [sa.or_(*(bound.like(form) for form in forms))]
+            conditions += [bound.not_like(other) for other in _OTHER_FORMS.get(name, _OFFSETS)]
+            return start, *conditions
         # a float32 is not the number that its text says, but the nearest float32 to it
         return self._number(bound) if self._kind.is_numeric and name != "float32" else None
 
-    def _number(self, bound: sa.ColumnElement[str]) -> sa.ColumnElement[Any] | None:
+    def _number(self, bound: sa.ColumnElement[str]) -> _Comparable | None:
         integers = self._kind.name in INTEGERS
         if self._backend == "postgresql":
-            return sa.case((bound.regexp_match(_NUMBER), sa.cast(bound, sa.Double())))
+            # casting another text is an error
+            return (sa.case((bound.regexp_match(_NUMBER), sa.cast(bound, sa.Double()))),)
         if integers:
             cast = sa.try_cast if self._backend == "duckdb" else sa.cast
             integer = cast(bound, sa.BigInteger())
             # what has another form, as 0x10, is a number to some and none to others
-            return sa.case((sa.cast(integer, sa.String()) == bound, integer))
+            return integer, sa.cast(integer, sa.String()) == bound
         if self._backend != "duckdb":
             return None  # how these databases read other numbers is not exact
         number: sa.ColumnElement[Any] = sa.try_cast(bound, sa.Double())
-        return sa.case((number.between(-_LARGEST, _LARGEST), number))
+        return number, number.between(-_LARGEST, _LARGEST)
 
     def _constant(self, value: Scalar) -> sa.ColumnElement[Any] | None:
         if isinstance(value, str):

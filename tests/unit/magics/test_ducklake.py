@@ -63,9 +63,10 @@ class Session:
         return samples.tables()
 
     def catalog(self, at: object = None) -> object:
-        tables = {info.table.table_id: info.table for info in samples.tables()}
-        snapshot = Snapshot(17, samples.START, 1, 1, 1)
-        return CatalogState(snapshot, {0: Schema(0, "u", "main", "main/")}, tables), {}
+        state = CatalogState(Snapshot(17, samples.START, 1, 1, 1), {0: Schema(0, "u", "main", "main/")})
+        for info in samples.tables():
+            state = state.with_table(info.table)
+        return state, {}
 
     def reading(self) -> object:
         return nullcontext()
