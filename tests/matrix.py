@@ -78,7 +78,12 @@ class Environment:
 
     def _run(self, *arguments: str | Path) -> str:
         done = subprocess.run(
-            [self.python, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            [self.python, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         if done.returncode:
             print(done.stdout[-6000:], flush=True)

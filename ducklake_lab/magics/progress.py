@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
 
-from ducklake_lab.widgets.html import DOT, escape, seconds, view
+from ducklake_lab.widgets.html import DOT, escape, seconds, size, view
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
@@ -29,15 +29,16 @@ _STYLE = """
 
 
 def describe(progress: Progress | None, elapsed: float, *, starting: bool = False) -> str:
-    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 6 s`."""
+    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 31 MB read · 6 s`."""
     if starting:
         return f"Spark starting {seconds(elapsed)}"
     if progress is None:
         return f"running {seconds(elapsed)}"
     stage = min(progress.stages_done + 1, progress.stages)
-    return DOT.join(
-        (f"stage {stage}/{progress.stages}", f"{progress.tasks_done} of {progress.tasks} tasks", seconds(elapsed))
-    )
+    parts = [f"stage {stage}/{progress.stages}", f"{progress.tasks_done} of {progress.tasks} tasks"]
+    if progress.bytes_read:
+        parts.append(f"{size(progress.bytes_read)} read")
+    return DOT.join((*parts, seconds(elapsed)))
 
 
 class ProgressLine:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+import urllib.error
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler
 
 _INTERVAL = 0.2
+#: Seconds between questions to Spark's UI, and those that it may take to answer.
+_ASK_EVERY, _ANSWER = 1.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class Progress:
     Attributes:
         stages: those known so far; more may follow.
         elapsed: seconds since the query started.
+        bytes_read: of files, by tasks that have ended; None where Spark does not tell, as a local one without a UI.
     """
 
     stages_done: int
@@ -34,6 +40,7 @@ class Progress:
     tasks_done: int
     tasks: int
     elapsed: float
+    bytes_read: int | None = None
 
 
 OnProgress = Callable[[Progress], None]
@@ -78,7 +85,8 @@ def _classic(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
 def _watch(spark: SparkSession, group: str, on_progress: OnProgress, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     start = time.monotonic()
-    last: tuple[int, ...] | None = None
+    inputs = StageInputs(spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId)
+    last: tuple[int | None, ...] | None = None
     while not done.wait(_INTERVAL):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         ids = {stage for job in jobs if job is not None for stage in job.stageIds}
@@ -89,9 +97,56 @@ def _watch(spark: SparkSession, group: str, on_progress: OnProgress, done: threa
             sum(info.numCompletedTasks for info in infos),
             sum(info.numTasks for info in infos),
         )
-        if ids and counts != last:
-            last = counts
-            on_progress(Progress(*counts, elapsed=time.monotonic() - start))
+        if not ids:
+            continue
+        read = inputs.bytes(ids)
+        if (*counts, read) != last:
+            last = (*counts, read)
+            on_progress(Progress(*counts, elapsed=time.monotonic() - start, bytes_read=read))
+
+
+class StageInputs:
+    """What stages have read, by the REST API that comes with Spark's UI; its other public APIs do not say.
+
+    Args:
+        address: of the UI; None where there is none.
+    """
+
+    def __init__(self, address: str | None, application: str) -> None:
+        self._stages = f"{address}/api/v1/applications/{application}/stages" if address else None
+        self._latest: int | None = None
+        self._asked = 0.0
+        self._asking: threading.Thread | None = None
+
+    def bytes(self, stages: Iterable[int]) -> int | None:
+        """The bytes read by some stages together when it was asked last; None where nobody has answered.
+
+        It never waits: the answer comes in a thread of its own, since the UI takes seconds for its first one.
+        """
+        idle = self._asking is None or not self._asking.is_alive()
+        if self._stages is not None and idle and time.monotonic() - self._asked > _ASK_EVERY:
+            self._asked = time.monotonic()
+            self._asking = threading.Thread(target=self._ask, args=(self._stages, tuple(stages)), daemon=True)
+            self._asking.start()
+        return self._latest
+
+    def _ask(self, address: str, stages: tuple[int, ...]) -> None:
+        try:
+            self._latest = sum(_input_bytes(f"{address}/{stage}") for stage in stages)
+        except TimeoutError:
+            return  # the next question may be answered
+        except (OSError, ValueError, KeyError):  # a UI behind a login or a proxy
+            self._stages = None
+
+
+def _input_bytes(address: str) -> int:
+    try:
+        with urllib.request.urlopen(address, timeout=_ANSWER) as answer:
+            return sum(int(attempt["inputBytes"]) for attempt in json.load(answer))
+    except urllib.error.HTTPError as error:
+        if error.code == 404:  # not begun yet
+            return 0
+        raise
 
 
 @contextmanager
@@ -108,6 +163,7 @@ def _connect(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
                     tasks_done=sum(stage.num_completed_tasks for stage in known),
                     tasks=sum(stage.num_tasks for stage in known),
                     elapsed=time.monotonic() - start,
+                    bytes_read=sum(stage.num_bytes_read for stage in known),
                 )
             )
 
