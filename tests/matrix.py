@@ -74,9 +74,9 @@ class Environment:
         extensions = [f"duckdb-extension-{name}=={build}" for name in EXTENSIONS]
         self._run("-m", "pip", "install", "--quiet", "--no-compile", *TOOLS, *extensions)
         tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tests'}", "tests/unit"]
-        return self._run(*tests).strip().splitlines()[-1]
+        return self._run(*tests, cwd=ROOT).strip().splitlines()[-1]
 
-    def _run(self, *arguments: str | Path) -> str:
+    def _run(self, *arguments: str | Path, cwd: Path | None = None) -> str:
         done = subprocess.run(
             [self.python, *arguments],
             cwd=ROOT,

@@ -46,6 +46,7 @@ from ducklake_lab.sql.digests import ROWS
 from ducklake_lab.sql.plan import QueryPlan, Source, StoredMacro, StoredView
 from ducklake_lab.sql.planner import as_text
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
+from ducklake_lab.sql.spark_text import parameters
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.storage import is_local
 
@@ -397,7 +398,9 @@ class Sources:
         plan = plan_spark_text(text, self)
         info = RunInfo()
         self.create_views({source.view: self.load(source, info) for source in plan.sources})
-        return Result(frame=self.spark_sql(plan.spark_sql, params), info=info, engine=self._engine)
+        # only those that it names: a notebook offers all of its variables, which Spark would make literals of
+        named = {name: params[name] for name in parameters(text) if name in params} if params is not None else None
+        return Result(frame=self.spark_sql(plan.spark_sql, named), info=info, engine=self._engine)
 
     def spark_sql(self, text: str, params: Mapping[str, object] | None = None) -> DataFrame:
         """A lazy DataFrame of Spark SQL, checked."""

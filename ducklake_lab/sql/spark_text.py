@@ -14,6 +14,8 @@ from ducklake_lab.sql.references import word
 from ducklake_lab.sql.translate import spark_sql
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+#: What a field of a variant may be taken of.
+_BEFORE_A_FIELD = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
@@ -31,6 +33,17 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
     binder = QueryBinder(resolver)
     written = with_views(text, tokens, binder, quote="`", write=lambda tree: spark_sql(tree.copy()))
     return QueryPlan(tuple(draft.finish() for draft in binder.drafts), "", lambda: written)
+
+
+def parameters(text: str) -> list[str]:
+    """The names of the `:name` parameters of a text in Spark's SQL; `v:field` is a field of a variant."""
+    tokens = _tokens(text)
+    found = []
+    for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        field = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_FIELD
+        if colon.token_type is TokenType.COLON and name.start == colon.end + 1 and not field:
+            found.append(name.text)
+    return found
 
 
 def _tokens(text: str) -> list[Token]:

@@ -15,6 +15,7 @@ from urllib.error import URLError
 from urllib.parse import urlsplit
 
 import nbformat
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route
 
 from tests.installed import Installed
@@ -168,6 +169,26 @@ def run_all(page: Page, timeout: float = 120) -> None:
         }""",
         timeout=timeout * 1000,
     )
+
+
+def run_cell(page: Page, index: int) -> None:
+    """Runs one code cell; does not wait for it."""
+    page.locator(".jp-CodeCell").nth(index).locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+
+
+def serious(page: Page, *selectors: str) -> list[tuple[str, str, str]]:
+    """What axe finds in parts of a page that keeps people from reading or using them: rule, element, what to do."""
+    found = Axe().run(
+        page,
+        context={"include": [[selector] for selector in selectors]},
+        options={"resultTypes": ["violations"]},
+    )
+    return [
+        (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300])
+        for one in found.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def save(page: Page) -> None:

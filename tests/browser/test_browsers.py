@@ -7,10 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.lab import Lab, close, run_all, save
+from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
 
 SETUP = """%load_ext ducklake_lab
 from pathlib import Path
@@ -41,11 +40,6 @@ def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
     expect(page.locator(".dlk-pv")).to_have_count(1)
     yield page
     close(page)
-
-
-def run_cell(page: Page, index: int) -> None:
-    page.locator(".jp-CodeCell").nth(index).locator(".cm-content").click()
-    page.keyboard.press("Control+Enter")
 
 
 def output(page: Page, index: int) -> str:
@@ -122,15 +116,7 @@ def test_nothing_of_a_catalog_becomes_code_and_axe_has_no_serious_finding(
     notebook.wait_for_timeout(500)
     screenshot(notebook, f"browsers-top-{theme}")
     assert notebook.evaluate("window.hacked") is None
-    results = Axe().run(
-        notebook, context={"include": [[".dlk-live"], [".dlk-pv"], [".dlk"]]}, options={"resultTypes": ["violations"]}
-    )
-    serious = [
-        (found["id"], found["nodes"][0]["html"][:200], found["nodes"][0]["failureSummary"][:300])
-        for found in results.response["violations"]
-        if found["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious(notebook, ".dlk-live", ".dlk-pv", ".dlk") == []
 
 
 def test_a_preview_is_committed_by_its_button(

@@ -10,7 +10,7 @@ import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.lab import Lab, close, run_all, save
+from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
 
 CELLS = (
     "from ducklake_lab.widgets import diff\nfrom ducklake_lab.widgets.snapshot_browser import SnapshotBrowser\n"
@@ -30,11 +30,6 @@ def notebook(_lab: Lab) -> Iterator[Page]:
     expect(page.locator(".dlk-sb")).to_have_count(1)
     yield page
     close(page)
-
-
-def run_cell(page: Page, index: int) -> None:
-    page.locator(".jp-CodeCell").nth(index).locator(".cm-content").click()
-    page.keyboard.press("Control+Enter")
 
 
 def test_click_and_shift_click_select_and_compare(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]):
@@ -89,6 +84,7 @@ def test_python_drives_it(lab: Lab, screenshot: Callable[[Page, str], Path], the
     expect(page.locator(".dlk-sb-detail")).to_contain_text("Snapshot 3 → 9")
     expect(page.locator(".dlk-sb-time .dlk-sb-inside")).to_have_count(5)
     screenshot(page, f"browser-{theme}")
+    assert serious(page, ".dlk-live") == []
     close(page)
 
 

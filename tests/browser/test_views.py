@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from tests.browser.lab import Lab, close, run_all
+from tests.browser.lab import Lab, close, run_all, run_cell, serious
 
 CELLS = (
     "from IPython.display import HTML\nfrom ducklake_lab.widgets import diff, files, schema\n"
@@ -39,6 +40,7 @@ def test_text_contrasts_with_the_page(lab: Lab, screenshot: Callable[[Page, str]
     )
     assert abs(text - background) > 150
     assert (text > background) == (theme == "dark")
+    assert serious(page, ".jp-OutputArea-output .dlk") == []
     close(page)
 
 
@@ -49,6 +51,8 @@ def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Pa
             "%load_ext ducklake_lab\n%ducklake connect ducklake:errors.ducklake --data-path errors/",
             "%%ducklake\nSELECT *\nFROM nothing_here",
             "never = 'reached'",
+            "%%ducklake --dialect spark\nSELECT sum(sqrt(id)) FROM range(0, 1000000000000, 1, 4)",
+            "%%ducklake --dialect spark\nSELECT count(*) + 40 AS still FROM range(2)",
         ],
     )
     page = lab.open("errors.ipynb")
@@ -61,4 +65,15 @@ def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Pa
     assert len(shown.strip().splitlines()) <= 3
     assert page.locator(".jp-CodeCell .jp-InputPrompt").nth(2).inner_text().strip() in ("[ ]:", "")
     screenshot(page, "errors-light")
+
+    # a statement that runs is cancelled by the kernel's interrupt: one line, and the session goes on
+    run_cell(page, 3)
+    running = page.locator(".jp-CodeCell").nth(3).locator(".jp-OutputArea-output")
+    expect(running.get_by_role("status")).to_contain_text("stage", timeout=90_000)
+    screenshot(page, "progress-light")
+    page.evaluate("window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
+    expect(running).to_have_text(re.compile(r"^\s*Interrupted: the running statement was cancelled\.\s*$"))
+    run_cell(page, 4)
+    expect(page.locator(".jp-CodeCell").nth(4).locator(".jp-OutputArea-output")).to_contain_text("42", timeout=60_000)
+    screenshot(page, "interrupted-light")
     close(page)

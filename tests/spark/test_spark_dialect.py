@@ -25,6 +25,8 @@ def test_queries_in_sparks_sql(spark: Any, new_catalog: Callable[..., str], tmp_
         assert rows("SELECT count(*) FROM t TIMESTAMP AS OF current_timestamp()") == [(10,)]
         assert rows("SELECT sum(twice) FROM v") == [(6,)]
         assert rows("SELECT t.s FROM t WHERE i = :i", i=4) == [("v4",)]
+        # what a notebook holds beside it is left alone
+        assert rows("SELECT t.s, ':other' FROM t WHERE i =:i -- :other", i=4, other=object()) == [("v4", ":other")]
         assert rows('SELECT "text", stack(2, 1, 2) LIMIT 1') == [("text", 1)]
         assert rows("SELECT max(snapshot_id) FROM lake.snapshots()") == [(session.current_snapshot().snapshot_id,)]
         with pytest.raises(dl.UnsupportedFeatureError, match="one query"):
