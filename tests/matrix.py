@@ -79,7 +79,8 @@ class Environment:
     def _run(self, *arguments: str | Path, cwd: Path | None = None) -> str:
         done = subprocess.run(
             [self.python, *arguments],
-            cwd=ROOT,
+            cwd=cwd,
+            env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
