@@ -14,7 +14,7 @@ LAB := extensions/jupyterlab-ducklake
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
 
-.PHONY: help demo lab test lint format bench footprint docs screenshots clean
+.PHONY: help demo lab test lint format bench footprint matrix docs screenshots clean
 
 help: ## Print this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ bench: $(VENV)/.dev ## Compare speed with Spark and with the reference, as ratio
 
 footprint: $(VENV)/.dev ## Print what an installation weighs and what importing it takes of the CPU
 	$(BIN)/python -m benchmarks.footprint
+
+matrix: $(VENV)/.dev ## Try the wheel with the oldest and the newest of what it needs, in fresh environments
+	$(BIN)/python -m tests.matrix $(ENVIRONMENTS)
 
 docs: $(VENV)/.dev ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

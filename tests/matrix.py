@@ -7,6 +7,7 @@ runs tests/smoke.py (the demo lake, written and queried on Spark; diffs, views a
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
