@@ -37,6 +37,7 @@ class WriteOptions:
         target_file_size: bytes; a file of new rows that has reached it is followed by another.
         version: of Parquet, `v1` or `v2`.
         encrypted: each file is encrypted with a key of its own.
+        per_thread_output: each task of an insert writes files of its own; None where the lake does not say.
     """
 
     compression: str = "snappy"
@@ -47,6 +48,7 @@ class WriteOptions:
     hive_file_pattern: bool = True
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
     encrypted: bool = False
+    per_thread_output: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def write_options(options: Options, table: Table) -> WriteOptions:
         # values of encrypted files are not to be read in their paths
         hive_file_pattern=(text("hive_file_pattern") or str(not encrypted).casefold()) != "false",
         encrypted=encrypted,
+        per_thread_output=None if text("per_thread_output") is None else text("per_thread_output") == "true",
         target_file_size=target_file_size(options, table),
         version=None if version is None else f"v{version.removeprefix('v').removeprefix('V')}",
     )

@@ -161,7 +161,7 @@ class Writer:
             storage.upload(local, path)
             return file
 
-    def write_split(self, rows: pa.Table, folder: str, storage: Storage) -> list[WrittenFile]:
+    def write_split(self, rows: pa.Table | pa.RecordBatchReader, folder: str, storage: Storage) -> list[WrittenFile]:
         """Writes files into a folder, each closed with the row group that reaches the size that files aim at.
 
         Args:

@@ -126,12 +126,14 @@ class Dml:
         """Adds the rows of a DataFrame with the table's columns, in order; a few are inlined, unless not wanted."""
         from ducklake_lab.spark import writer
 
-        if self._sorts(table):
+        ordered = self._sorts(table)
+        if ordered:
             frame = self._sorted_frame(table, frame)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
-            files = writer.write(spark, frame, table, folder, options=write_options(transaction.options, table))
+            options = write_options(transaction.options, table)
+            files = writer.write(spark, frame, table, folder, options=options, ordered=ordered)
         count = sum(file.record_count for file in files)
         if inline and 0 < count <= self._row_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay

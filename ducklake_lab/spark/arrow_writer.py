@@ -7,9 +7,7 @@ listed, so files of a task that was tried twice are not taken for data.
 from __future__ import annotations
 
 import pickle
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 import pyarrow as pa
@@ -18,12 +16,12 @@ from pyspark.sql import functions as F
 
 from ducklake_lab.catalog.casting import through, typed_sql
 from ducklake_lab.errors import ConstraintError
-from ducklake_lab.files.options import WriteOptions
+from ducklake_lab.files.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage
 
 #: Types that Spark's writer has no Parquet type for, or whose parts it gives no field ids.
 _NEEDED_FOR = frozenset(
@@ -47,9 +45,14 @@ _NEEDED_FOR = frozenset(
 )
 
 
-def is_needed(table: Table) -> bool:
-    """Whether Spark's own writer cannot write the table's columns as the format wants them."""
-    return any(column.type in _NEEDED_FOR for column in table.all_columns())
+def is_needed(table: Table, options: WriteOptions) -> bool:
+    """Whether Spark's own writer cannot write the table's columns as the format wants them, or files as the options do.
+
+    It has no size at which to begin another file, counts no rows of row groups, and knows the levels of one codec only.
+    """
+    levels = options.compression_level is not None and options.compression != "zstd"
+    sizes = options.row_group_size is not None or options.target_file_size < DEFAULT_TARGET_FILE_SIZE
+    return options.encrypted or sizes or levels or any(column.type in _NEEDED_FOR for column in table.all_columns())
 
 
 def from_spark_sql(expression: str, data_type: DataType) -> str:
@@ -70,15 +73,14 @@ def write(
     """Writes the rows below a folder.
 
     Args:
-        frame: columns `c0`, `c1`, … of the table, the row ids if they are kept, then the key texts.
+        frame: columns `c0`, `c1`, … of the table, the row ids if they are kept, then the key texts, by which the rows
+            of a task are sorted.
 
     Returns:
         One per file, with the texts of its keys; paths are relative to the folder.
     """
     ids = [F.col(ROW_ID_COLUMN).alias(f"c{len(table.columns)}")] if keeps_ids else []
     prepared = frame.select(*(f"c{i}" for i in range(len(table.columns))), *ids, *keys)
-    if keys:
-        prepared = prepared.sortWithinPartitions(*keys)
     task = _task(table, folder, len(keys), keeps_ids, options)
     rows = prepared.mapInArrow(task, "keys array<string>, file binary").toArrow().to_pylist()
     return [(tuple(row["keys"]), pickle.loads(row["file"])) for row in rows]
@@ -93,13 +95,12 @@ def _task(
         with Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer:
             runs = (run for batch in batches for run in _runs(batch, key_count))
             for keys, group in groupby(runs, key=lambda item: item[0]):
-                name = f"{uuid.uuid4()}.parquet"
                 try:
-                    file = writer.write(_reader(rows for _, rows in group), join(folder, name), storage)
+                    files = writer.write_split(_reader(rows for _, rows in group), folder, storage)
                 except ConstraintError as error:
                     # marked so that the driver can tell what happened
                     raise ValueError(f"ducklake-lab constraint: {error}") from None
-                written.append((keys, replace(file, path=name)))
+                written += [(keys, file) for file in files]
         yield pa.record_batch(
             [
                 pa.array([keys for keys, _ in written], pa.list_(pa.string())),

@@ -2,7 +2,8 @@
 
 There are two ways to write, and the schema decides. Spark's own Parquet writer is the fast one. It has no unsigned
 integers, UUIDs, milliseconds and nanoseconds, intervals, shredded variants, and gives the parts of lists and maps no
-field ids: a table with any of those is written by DuckDB in Python workers (see arrow_writer). Both write into a folder of their own below the
+field ids: a table with any of those is written by DuckDB in Python workers (see arrow_writer), and so are encrypted files
+and those whose sizes the lake sets. Both write into a folder of their own below the
 table's, so that a failure leaves nothing in the table's; the files are then moved to their names (local filesystems),
 or stay where they are (object stores, where moving is copying).
 """
@@ -47,6 +48,8 @@ class WrittenPart:
 
 _storage = Storage()
 _PARALLEL = 16
+#: The place of a row among all, while they are shuffled.
+_ORDER = "_ducklake_order"
 
 
 def write(
@@ -56,6 +59,7 @@ def write(
     folder: str,
     *,
     options: WriteOptions | None = None,
+    ordered: bool = False,
     compact: bool = False,
 ) -> list[WrittenFile]:
     """Writes rows as data files of a table. Runs the query; creates no snapshot.
@@ -65,6 +69,7 @@ def write(
             `_ducklake_internal_row_id`.
         folder: the table's folder, an absolute path or URL.
         options: codec, sizes and places of the files.
+        ordered: the rows are in an order, which those of each file keep.
         compact: shuffles the rows into few files; for results that are scattered over many tasks. Tables with
             partition keys are always shuffled, by those.
 
@@ -84,13 +89,14 @@ def write(
     frame = with_keys(_cast(df, table, keeps_ids), table)
     names = key_names(table)
     if names:
-        frame = frame.hint("rebalance", *names)
-    elif compact:
+        order = [_ORDER] if ordered else []
+        frame = frame.withColumn(_ORDER, F.monotonically_increasing_id()) if ordered else frame
+        frame = frame.hint("rebalance", *names).sortWithinPartitions(*names, *order).drop(*order)
+    elif compact or (options.per_thread_output is False and not ordered):
         frame = frame.hint("rebalance")
     temporary = join(folder, f"ducklake-{new_uuid()}")
     try:
-        options = options or WriteOptions()
-        if options.encrypted or arrow_writer.is_needed(table):
+        if arrow_writer.is_needed(table, options):
             written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)
             _check_not_null(table, [file.column_stats for _, file in written])
             values = decode_keys(table, [keys for keys, _ in written])

@@ -39,6 +39,29 @@ def test_by_spark(lake: dl.Session) -> None:
     assert in_order(stored(lake, "t"))
 
 
+def test_by_spark_within_partitions_and_sizes(lake: dl.Session, spark: Any) -> None:
+    lake.sql("ALTER TABLE t SET PARTITIONED BY (s)")
+    rows = spark.range(20_000).selectExpr("cast((id * 7919) % 20000 AS int) AS i", "concat('s', id % 3) AS s")
+    lake.write(rows.repartition(4), "t")
+    files = lake.sql("SELECT data_file FROM lake.list_files('t')").fetchall()
+    assert len(files) == 3
+    for (path,) in files:
+        numbers = pq.read_table(path, partitioning=None).column("i").to_pylist()
+        assert numbers == sorted(numbers) and len(numbers) > 6_000
+    lake.sql("CALL lake.set_option('parquet_row_group_size', 2048); CALL lake.set_option('target_file_size', '8KB')")
+    lake.sql("CREATE TABLE small (i INTEGER, s VARCHAR)")
+    lake.write(rows.coalesce(1), "small")
+    files = lake.sql("SELECT data_file FROM lake.list_files('small')").fetchall()
+    assert len(files) > 2
+    footers = [pq.read_metadata(path) for (path,) in files]
+    groups = [footer.row_group(i).num_rows for footer in footers for i in range(footer.num_row_groups)]
+    assert sum(groups) == 20_000 and sum(count != 2048 for count in groups) == 1
+    lake.sql("CALL lake.set_option('target_file_size', '512MB'); CALL lake.set_option('per_thread_output', false)")
+    lake.sql("CREATE TABLE one AS SELECT 1 AS i, 's' AS s LIMIT 0")
+    lake.write(rows.repartition(4), "one")
+    assert len(lake.sql("FROM lake.list_files('one')").fetchall()) == 1
+
+
 def test_in_process(lake: dl.Session) -> None:
     lake.write(lake.sql("FROM source").arrow(), "t")
     rows = stored(lake, "t")
