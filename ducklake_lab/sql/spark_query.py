@@ -26,7 +26,30 @@ def select(node: exp.Select, translate: Step, children: Step) -> exp.Expr:
     if node.args.get("qualify"):
         return children(_nested(node))
     _explode(node)
+    if _is_outer(node):
+        return _fenced(children(node))
     return children(node)
+
+
+def _is_outer(node: exp.Select) -> bool:
+    """Whether a column of its FROM is used by a subquery among its output columns."""
+    source = node.args.get("from_") or node.args.get("from")
+    if source is None:
+        return False
+    own = {item.this.alias_or_name for item in (source, *(node.args.get("joins") or ()))}
+    inner = (subquery for item in node.expressions for subquery in item.find_all(exp.Subquery))
+    return any(column.table in own for subquery in inner for column in subquery.find_all(exp.Column))
+
+
+def _fenced(node: exp.Expr) -> exp.Expr:
+    """The query with a condition that always holds, and that Spark cannot know to.
+
+    Spark's optimizer moves output columns below a UNION, which a table of files and inlined rows is; it fails where one
+    is a correlated subquery. A condition on a random number stays where it is, and keeps them above.
+    """
+    assert isinstance(node, exp.Select)
+    always = exp.GTE(this=exp.Anonymous(this="rand"), expression=exp.Literal.number(0))
+    return node.where(always, copy=False)
 
 
 def _explode(node: exp.Select) -> None:

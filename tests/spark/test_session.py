@@ -46,6 +46,13 @@ def test_queries_over_files_and_inlined_rows(session: dl.Session) -> None:
     ]
     window = "SELECT i, row_number() OVER (PARTITION BY k ORDER BY i DESC) AS n FROM t QUALIFY n = 1 ORDER BY i"
     assert rows(session, window) == [(97, 1), (98, 1), (99, 1), (1000, 1)]
+    # Spark's own optimizer fails on these over a union
+    for condition, found in (("b.i < a.i", [(0, None), (1, 0), (99, 98), (1000, 99)]), ("b.i = a.i AND b.k = 0", None)):
+        correlated = (
+            f"SELECT i, (SELECT max(b.i) FROM t AS b WHERE {condition}) AS m FROM t AS a WHERE i IN (0, 1, 99, 1000)"
+        )
+        expected = found or [(0, 0), (1, None), (99, 99), (1000, None)]
+        assert rows(session, f"SELECT i, m FROM ({correlated}) ORDER BY i") == expected
     joined = "WITH a AS (SELECT * FROM t WHERE i < 3) SELECT a.i, b.i FROM a JOIN t AS b ON a.i + 1 = b.i ORDER BY ALL"
     assert rows(session, joined) == [(0, 1), (1, 2), (2, 3)]
 
