@@ -54,7 +54,7 @@ docs: $(VENV)/.dev ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Documentation          $(abspath site)/index.html"
 
-screenshots: $(VENV)/.dev $(DEMO)/quickstart.ipynb ## Take the pictures of the documentation; needs Chromium
+screenshots: $(VENV)/.dev $(VENV)/.labextension $(DEMO)/quickstart.ipynb ## Take the pictures of the documentation; needs Chromium
 	$(BIN)/python docs/make_screenshots.py
 
 clean: ## Remove the environment, the demo lake and all caches

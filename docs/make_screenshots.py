@@ -23,6 +23,16 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SIZE = {"width": 1280, "height": 900}
+#: The cells beside the sidebar.
+SIDEBAR = (
+    "%load_ext ducklake_lab",
+    "%ducklake connect ducklake:flights.ducklake",
+    """%%ducklake --engine duckdb
+SELECT name AS airline, count(*) AS flights, round(avg(dep_delay), 1) AS minutes_late
+FROM flights AT (VERSION => 12) JOIN airlines USING (carrier)
+WHERE month = 1 -- one file of twelve
+GROUP BY ALL ORDER BY minutes_late DESC LIMIT 8""",
+)
 
 
 @contextmanager
@@ -39,7 +49,7 @@ def jupyterlab(folder: Path, *, dark: bool) -> Iterator[str]:
             file.write_text(json.dumps(values))
         command = [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0",
-            "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}",
+            "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
             f"--LabApp.user_settings_dir={Path(state) / 'settings'}", f"--LabApp.workspaces_dir={state}/workspaces",
         ]  # fmt: skip
         environment = {**os.environ, "JUPYTER_RUNTIME_DIR": f"{state}/runtime"}
@@ -79,6 +89,38 @@ def scroll_to(page: Page, text: str) -> None:
     page.wait_for_timeout(1_500)
 
 
+def open_sidebar(page: Page, address: str, folder: Path) -> None:
+    """Runs a notebook on the demo lake and unfolds its lake in the sidebar: a schema, a table, the snapshots."""
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "id": f"c{at}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for at, source in enumerate(SIDEBAR)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = folder / "lake.ipynb"
+    try:
+        path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+        page.goto(f"{address}/lab/tree/{path.name}?reset")
+        page.wait_for_function("window.jupyterapp?.commands.hasCommand('ducklake:show')", timeout=60_000)
+        page.evaluate(
+            """async () => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                await panel.context.ready;
+                await panel.sessionContext.ready;
+                await panel.sessionContext.session.kernel.info;
+                await window.jupyterapp.commands.execute('notebook:run-all-cells');
+                window.jupyterapp.commands.execute('ducklake:show');
+            }"""
+        )
+        panel = page.locator("#jp-ducklake-sidebar")
+        for name in ("schema main", "table flights"):
+            row = panel.get_by_role("treeitem", name=re.compile(f"^{name}"))
+            row.locator(".jp-DuckLake-caret").click(timeout=120_000)
+        panel.get_by_role("treeitem", name=re.compile("^Snapshots")).click()
+        page.wait_for_timeout(3_000)
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Takes the documentation's pictures.")
     parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the executed quickstart.ipynb")
@@ -105,6 +147,9 @@ def main() -> None:
                 target = options.output / f"{name}{theme}.png"
                 page.screenshot(path=target)
                 print(target)
+            open_sidebar(page, address, options.folder.resolve())
+            page.screenshot(path=options.output / f"sidebar{theme}.png")
+            print(options.output / f"sidebar{theme}.png")
             browser.close()
 
 

@@ -10,7 +10,7 @@ uint8/16/32   SMALLINT, INT, BIGINT   the same
 uint64        DECIMAL(20,0)           the same
 uuid          STRING                  BINARY                 lower case, with hyphens
 json          STRING                  the same
-time          TIME(6)                 the same               `spark.sql.timeType.enabled`
+time          TIME(6)                 the same               from Spark 4.1; `spark.sql.timeType.enabled`
 timestamp*    TIMESTAMP_NTZ           the same               timestamp_s, timestamp_ms too
 timestamp_ns  TIMESTAMP_NTZ           BIGINT                 cut to microseconds
 timestamptz   TIMESTAMP               the same
@@ -37,6 +37,9 @@ from ducklake_lab.model.types import DataType
 
 FIELD_ID = "parquet.field.id"
 
+#: TIME came with Spark 4.1.
+_TIME: type[T.DataType] | None = getattr(T, "TimeType", None)
+
 _SPARK: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
     "int8": T.ByteType(),
@@ -50,7 +53,6 @@ _SPARK: dict[str, T.DataType] = {
     "float32": T.FloatType(),
     "float64": T.DoubleType(),
     "date": T.DateType(),
-    "time": T.TimeType(6),
     "timestamp": T.TimestampNTZType(),
     "timestamp_s": T.TimestampNTZType(),
     "timestamp_ms": T.TimestampNTZType(),
@@ -73,7 +75,6 @@ _STORED: dict[str, T.DataType] = {
     "timestamp_ns": T.LongType(),
     "int128": T.DoubleType(),
     "uint128": T.DoubleType(),
-    "timetz": T.TimeType(6),
     "interval": T.BinaryType(),
 }
 
@@ -93,11 +94,13 @@ _FROM_SPARK: dict[type[T.DataType], str] = {
     T.DateType: "date",
     T.TimestampType: "timestamptz",
     T.TimestampNTZType: "timestamp",
-    T.TimeType: "time",
     T.VariantType: "variant",
     # what DuckDB makes of a column that is NULL throughout
     T.NullType: "int32",
 }
+if _TIME is not None:
+    _SPARK["time"] = _STORED["timetz"] = _TIME(6)  # type: ignore[call-arg]
+    _FROM_SPARK[_TIME] = "time"
 
 
 def spark_type(data_type: DataType) -> T.DataType:
@@ -128,6 +131,8 @@ def _spark_type(data_type: DataType, *, stored: bool) -> T.DataType:
         return T.MapType(key, value)
     if data_type.decimal is not None:
         return T.DecimalType(*data_type.decimal)
+    if data_type.name in ("time", "timetz") and _TIME is None:
+        raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} need Spark 4.1 or newer.")
     found = _STORED.get(data_type.name) if stored else None
     found = found or _SPARK.get(data_type.name)
     if found is None:

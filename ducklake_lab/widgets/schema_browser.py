@@ -10,7 +10,7 @@ import traitlets
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
 from ducklake_lab.widgets import schema as schema_view
-from ducklake_lab.widgets.html import clip, count, counted, size, visible
+from ducklake_lab.widgets.html import clip, counted, size, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.schema import SchemaTree, TableNode
 
@@ -132,7 +132,7 @@ class SchemaBrowser(Mounted):
 
 
 def _facts(node: TableNode) -> str:
-    facts = [f"{count(node.rows or 0)} rows", size(node.bytes or 0), counted(len(node.table.columns), "column")]
+    facts = [counted(node.rows or 0, "row"), size(node.bytes or 0), counted(len(node.table.columns), "column")]
     keys = schema_view.partition_keys(node.table)
     if keys:
         facts.append("by " + ", ".join(keys))

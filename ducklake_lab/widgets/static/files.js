@@ -3,36 +3,19 @@
 const NAMES = ["file", "partition", "snapshot", "age", "rows", "deleted", "size"];
 const DRAWN = 1500;
 
-class Files {
+class Files extends Browsing {
   constructor(model, host) {
-    this.model = model;
-    this.line = new Line(model);
-    this.build();
-    host.append(this.root);
-    this.listeners = {
+    super(model);
+    this.start(host, {
       "change:overview": () => this.load(),
       "change:column": () => this.ranges(),
       "change:place": () => this.follow(),
       "change:findings": () => this.mend(),
-    };
-    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
-    this.resizing = new ResizeObserver(() => this.draw());
-    this.resizing.observe(this.map);
+    });
+    this.resize(this.map, () => this.draw());
     this.load();
     this.ranges();
     this.mend();
-  }
-
-  close() {
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
-    this.resizing.disconnect();
-    this.line.close();
-    this.root.remove();
-  }
-
-  set(values) {
-    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
-    this.model.save_changes();
   }
 
   build() {
@@ -64,7 +47,6 @@ class Files {
       this.care,
       element("div", { class: "dlk-bar dlk-fb-ranges" }, element("b", {}, "Range per file of"), this.choice, this.told), this.strip,
       this.grid.root, this.detail);
-    this.root.addEventListener("keydown", (event) => event.stopPropagation());
   }
 
   cells(row, at) {

@@ -74,6 +74,44 @@ class Line {
   }
 }
 
+// What the browsers have in common: they draw a model that may change from either side, until they are closed.
+//
+// A browser calls start(host, listeners) when its own state is there; build() makes this.root then.
+class Browsing {
+  constructor(model) {
+    this.model = model;
+    this.line = new Line(model);
+    this.observers = [];
+  }
+
+  start(host, listeners) {
+    this.build();
+    this.root.addEventListener("keydown", (event) => event.stopPropagation());
+    host.append(this.root);
+    this.listeners = Object.entries(listeners);
+    for (const [event, listener] of this.listeners) this.model.on(event, listener);
+  }
+
+  // Draws again when a part has another size.
+  resize(node, draw) {
+    const observer = new ResizeObserver(draw);
+    observer.observe(node);
+    this.observers.push(observer);
+  }
+
+  set(values) {
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  close() {
+    for (const [event, listener] of this.listeners) this.model.off(event, listener);
+    for (const observer of this.observers) observer.disconnect();
+    this.line.close();
+    this.root.remove();
+  }
+}
+
 // A widget module of a class with (model, host) and close(): mounted where the static view is, or where it is put.
 function mounted(View) {
   function initialize({ model }) {

@@ -4,37 +4,27 @@
 
 const HEIGHT = 24;
 
-class Schema {
+class Schema extends Browsing {
   constructor(model, host) {
-    this.model = model;
-    this.line = new Line(model);
+    super(model);
     this.id = "dlk-t" + Math.random().toString(36).slice(2, 8);
     this.open = new Set();
     this.columns = new Map();
     this.cursor = 0;
-    this.build();
-    host.append(this.root);
-    this.listeners = {
+    this.start(host, {
       "change:nodes": () => this.lay(),
       "change:matches": () => { this.scroll.scrollTop = 0; this.lay(); },
       "change:query": () => { if (document.activeElement !== this.search) this.search.value = model.get("query"); },
       "change:selected": () => this.draw(),
-    };
-    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
+    });
     model.get("nodes").forEach((_, at) => this.open.add("s" + at));
     this.lay();
-  }
-
-  close() {
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
-    this.line.close();
-    this.root.remove();
   }
 
   build() {
     this.search = element("input", {
       type: "search", placeholder: "Search tables and columns", "aria-label": "Search tables and columns", value: this.model.get("query"),
-      oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => { this.model.set("query", this.search.value); this.model.save_changes(); }, 120); },
+      oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.set({ query: this.search.value }), 120); },
     });
     this.status = element("span", { class: "dlk-soft", role: "status" });
     this.tree = element("div", { role: "tree", tabindex: "0", "aria-label": `Entries of ${this.model.get("title")}`, class: "dlk-sc-tree", onkeydown: (event) => this.key(event) });
@@ -43,7 +33,6 @@ class Schema {
     this.root = element("div", { class: "dlk-live dlk-sc", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), element("span", { class: "dlk-soft" }, this.model.get("note")), this.status, this.search),
       this.scroll, this.told);
-    this.root.addEventListener("keydown", (event) => event.stopPropagation());
   }
 
   // The rows that are unfolded, top to bottom.

@@ -15,35 +15,18 @@ function amount(added, removed, write) {
   return parts.join(" ");
 }
 
-class Browser {
+class Snapshots extends Browsing {
   constructor(model, host) {
-    this.model = model;
-    this.line = new Line(model);
-    this.build();
-    host.append(this.root);
-    this.listeners = {
+    super(model);
+    this.start(host, {
       "change:overview": () => this.load(),
       "change:query": () => { if (document.activeElement !== this.search) this.search.value = model.get("query"); },
       "change:hidden": () => this.buttons(),
       "change:selected": () => this.refresh(true),
       "change:compare": () => this.refresh(false),
-    };
-    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
-    this.resizing = new ResizeObserver(() => this.draw());
-    this.resizing.observe(this.timeline);
+    });
+    this.resize(this.timeline, () => this.draw());
     this.load();
-  }
-
-  close() {
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
-    this.line.close();
-    this.resizing.disconnect();
-    this.root.remove();
-  }
-
-  set(values) {
-    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
-    this.model.save_changes();
   }
 
   build() {
@@ -85,7 +68,6 @@ class Browser {
     this.root = element("div", { class: "dlk-live dlk-sb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.summary, this.kinds, this.zoom, this.search),
       this.timeline, this.map, this.grid.root, this.detail, this.result);
-    this.root.addEventListener("keydown", (event) => event.stopPropagation());
   }
 
   cells(row, at) {
@@ -356,4 +338,4 @@ class Browser {
   }
 }
 
-export default mounted(Browser);
+export default mounted(Snapshots);

@@ -1,31 +1,21 @@
 // The rows of a table: sorted by a click on a name, filtered by what is written under it, profiled above it.
 
-class Table {
+class Table extends Browsing {
   constructor(model, host) {
-    this.model = model;
-    this.line = new Line(model);
+    super(model);
     this.profiles = new Map();
-    this.build();
-    host.append(this.root);
-    this.listeners = {
+    this.start(host, {
       "change:look": () => this.reload(),
       "change:problem": () => this.tell(),
       "change:sort": () => this.heads(),
       "change:filters": () => this.fill(),
-    };
-    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
+    });
     this.watching = new IntersectionObserver((seen) => {
       for (const one of seen) if (one.isIntersecting) this.profile(one.target);
     }, { root: this.grid.root });
+    this.observers.push(this.watching);
     this.heads();
     this.reload();
-  }
-
-  close() {
-    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
-    this.watching.disconnect();
-    this.line.close();
-    this.root.remove();
   }
 
   build() {
@@ -43,7 +33,7 @@ class Table {
         return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
       },
       cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
-      onSelect: (at) => { this.model.set("place", at); this.model.save_changes(); this.detail(at); },
+      onSelect: (at) => { this.set({ place: at }); this.detail(at); },
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.grid.root.classList.add("dlk-tb-grid");
@@ -51,7 +41,6 @@ class Table {
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem),
       this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.row);
-    this.root.addEventListener("keydown", (event) => event.stopPropagation());
   }
 
   heads() {
@@ -87,8 +76,7 @@ class Table {
     const known = sort.find(([key]) => key === name);
     const rest = more ? sort.filter(([key]) => key !== name) : [];
     const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
-    this.model.set("sort", [...rest, ...next]);
-    this.model.save_changes();
+    this.set({ sort: [...rest, ...next] });
   }
 
   write(name, text) {
@@ -96,8 +84,7 @@ class Table {
     this.typing = setTimeout(() => {
       const filters = { ...this.model.get("filters"), [name]: text };
       if (!text) delete filters[name];
-      this.model.set("filters", filters);
-      this.model.save_changes();
+      this.set({ filters });
     }, 200);
   }
 
