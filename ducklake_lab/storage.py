@@ -1,14 +1,15 @@
 """The one seam to the filesystems that hold data and delete files.
 
 Paths are absolute local paths or URLs (`s3://bucket/key`), with `/` and without percent-encoding, as the catalog
-stores them. Credentials come from where pyarrow looks for them (environment variables, instance profiles).
+stores them. Credentials of S3 are those that were granted for the path (object_access.py), else they come from where
+pyarrow looks for them: environment variables, a profile, the machine's role.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,18 +20,27 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.object_access import S3Access, access_to
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
 _PARALLEL = 16
-_BLOCK = 8 << 20
+#: Schemes of object stores; Hadoop's names for S3 mean the same objects.
+_S3 = ("s3", "s3a", "s3n")
+_OBJECTS = (*_S3, "gs", "gcs")
 
 
 def is_local(path: str) -> bool:
     """Whether a path is on this machine's filesystem, where files can be moved by renaming."""
     match = _URL.fullmatch(path)
     return match is None or match[1] == "file"
+
+
+def is_object(path: str) -> bool:
+    """Whether a path is of an object store, which has no folders of its own and no renaming."""
+    match = _URL.fullmatch(path)
+    return match is not None and match[1].lower() in _OBJECTS
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -76,7 +86,7 @@ class Storage:
     """File operations on any path that pyarrow has a filesystem for. Holds connections, no open files."""
 
     def __init__(self) -> None:
-        self._filesystems: dict[str, fs.FileSystem] = {}
+        self._filesystems: dict[tuple[str, str, S3Access | None], fs.FileSystem] = {}
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
@@ -120,14 +130,8 @@ class Storage:
         """
         if is_local(path):
             self.size(path)
-            yield path.removeprefix("file://")
-            return
-        with TemporaryDirectory() as folder, self.open_input(path) as source:
-            local = f"{folder}/{path.rpartition('/')[2]}"
-            with pa.OSFile(local, "wb") as sink:
-                while block := source.read(_BLOCK):
-                    sink.write(block)
-            yield local
+        with self.local_copies([path]) as places:
+            yield places[path]
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files; those that are not there are no error."""
@@ -175,7 +179,9 @@ class Storage:
         filesystem.copy_file(inner, inner_target)
 
     def make_folder(self, path: str) -> None:
-        """Makes a folder and those above it; it may be there already."""
+        """Makes a folder and those above it; it may be there already. Object stores need none."""
+        if is_object(path):
+            return
         filesystem, _, inner = self._resolve(path)
         filesystem.create_dir(inner.rstrip("/"), recursive=True)
 
@@ -203,6 +209,30 @@ class Storage:
         filesystem, _, inner = self._resolve(path)
         fs.copy_files(source, inner, fs.LocalFileSystem(), filesystem)
 
+    @contextmanager
+    def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:
+        """Where each file can be read on this machine while the block runs: in its place, or as a copy.
+
+        Raises:
+            DataFileError: there is no such file, or it cannot be read.
+        """
+        wanted = list(dict.fromkeys(paths))
+        remote = [path for path in wanted if not is_local(path)]
+        places = {path: path.removeprefix("file://") for path in wanted}
+        if not remote:
+            yield places
+            return
+        with TemporaryDirectory(prefix="ducklake-") as folder:
+            places.update({path: f"{folder}/{number}-{path.rsplit('/', 1)[-1]}" for number, path in enumerate(remote)})
+
+            def fetch(path: str) -> None:
+                with self.open_input(path) as source, open(places[path], "wb") as target:
+                    source.download(target)
+
+            with ThreadPoolExecutor(_PARALLEL) as pool:
+                list(pool.map(fetch, remote))
+            yield places
+
     def _info(self, path: str) -> fs.FileInfo:
         filesystem, _, inner = self._resolve(path)
         return filesystem.get_file_info(inner.rstrip("/") or "/")
@@ -214,24 +244,26 @@ class Storage:
             inner = path if match is None else match[2]
             return self._filesystem("file", ""), "" if match is None else "file://", inner
         scheme, rest = match[1].lower(), match[2]
-        # Hadoop's names for S3 mean the same objects
-        kind = "s3" if scheme in ("s3a", "s3n") else scheme
-        if kind in ("s3", "gs", "gcs"):
-            return self._filesystem(kind, rest.partition("/")[0]), f"{match[1]}://", rest
+        kind = "s3" if scheme in _S3 else scheme
+        if kind in _OBJECTS:
+            access = access_to(f"s3://{rest}") if kind == "s3" else None
+            return self._filesystem(kind, rest.partition("/")[0], access), f"{match[1]}://", rest
         authority, slash, inner = rest.partition("/")
         return self._filesystem(kind, authority), f"{match[1]}://{authority}", slash + inner
 
-    def _filesystem(self, scheme: str, authority: str) -> fs.FileSystem:
-        key = f"{scheme}://{authority}"
+    def _filesystem(self, scheme: str, authority: str, access: S3Access | None = None) -> fs.FileSystem:
+        key = scheme, authority, access
         if key not in self._filesystems:
-            self._filesystems[key] = _connect(scheme, authority)
+            self._filesystems[key] = _connect(scheme, authority, access)
         return self._filesystems[key]
 
 
-def _connect(scheme: str, authority: str) -> fs.FileSystem:
+def _connect(scheme: str, authority: str, access: S3Access | None) -> fs.FileSystem:
     if scheme == "file":
         return fs.LocalFileSystem()
     try:
+        if access is not None and access.is_explicit:
+            return fs.S3FileSystem(**access.arrow_options())
         return fs.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise UnsupportedFeatureError(f"Data on {scheme}:// storage is not supported.") from None

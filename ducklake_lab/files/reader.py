@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import cast_sql
-from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
@@ -17,10 +17,12 @@ from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import Positions
+from ducklake_lab.storage import Storage
 
 _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false"
 _SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
 _BATCH_ROWS = 100_000
+_storage = Storage()
 
 
 def schema_of(columns: Sequence[Column], virtual: bool) -> pa.Schema:
@@ -40,9 +42,7 @@ def read_files(
 
     Raises:
         DataFileError: a file is missing or unreadable.
-        UnsupportedFeatureError: a file is not on this machine.
     """
-    _check(files)
     parts = [
         batch
         for group in _alike(files)
@@ -55,7 +55,6 @@ def stream_file(
     columns: Sequence[Column], file: ScanFile, positions: Positions | None, virtual: bool, keep_deleted: bool = False
 ) -> Iterator[pa.Table]:
     """The same of one file, some rows at a time and by one thread."""
-    _check([file])
     deleted = {} if positions is None else {file.path: positions}
     yield from _read_group(columns, [file], deleted, virtual, keep_deleted, whole=False)
 
@@ -79,12 +78,27 @@ def _read_group(
     whole: bool,
 ) -> Iterator[pa.Table]:
     """The same for files with the same columns and key."""
+    with _storage.local_copies(file.path for file in files) as places:
+        yield from _read_places(columns, files, places, positions, virtual, keep_deleted, whole=whole)
+
+
+def _read_places(
+    columns: Sequence[Column],
+    files: Sequence[ScanFile],
+    places: Mapping[str, str],
+    positions: Mapping[str, Positions],
+    virtual: bool,
+    keep_deleted: bool,
+    *,
+    whole: bool,
+) -> Iterator[pa.Table]:
+    """The same, where each file is read at its place on this machine."""
     mapping, key = files[0].data_file.mapping, files[0].data_file.encryption_key
     connection = duckdb.connect(":memory:", config={} if whole else {"threads": 1})
     try:
         # without these, the rows are on the side of the joins that keeps the order they have in the file
         connection.execute("SET TimeZone = 'UTC'; SET disabled_optimizers = 'join_order,build_side_probe_side'")
-        connection.register("files", _file_table(files))
+        connection.register("files", _file_table(files, places))
         conditions = []
         if positions:
             connection.register("deleted", _position_table(files, positions))
@@ -124,7 +138,7 @@ def _read_group(
         source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns)}{config})"
         result = connection.execute(
             f"SELECT {selected}{system} FROM {source} AS r {joined} {where}",
-            [[file.path for file in files]],
+            [[places[file.path] for file in files]],
         )
         names = [column.name for column in columns]
         schema = schema_of(columns, virtual)
@@ -132,7 +146,7 @@ def _read_group(
         for batch in batches:
             yield batch.rename_columns([*names, *VIRTUAL_COLUMNS] if virtual else names).cast(schema)
     except duckdb.Error as error:
-        raise DataFileError(_reason(error, files)) from (error if key is None else None)
+        raise DataFileError(_reason(error, places)) from (error if key is None else None)
     finally:
         connection.close()
 
@@ -166,10 +180,10 @@ def _text(value: str | None) -> str:
     return "NULL" if value is None else "'" + value.replace("'", "''") + "'"
 
 
-def _file_table(files: Iterable[ScanFile]) -> pa.Table:
+def _file_table(files: Iterable[ScanFile], places: Mapping[str, str]) -> pa.Table:
     rows = [
         (
-            file.path,
+            places[file.path],
             file.data_file.data_file_id,
             file.data_file.row_id_start,
             None if file.shows_own_snapshots else file.snapshot_id,
@@ -195,18 +209,11 @@ def _position_table(files: Iterable[ScanFile], positions: Mapping[str, Positions
     return pa.table({"file_id": np.concatenate(ids), "pos": np.concatenate(found)})
 
 
-def _check(files: Iterable[ScanFile]) -> None:
-    """Raises UnsupportedFeatureError for files that are out of DuckDB's reach."""
-    for file in files:
-        if "://" in file.path:
-            raise UnsupportedFeatureError(
-                f"Reading {file.path.rsplit('/', 1)[-1]} needs reading object stores in process: not supported yet."
-            )
-
-
-def _reason(error: duckdb.Error, files: Sequence[ScanFile]) -> str:
+def _reason(error: duckdb.Error, places: Mapping[str, str]) -> str:
     text = str(error).splitlines()[0]
-    missing = next((file.path for file in files if file.path in text), None)
+    missing = next((path for path, place in places.items() if place in text), None)
     if missing is not None and ("No files found" in text or "Cannot open file" in text or "No such file" in text):
         return f"The data file {missing} is missing; restore it from a backup, or DELETE its rows from the lake."
+    for path, place in places.items():
+        text = text.replace(place, path)
     return f"A data file cannot be read: {text}"

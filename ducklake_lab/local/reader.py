@@ -1,4 +1,7 @@
-"""Reads a ScanPlan in process with DuckDB into Arrow: for previews, profiles and small diffs, never for pipelines."""
+"""Reads a ScanPlan in process with DuckDB into Arrow: for previews, profiles and small diffs, never for pipelines.
+
+What is read here is small: files of object stores are fetched whole, by the one way to files that there is.
+"""
 
 from __future__ import annotations
 

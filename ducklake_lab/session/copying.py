@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from ducklake_lab.errors import EntryNotFoundError
+import pyarrow as pa
+
+from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Column
 from ducklake_lab.session.lakes import Lakes
@@ -16,7 +21,7 @@ from ducklake_lab.session.sources import IN_PROCESS_BYTES, Scan, Sources, in_mem
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
 from ducklake_lab.sql.plan import QueryPlan
-from ducklake_lab.storage import is_local
+from ducklake_lab.storage import Storage, is_local, is_object
 
 Run = Callable[[op.Operation], Result]
 _numbers = itertools.count(1)
@@ -46,14 +51,27 @@ class Copying:
             in_memory(rows) or isinstance(rows, Scan) for rows in loaded.values()
         )
         self._make_folder(statement.path)
+        if is_object(statement.path) and (engine == "duckdb" or small):
+            return self._to_object(statement, plan, loaded)
         if engine == "duckdb" or small:
             target = "'" + statement.path.replace("'", "''") + "'"
             copy = replace(plan, duckdb_sql=f"COPY ({plan.duckdb_sql}) TO {target} {statement.options}")
             rows = self._sources.run_in_process(copy, loaded).table
-            if rows.column_names != ["Count"]:
-                return Result(arrow=rows, info=info)
-            return count_result(rows.column(0)[0].as_py(), info)
+            return _counted(rows, info)
         return count_result(self._to_file_on_spark(statement, plan), info)
+
+    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, Any]) -> Result:
+        """The file is made here, and then brought to its place."""
+        with TemporaryDirectory(prefix="ducklake-") as folder:
+            made = Path(folder) / statement.path.rsplit("/", 1)[-1]
+            sql = f"COPY ({plan.duckdb_sql}) TO '{str(made).replace(chr(39), chr(39) * 2)}' {statement.options}"
+            rows = self._sources.run_in_process(replace(plan, duckdb_sql=sql), loaded).table
+            if not made.is_file():
+                raise UnsupportedFeatureError(
+                    f"COPY to several files in {statement.path} is not supported; copy to one."
+                )
+            Storage().upload(str(made), statement.path)
+        return _counted(rows, RunInfo())
 
     def _make_folder(self, path: str) -> None:
         """Makes the folder of a file that is to be next to a lake's own; a lake without files has none yet."""
@@ -79,10 +97,11 @@ class Copying:
         name = f"ducklake_copy_{next(_numbers)}"
         kinds = [(column.name, column.data_type) for column in chosen]
         definitions = ", ".join(f'"{n.replace(chr(34), chr(34) * 2)}" {kind.sql()}' for n, kind in kinds)
-        path = "'" + statement.path.replace("'", "''") + "'"
         self._database.run(f"CREATE TEMP TABLE {name} ({definitions})")
         try:
-            self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
+            with _readable(statement.path) as place:
+                path = "'" + place.replace("'", "''") + "'"
+                self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
             rows = self._database.run(f"FROM temp.main.{name}")
         finally:
             self._database.run(f"DROP TABLE temp.main.{name}")
@@ -92,6 +111,22 @@ class Copying:
             return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))
         finally:
             del self._sources.frames[view]
+
+
+def _counted(rows: pa.Table, info: RunInfo) -> Result:
+    if rows.column_names != ["Count"]:
+        return Result(arrow=rows, info=info)
+    return count_result(rows.column(0)[0].as_py(), info)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[str]:
+    """Where DuckDB can read a file while the block runs; it reaches no object store by itself."""
+    if not is_object(path):
+        yield path
+        return
+    with Storage().local_copies([path]) as places:
+        yield places[path]
 
 
 def _chosen(columns: tuple[Column, ...], names: tuple[str, ...] | None) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Secrets that say where a lake is, and how to log in to its catalog's server (spec: usage/connecting).
+"""Secrets that say where a lake is, how to log in to its catalog's server, and to the store of its files.
 
 They live as long as the session, are never written anywhere, and their contents are never shown.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.object_access import OPTIONS, access_of, grant, revoke
 from ducklake_lab.sql import operations as op
 
 #: What METADATA_PARAMETERS can give as the type of a catalog.
@@ -53,6 +56,8 @@ class Secrets:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Secret] = {}
+        self._owner = token_hex(8)
+        weakref.finalize(self, revoke, self._owner)
 
     def create(self, statement: op.CreateSecret, options: Mapping[str, Any]) -> None:
         """Keeps a secret.
@@ -67,7 +72,7 @@ class Secrets:
                 "Persistent secrets are not supported; leave PERSISTENT out, and create the secret in each session."
             )
         name = statement.name or _default_name(statement.kind)
-        known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS[statement.kind])
+        known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
         for key in options:
             if key not in known and key not in ("provider", "scope"):
                 raise UsageError(f"A secret of type {statement.kind} has no option {key}.{did_you_mean(key, known)}")
@@ -75,10 +80,18 @@ class Secrets:
             if statement.if_not_exists:
                 return
             raise EntryExistsError(f'There is a secret "{name}" already; use CREATE OR REPLACE SECRET.')
+        if statement.kind == "s3":
+            grant(self._owner, name, access_of(options))
         self._by_name[name.casefold()] = Secret(name, statement.kind, dict(options))
+
+    def close(self) -> None:
+        """Forgets all."""
+        revoke(self._owner)
+        self._by_name.clear()
 
     def drop(self, statement: op.DropSecret) -> None:
         """Forgets a secret."""
+        revoke(self._owner, statement.name.casefold())
         if self._by_name.pop(statement.name.casefold(), None) is None and not statement.if_exists:
             raise EntryNotFoundError(f'There is no secret "{statement.name}".{self._hint(statement.name)}')
 

@@ -441,6 +441,7 @@ class Session:
             self._lakes.rollback()
         for lake in list(self._lakes):
             self._lakes.remove(lake)
+        self._secrets.close()
         self._database.close()
 
     def __enter__(self) -> Session:

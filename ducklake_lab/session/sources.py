@@ -48,7 +48,7 @@ from ducklake_lab.sql.planner import as_text
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.spark_text import parameters
 from ducklake_lab.sql.types import type_or_none
-from ducklake_lab.storage import is_local
+from ducklake_lab.storage import is_local, is_object
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -532,7 +532,7 @@ SMALL_BYTES = 4 << 20
 
 
 def is_small(loaded: Iterable[Any]) -> bool:
-    """Whether loaded sources are here, or are quickly read: some local files, or a feed of them."""
+    """Whether loaded sources are here, or are quickly read: some files, local or in an object store, or a feed of them."""
     size = 0
     for rows in loaded:
         files: Sequence[ScanFile] = ()
@@ -543,7 +543,7 @@ def is_small(loaded: Iterable[Any]) -> bool:
             files = (*plan.inserted.files, *plan.removed.files, *(deleted.after for deleted in plan.deleted))
         elif not in_memory(rows):
             return False
-        if not all(is_local(file.path) for file in files):
+        if not all(is_local(file.path) or is_object(file.path) for file in files):
             return False
         size += sum(file.data_file.file_size_bytes for file in files)
     return size <= SMALL_BYTES

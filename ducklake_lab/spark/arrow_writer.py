@@ -21,6 +21,7 @@ from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
+from ducklake_lab.object_access import adopt, granted
 from ducklake_lab.storage import Storage
 
 #: Types that Spark's writer has no Parquet type for, or whose parts it gives no field ids.
@@ -89,7 +90,10 @@ def write(
 def _task(
     table: Table, folder: str, key_count: int, keeps_ids: bool, options: WriteOptions
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    accesses = granted()
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        adopt(accesses)
         storage = Storage()
         written: list[tuple[list[str], WrittenFile]] = []
         with Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer:

@@ -52,6 +52,7 @@ from ducklake_lab.scan.positions import (
 )
 from ducklake_lab.spark import encrypted, mapped
 from ducklake_lab.spark.frames import from_arrow_table
+from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
 from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
@@ -175,6 +176,7 @@ def _scan(
     names = {column.column_id: _read_name(column, plan.reused_names) for column in present}
     mapping = files[0].data_file.mapping
     fields = [stored_field(column, names[column.column_id]) for column in present]
+    reach(spark, (file.path for file in files))
     if mapping is not None:
         fields = mapped.read_fields(plan.columns, mapping)
     bounded = files[0].is_bounded

@@ -9,14 +9,18 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from ducklake_lab.object_access import adopt, granted
+
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
 def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """The function of each item, computed by the executors; function, items and results are pickled."""
+    accesses = granted()
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        adopt(accesses)
         for batch in batches:
             numbers, pieces = batch.column(0).to_pylist(), batch.column(1).to_pylist()
             results = [pickle.dumps(function(pickle.loads(piece))) for piece in pieces]

@@ -25,6 +25,7 @@ from ducklake_lab.files.partitions import hive_folder
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.spark import arrow_writer
+from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.partitions import (
     check_partition,
     decode_keys,
@@ -95,6 +96,7 @@ def write(
     elif compact or (options.per_thread_output is False and not ordered):
         frame = frame.hint("rebalance")
     temporary = join(folder, f"ducklake-{new_uuid()}")
+    reach(spark, [temporary])
     try:
         if arrow_writer.is_needed(table, options):
             written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)

@@ -1,4 +1,4 @@
-"""CREATE SECRET and DROP SECRET, for the kinds of secret that name a lake or its catalog's server."""
+"""CREATE SECRET and DROP SECRET, for the kinds of secret that name a lake, its catalog's server, or its files' store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ducklake_lab.sql.statements import option
 from ducklake_lab.sql.tokens import Cursor
 
 #: Kinds that are ours; all others are DuckDB's.
-KINDS = ("ducklake", "postgres", "mysql")
+KINDS = ("ducklake", "postgres", "mysql", "s3")
 
 
 def read_secret(cursor: Cursor, binder: Binder) -> op.CreateSecret | op.DropSecret | None:

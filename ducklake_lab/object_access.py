@@ -1,0 +1,153 @@
+"""How objects of S3 are reached: credentials and endpoints, for the paths they are meant for.
+
+They are kept in memory alone, as long as who granted them lives, and no text of theirs is ever shown.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ducklake_lab.errors import UsageError
+
+#: Options of a secret of type `s3`.
+OPTIONS = (
+    "key_id", "secret", "session_token", "region", "endpoint", "url_style", "use_ssl", "scope", "provider", "profile", "chain",
+)  # fmt: skip
+_ANYWHERE = "s3://"
+_granted: dict[tuple[str, str], S3Access] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """Credentials and endpoint; None where the machine's own hold.
+
+    Attributes:
+        scope: URLs that begin so are reached by it.
+        endpoint: `http://host:port` of a server that speaks S3; None for Amazon's.
+        by_host: the bucket is a part of the host's name, rather than of the path.
+    """
+
+    scope: str = _ANYWHERE
+    key_id: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    region: str | None = None
+    endpoint: str | None = None
+    by_host: bool = False
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether it says anything that the machine does not say by itself."""
+        return any((self.key_id, self.region, self.endpoint))
+
+    def arrow_options(self) -> dict[str, Any]:
+        """The arguments of pyarrow's S3FileSystem."""
+        found: dict[str, Any] = {
+            "access_key": self.key_id,
+            "secret_key": self.secret,
+            "session_token": self.session_token,
+            "region": self.region,
+            "force_virtual_addressing": self.by_host,
+        }
+        if self.endpoint is not None:
+            place = urlsplit(self.endpoint)
+            found |= {"endpoint_override": place.netloc, "scheme": place.scheme}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def hadoop_options(self, bucket: str) -> dict[str, str]:
+        """Settings of Hadoop's S3A for a bucket."""
+        provider = "TemporaryAWSCredentialsProvider" if self.session_token else "SimpleAWSCredentialsProvider"
+        found = {
+            "access.key": self.key_id,
+            "secret.key": self.secret,
+            "session.token": self.session_token,
+            "aws.credentials.provider": f"org.apache.hadoop.fs.s3a.{provider}" if self.key_id else None,
+            "endpoint": self.endpoint,
+            "endpoint.region": self.region or ("us-east-1" if self.endpoint else None),
+            "path.style.access": "true" if self.endpoint and not self.by_host else None,
+            "connection.ssl.enabled": "false" if self.endpoint and self.endpoint.startswith("http:") else None,
+        }
+        return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in found.items() if value is not None}
+
+
+def access_of(options: Mapping[str, Any]) -> S3Access:
+    """What the options of a secret grant.
+
+    Raises:
+        UsageError: a profile is not there, or half of the credentials is missing.
+    """
+
+    def text(name: str) -> str | None:
+        value = options.get(name)
+        return None if value in (None, "") else str(value)
+
+    key_id, secret, token, region = text("key_id"), text("secret"), text("session_token"), text("region")
+    profile = text("profile")
+    if profile is not None:
+        key_id, secret, token = _profile(profile)
+    if (key_id is None) != (secret is None):
+        raise UsageError("A secret of type s3 needs both KEY_ID and SECRET, or neither.")
+    endpoint = text("endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        plain = str(options.get("use_ssl", "true")).casefold() in ("false", "0")
+        endpoint = f"{'http' if plain else 'https'}://{endpoint}"
+    elif endpoint is None:
+        endpoint = _endpoint()
+    scope = text("scope") or _ANYWHERE
+    return S3Access(scope, key_id, secret, token, region, endpoint, (text("url_style") or "path").casefold() == "vhost")
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def _profile(name: str) -> tuple[str | None, str | None, str | None]:
+    place = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    parser = configparser.RawConfigParser()
+    parser.read(place)
+    if not parser.has_section(name):
+        raise UsageError(f'There is no profile "{name}" in {place}; add it, or name another.')
+    section = parser[name]
+    return tuple(section.get(f"aws_{key}") for key in ("access_key_id", "secret_access_key", "session_token"))  # type: ignore[return-value]
+
+
+def grant(owner: str, name: str, access: S3Access) -> None:
+    """From now on paths of the scope are reached so."""
+    with _lock:
+        _granted[owner, name.casefold()] = access
+
+
+def revoke(owner: str, name: str | None = None) -> None:
+    """Forgets what an owner granted under a name, or all of it."""
+    with _lock:
+        for key in [key for key in _granted if key[0] == owner and name in (None, key[1])]:
+            del _granted[key]
+
+
+def granted() -> tuple[S3Access, ...]:
+    """All that is granted, to be taken along to another process."""
+    with _lock:
+        return tuple(_granted.values())
+
+
+def adopt(accesses: Iterable[S3Access]) -> None:
+    """Makes what was granted in another process hold in this one, a worker of Spark's."""
+    with _lock:
+        _granted.update({("driver", access.scope): access for access in accesses})
+
+
+def access_to(url: str) -> S3Access:
+    """How an `s3://` URL is reached: as was granted for the longest scope that it begins with, else as machines are."""
+    with _lock:
+        found = [access for access in _granted.values() if url.startswith(access.scope)]
+    if found:
+        return max(found, key=lambda access: len(access.scope))
+    return S3Access(endpoint=_endpoint(), region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"))
