@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
-from benchmarks import metadata
+from benchmarks import changes, metadata, peer
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -36,6 +36,10 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
         lineitem = spark.read.parquet(str(_generate(folder, scale)))
         yield _append(session, spark, lineitem, folder, rounds)
         yield from _read_lineitem(session, spark, lineitem, rounds)
+        yield from changes.run(session, spark, lineitem, folder, rounds, int(changes.FILES * share))
+        other = folder / "peer"
+        other.mkdir()
+        yield from peer.run(spark, lineitem, other, rounds)
         runtime.stop(spark)
 
 
