@@ -72,7 +72,7 @@ def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDat
                 _run(run, create.replace("{}", target, 1))
     if statement.entries:
         return nothing()
-    return Result(arrow=pa.table({"Count": pa.array(counts, pa.int64())}), is_query=False)
+    return Result(arrow=pa.table({"Count": pa.array(counts or [0], pa.int64())}), is_query=False)
 
 
 def _run(run: Run, sql: str) -> Result:

@@ -55,6 +55,9 @@ from ducklake_lab.transaction.transaction import Transaction
 #: Functions that give every row a value of its own.
 _VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
 
+#: Functions of DuckDB's that set up its log.
+_OF_DUCKDB = frozenset(("enable_logging", "disable_logging", "truncate_duckdb_logs"))
+
 Attach = Callable[[op.Attach], None]
 
 
@@ -114,6 +117,8 @@ class Statements:
             case op.DropSecret():
                 self._secrets.drop(operation)
                 return nothing()
+            case op.Call() if operation.function.schema is None and operation.function.name.casefold() in _OF_DUCKDB:
+                return self._local.run(statement)
             case op.Prepare():
                 self._prepared[operation.name.casefold()] = operation.text
                 return nothing()

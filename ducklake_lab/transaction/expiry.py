@@ -78,6 +78,7 @@ class _Expiry:
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
+        inlined.drop_superseded_tables(self._connection)
         for entries in (t.schema, t.view, t.tag, t.macro):
             self._connection.execute(entries.delete().where(_unseen(entries)))
         for parts, owner, key in (

@@ -14,12 +14,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from slt import Backend, Connection, Context, Result, Unsupported  # type: ignore[import-not-found]
 
 import ducklake_lab as dl
+from ducklake_lab.catalog.casting import typed_sql
+from ducklake_lab.local.engine import evaluate
 from ducklake_lab.session.result import Result as LabResult
+from ducklake_lab.sql.types import type_or_none
 
 # Values that Python has no type for, or a poorer one, are compared as DuckDB's text of them.
 _AS_TEXT = re.compile(r"INTERVAL|TIMESTAMP|DATE|TIME|VARIANT|GEOMETRY|UNION|BIGNUM|BIT\b|MAP|BLOB")
@@ -97,12 +99,11 @@ def _texts(rows: pa.Table, indices: Sequence[int], types: Sequence[str]) -> list
     if not indices:
         return []
     hard = pa.table([rows.column(index) for index in indices], names=[f"c{i}" for i in range(len(indices))])
-    casts = ", ".join(
-        f"ST_AsText(ST_GeomFromWKB(c{i})) AS c{i}" if types[index] == "GEOMETRY" else f"CAST(c{i} AS VARCHAR) AS c{i}"
-        for i, index in enumerate(indices)
-    )
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.register("hard", hard)
-        texts = connection.sql(f"SELECT {casts} FROM hard").to_arrow_table()
-    return [column.to_pylist() for column in texts.columns]
+    casts = ", ".join(f"CAST({_typed(f'c{i}', types[index])} AS VARCHAR) AS c{i}" for i, index in enumerate(indices))
+    return [column.to_pylist() for column in evaluate(f"SELECT {casts} FROM hard", {"hard": hard}).columns]
+
+
+def _typed(column: str, kind: str) -> str:
+    """A column's values as they are in the lake, geometries in nested ones too; variants are text already."""
+    known = type_or_none(kind) if "GEOMETRY" in kind else None
+    return column if known is None else typed_sql(column, known)

@@ -37,6 +37,13 @@ SCRIPTS = {
     "expire some": [*HISTORY, "CALL ducklake_expire_snapshots('lake', versions => [2, 4, 5, 8])"],
     "expire most": [*HISTORY, "CALL ducklake_expire_snapshots('lake', versions => range(0, 18))"],
     "expire by time": [*HISTORY, "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)"],
+    "expire empty inlined tables": [
+        "CREATE TABLE u (i INTEGER)",
+        "ALTER TABLE u ADD COLUMN j INTEGER",
+        "ALTER TABLE u ADD COLUMN k INTEGER",
+        "CHECKPOINT lake",
+        "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)",
+    ],
     "expire and clean up": [
         *HISTORY,
         "CALL ducklake_expire_snapshots('lake', versions => range(0, 17))",
