@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.local.database import SessionDatabase
+from ducklake_lab.local.engine import evaluate
 from ducklake_lab.model.entries import Column, Table, View
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
@@ -246,12 +248,19 @@ def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] |
     return f"CREATE TABLE {place}{name(table.name)}({columns});"
 
 
+@cache
+def _reserved() -> frozenset[str]:
+    """DuckDB's reserved words."""
+    found = evaluate("SELECT keyword_name AS k FROM duckdb_keywords() WHERE keyword_category = 'reserved'", {})
+    return frozenset(found.column("k").to_pylist())
+
+
 def _names(names: Sequence[str]) -> str:
     return f" ({', '.join(map(_name, names))})" if names else ""
 
 
 def _name(name: str) -> str:
-    plain = name.isidentifier() and name == name.lower()
+    plain = name.isidentifier() and name == name.lower() and name not in _reserved()
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 

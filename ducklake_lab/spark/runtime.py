@@ -27,6 +27,8 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
     # timestamps are UTC instants; conversions must not depend on the machine
     "spark.sql.session.timeZone": "UTC",
+    # products of decimals keep all their digits, as in DuckDB, or are an error
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     # an overflow or a bad cast is an error, not NULL
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -1,4 +1,4 @@
-"""INTERVAL and TIME WITH TIME ZONE on Spark, which only carries their text: what would compute with it is refused."""
+"""What Spark cannot compute with: INTERVAL and TIME WITH TIME ZONE, of which it carries the text, and maps to sort by."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ def refuse_computing(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, exp.Column):
             _check_value(node)
+        elif isinstance(node, exp.Ordered):
+            _check_order(node)
         elif isinstance(node, exp.Subquery | exp.Query):
             if TYPE in node.meta and not isinstance(node.parent, exp.From | exp.Join | exp.Exists):
                 _check_value(node)
@@ -97,6 +99,18 @@ def _check_select(node: exp.Select) -> None:
         items += node.expressions
     for item in items:
         _check_output(Output(item.alias_or_name, type_of(_unwrapped(item)), is_computed(item)))
+
+
+def _check_order(node: exp.Ordered) -> None:
+    """Raises where rows are sorted by values that Spark has no order of."""
+    key, query = node.this, node.parent.parent if node.parent is not None else None
+    kind = type_of(_unwrapped(key))
+    if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
+        outputs = query.meta.get(OUTPUTS) or ()
+        place = int(key.name) if key.name.isdigit() else 0
+        kind = outputs[place - 1].type if 0 < place <= len(outputs) else None
+    if kind is not None and any(part.name in ("map", "variant") for part in kind.walk()):
+        raise UnsupportedFeatureError(f"Sorting by a {kind.sql()} is not supported on Spark; sort by parts of it.")
 
 
 def _positions(node: exp.Expr, part: str) -> list[int]:

@@ -210,6 +210,15 @@ def _ceil_floor(name: str) -> Build:
     return build
 
 
+def _sign(c: Call) -> exp.Expr:
+    kind, value = c.types[0], c.args[0]
+    found = cast(call("sign", value), "TINYINT")
+    if kind is not None and kind.name not in FLOATS:
+        return found
+    # of what is no number DuckDB says 0
+    return case(call("isnan", cast(value.copy(), "DOUBLE")), cast(number(0), "TINYINT"), found)
+
+
 def _whole(value: exp.Expr, rounded: exp.Expr) -> exp.Expr:
     """A double that Spark rounds by way of BIGINT: those that have no fraction, or are no number, stay as they are."""
     small = exp.LT(this=call("abs", value.copy()), expression=cast(number(2**53), "DOUBLE"))
@@ -316,7 +325,7 @@ _add("ceil ceiling", _ceil_floor("ceil"), _rounded)
 _add("floor", _ceil_floor("floor"), _rounded)
 _add("round", _round, _rounded, range(1, 3))
 _add("trunc", _truncate, DOUBLE)
-_add("sign", _fixed("sign", kind="TINYINT"), DataType("int8"))
+_add("sign", _sign, DataType("int8"))
 for _name in "sqrt exp ln log2 log10 sin cos tan asin acos atan degrees radians cbrt".split():
     _add(_name, _as_double(_name), DOUBLE)
 _add("log", _log, DOUBLE, range(1, 3))

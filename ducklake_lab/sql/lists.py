@@ -32,11 +32,7 @@ def concat(c: Call) -> exp.Expr:
     """list_concat: a NULL is an empty list."""
     if len(c.args) != 2:
         raise UnsupportedFeatureError(f"{c.name} of {len(c.args)} lists is not supported on Spark; nest the calls.")
-    left, right = c.args
-    both = case(is_null(right.copy()), left.copy(), call("concat", left, right))
-    return case(
-        is_null(left.copy()), call("coalesce", right.copy(), call("slice", left.copy(), number(1), number(0))), both
-    )
+    return call("concat", *(call("coalesce", rows, call("array")) for rows in c.args))
 
 
 def append(c: Call) -> exp.Expr:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
+from ducklake_lab.model.types import FLOATS, INTEGERS
 from ducklake_lab.sql import spark_query
 from ducklake_lab.sql.calls import Call
 from ducklake_lab.sql.carried import refuse_computing
@@ -337,15 +337,7 @@ def _regexp(node: exp.Binary) -> exp.Expr:
 def _ordered(node: exp.Ordered) -> exp.Expr:
     if node.args.get("with_fill"):
         raise UnsupportedFeatureError("WITH FILL is not supported.")
-    kind = type_of(node.this)
-    if kind is not None and _has_no_order(kind):
-        raise UnsupportedFeatureError(f"Sorting by a {kind.sql()} is not supported on Spark; sort by parts of it.")
     return children(node)
-
-
-def _has_no_order(kind: DataType) -> bool:
-    """Whether Spark cannot sort values of a type."""
-    return kind.name in ("map", "variant") or any(_has_no_order(child) for _, child in kind.children)
 
 
 def _limit(node: exp.Limit) -> exp.Expr:

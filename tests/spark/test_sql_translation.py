@@ -192,6 +192,8 @@ QUERIES = [
     "SELECT id / month, id // (month - 1), id % (month - 1), id / (month - 1), dep_delay / (month - 1), dep_delay % (month - 1) FROM flights",
     "SELECT 0 / 0, 1 / 0, -1 / 0, 5 % 0, 2 ** 3, 2 ^ 0.5 AS root FROM planes LIMIT 1",
     "SELECT CAST(dep_delay AS INTEGER), CAST(fare AS INTEGER), CAST(dep_delay + 1 AS BIGINT), round(dep_delay), round(fare, 1) FROM flights",
+    "SELECT sign(CASE WHEN id % 3 = 0 THEN 'nan'::DOUBLE ELSE dep_delay END), CAST(fare AS DECIMAL(28,6)) * CAST(1.0000001 AS DECIMAL(20,10)) FROM flights",
+    "SELECT TRY_CAST(concat(' ', dep_delay::DECIMAL(9,2)::VARCHAR) AS INTEGER), CAST(concat(id, 'e1') AS UTINYINT), list_concat(stops, CASE WHEN id > 3 THEN stops END) FROM flights WHERE id < 20",
     "SELECT TRY_CAST(tailnum AS INTEGER), TRY_CAST('12' AS INTEGER), CAST('3.25' AS DECIMAL(5,1)), 7::UTINYINT, 1.5::FLOAT FROM flights LIMIT 1",
     "SELECT abs(distance), ceil(dep_delay), floor(dep_delay), sign(distance), sqrt(id), power(month, 2), trunc(dep_delay), greatest(month, day, NULL), least(month, day) FROM flights",
     "SELECT (id * 1e7)::VARCHAR, (id / 3e9)::VARCHAR, (id * 12345.678)::VARCHAR, (id * 1e18)::VARCHAR, dep_delay::VARCHAR, fare::VARCHAR, cancelled::VARCHAR, dep::VARCHAR, flown::VARCHAR FROM flights",

@@ -156,11 +156,13 @@ def _set_option(call: Call) -> pa.Table:
 
 def _check_inlining(call: Call, scope: Scope, value: str) -> None:
     """Raises BindError where a table that would be inlined then has a column named as one of an inlined table's own."""
-    values = {**_values(call), (*scope, "data_inlining_row_limit"): value}
-    options = Options(values)
+    with call.lake.connect() as connection:
+        options = call.lake.options(connection)
+    now = Options({**options.values, **_values(call), (*scope, "data_inlining_row_limit"): value}, options.forced)
     state = call.lakes.state(call.lake)
     for table in state.tables.values():
-        if not options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
+        ids = {None: None, "schema": table.schema_id, "table": table.table_id}
+        if scope[1] != ids[scope[0]] or not now.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
             continue
         for column in table.columns:
             if column.name.casefold() in INLINED_COLUMNS:

@@ -49,9 +49,9 @@ def test_databases_and_schemas(session: dl.Session) -> None:
     assert session.sql("SELECT tags['data_path'] FROM duckdb_databases() WHERE database_name = 'lake'").fetchall() == [
         (path,)
     ]
-    session.sql("CREATE VIEW lake.v(x) AS FROM lake.u; INSERT INTO lake.s.t (i) FROM range(100)")
+    session.sql('CREATE VIEW lake.v("select") AS FROM lake.u; INSERT INTO lake.s.t (i) FROM range(100)')
     sql = session.sql("SELECT sql FROM duckdb_views() WHERE database_name = 'lake'").fetchall()
-    assert sql == [('CREATE VIEW v (x) AS SELECT * FROM "lake".u;',)]
+    assert sql == [('CREATE VIEW v ("select") AS SELECT * FROM "lake".u;',)]
     sizes = session.sql("SELECT database_size FROM pragma_database_size() WHERE database_name = 'lake'").fetchall()
     assert sizes != [("0 bytes",)] and sizes[0][0].endswith(" bytes")
     schemas = "SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake' ORDER BY 1"

@@ -17,6 +17,7 @@ GAPS = [
     ("gaps", DataType("list", (("element", DataType("interval")),))),
     ("s", DataType("struct", (("gap", DataType("interval")), ("n", lakes.INTEGER)))),
 ]
+KINDS = DataType("map", (("key", DataType("varchar")), ("value", lakes.INTEGER)))
 
 
 @pytest.fixture(autouse=True)
@@ -91,3 +92,21 @@ def test_what_would_compute_with_text_is_refused_by_the_column_s_name(text: str)
 )
 def test_output_counts_and_computed_intervals_stay(text: str) -> None:
     assert lakes.plan(text).for_spark()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id, kinds FROM mapped ORDER BY kinds",
+        "FROM mapped ORDER BY ALL",
+        "SELECT id FROM mapped ORDER BY inner_kinds",
+        "SELECT row_number() OVER (ORDER BY kinds) FROM mapped",
+        "SELECT kinds FROM mapped UNION ALL SELECT kinds FROM mapped ORDER BY 1",
+    ],
+)
+def test_maps_have_no_order(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = DataType("struct", (("m", KINDS),))
+    monkeypatch.setitem(lakes.TABLES, "mapped", [("id", lakes.INTEGER), ("kinds", KINDS), ("inner_kinds", inner)])
+    with pytest.raises(UnsupportedFeatureError, match="Sorting by a"):
+        lakes.plan(text).for_spark()
+    assert lakes.plan("SELECT kinds, row_number() OVER (ORDER BY id) FROM mapped ORDER BY id, kinds['a']").for_spark()
