@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,19 @@ _BITMAP_BYTES = 8192
 
 def encode(positions: Positions) -> bytes:
     """The blob of ascending positions, each there once."""
-    high = positions >> 32
-    keys = np.unique(high)
-    parts = [_MAGIC, struct.pack("<q", len(keys))]
-    for key in keys.tolist():
-        parts += [struct.pack("<i", key), _encode_bitmap((positions[high == key] & 0xFFFFFFFF).astype(np.uint32))]
+    groups = _split(positions, 32)
+    parts = [_MAGIC, struct.pack("<q", len(groups))]
+    for key, low in groups:
+        parts += [struct.pack("<i", key), _encode_bitmap(low.astype(np.uint32))]
     body = b"".join(parts)
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def _split(values: NDArray[Any], bits: int) -> list[tuple[int, NDArray[Any]]]:
+    """Ascending values by all but their lowest bits: (those above, the lowest)."""
+    high = values >> bits
+    starts = np.concatenate([[0], np.flatnonzero(high[1:] != high[:-1]) + 1]) if len(values) else np.zeros(0, np.int64)
+    return [(int(part[0]) >> bits, part & ((1 << bits) - 1)) for part in np.split(values, starts[1:]) if len(part)]
 
 
 def decode(blob: bytes) -> Positions:
@@ -61,13 +68,14 @@ def _decode_bitmaps(body: bytes) -> Positions:
         (key,) = struct.unpack_from("<i", body, at)
         low, at = _decode_bitmap(body, at + 4)
         found.append(low + (key << 32))
-    return np.sort(np.concatenate(found))
+    positions = np.concatenate(found)
+    return positions if bool(np.all(positions[1:] > positions[:-1])) else np.unique(positions)
 
 
 def _encode_bitmap(values: NDArray[np.uint32]) -> bytes:
-    chunks, starts, sizes = np.unique(values >> 16, return_index=True, return_counts=True)
-    header = np.column_stack([chunks, sizes - 1]).astype("<u2")
-    containers = [_encode_container(values[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
+    chunks = _split(values, 16)
+    header = np.array([(key, len(low) - 1) for key, low in chunks], "<u2")
+    containers = [_encode_container(low) for _, low in chunks]
     first = 8 + 8 * len(containers)
     offsets = first + np.concatenate([[0], np.cumsum([len(container) for container in containers])])[:-1]
     return b"".join(
@@ -80,8 +88,7 @@ def _encode_bitmap(values: NDArray[np.uint32]) -> bytes:
     )
 
 
-def _encode_container(values: NDArray[np.uint32]) -> bytes:
-    low = values & 0xFFFF
+def _encode_container(low: NDArray[np.uint32]) -> bytes:
     if len(low) <= _LISTED:
         return low.astype("<u2").tobytes()
     bits = np.zeros(1 << 16, np.bool_)
