@@ -100,6 +100,7 @@ def open_sidebar(page: Page, address: str, folder: Path) -> None:
     try:
         path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
         page.goto(f"{address}/lab/tree/{path.name}?reset")
+        page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_function("window.jupyterapp?.commands.hasCommand('ducklake:show')", timeout=60_000)
         page.evaluate(
             """async () => {
@@ -114,7 +115,9 @@ def open_sidebar(page: Page, address: str, folder: Path) -> None:
         panel = page.locator("#jp-ducklake-sidebar")
         for name in ("schema main", "table flights"):
             row = panel.get_by_role("treeitem", name=re.compile(f"^{name}"))
-            row.locator(".jp-DuckLake-caret").click(timeout=120_000)
+            row.wait_for(timeout=120_000)
+            if row.get_attribute("aria-expanded") != "true":
+                row.locator(".jp-DuckLake-caret").click()
         panel.get_by_role("treeitem", name=re.compile("^Snapshots")).click()
         page.wait_for_timeout(3_000)
     finally:
