@@ -33,30 +33,37 @@ def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: 
     info = RunInfo()
     lines = []
     loaded = sources.load_all(plan, info)
+    answer = sources.from_catalog(plan, loaded)
     for source in plan.sources:
         if source.kind == "local":
             lines.append(f"{source.name}: the session's own")
             continue
         rows = loaded[source.view]
-        if isinstance(rows, Scan):
+        if answer is not None:
+            lines.append(f"{source.name}: snapshot {info.snapshot_id}, answered by the catalog")
+            info.files_read = info.bytes_read = 0
+        elif isinstance(rows, Scan):
             found = rows.plan
+            # the name of the operator in DuckDB
+            scan = "TABLE_SCAN " if found.files else ""
             inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
             deletes = sum(file.has_deletes for file in found.files)
             lines.append(
-                f"{source.name}: snapshot {info.snapshot_id}, reads {len(found.files)} of {found.files_total} files "
+                f"{scan}{source.name}: snapshot {info.snapshot_id}, reads {len(found.files)} of {found.files_total} files "
                 f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
             )
             if source.predicate is not None:
                 lines.append(f"  files skipped by {source.predicate}")
         else:
             lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
-    here = sources.runs_here(loaded, info, engine, plan)
+    here = answer is not None or sources.runs_here(loaded, info, engine, plan)
     if not here:
         sources.check_for_spark(plan)
     lines += ["runs in process:", plan.duckdb_sql] if here else ["runs on Spark:", plan.for_spark()]
     if analyze:
         started = time.monotonic()
-        _run(plan, sources, loaded, here=here)
+        if answer is None:
+            _run(plan, sources, loaded, here=here)
         summary = f"Total Files Read: {info.files_read} of {info.files_total} ({info.bytes_read:,} bytes)"
         lines = [f"Total Time: {time.monotonic() - started:.3f}s", summary, *lines]
     key = "analyzed_plan" if analyze else "physical_plan"

@@ -282,7 +282,7 @@ class Sources:
         """
         info = RunInfo()
         loaded = self.load_all(plan, info, describe=describe)
-        answer = self._from_catalog(plan, loaded) if plan.digest is not None and not describe else None
+        answer = self.from_catalog(plan, loaded) if not describe else None
         if answer is not None:
             info.files_read = info.bytes_read = 0
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
@@ -294,11 +294,13 @@ class Sources:
         self.create_views(self.with_local(plan, loaded))
         return Result(frame=self.spark_sql(plan.spark_sql), types=types, info=info, engine=self._engine)
 
-    def _from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows | None:
+    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows | None:
         """The rows of a query that a digest of its table gives; None where its files have to be read."""
+        if plan.digest is None:
+            return None
         wanted, (source, *_) = plan.digest, plan.sources
         scan = loaded[source.view]
-        if wanted is None or not isinstance(scan, Scan) or not scan.plan.files:
+        if not isinstance(scan, Scan) or not scan.plan.files:
             return None
         columns = [scan.plan.table.column(name) for name in wanted.columns]
         counted = [scan.plan.table.column(name) for name in wanted.counted]

@@ -91,4 +91,10 @@ def test_what_needs_rows(session: dl.Session) -> None:
     assert session.sql("SELECT max(i) FROM t", engine="duckdb").fetchall() == [(27,)]
     deleted = session.sql("SELECT count(*) FROM t")
     assert (deleted.fetchall(), deleted.info.files_read) == ([(29,)], 0)
+    told = [
+        session.sql(f"EXPLAIN ANALYZE SELECT {what} FROM t", engine="duckdb").fetchall()[0][1]
+        for what in ("count(*)", "max(i)")
+    ]
+    assert "answered by the catalog" in told[0] and "Total Files Read: 0 of 1" in told[0]
+    assert "TABLE_SCAN" in told[1] and "Total Files Read: 1 of 1" in told[1]
     assert session._engine.session is None
