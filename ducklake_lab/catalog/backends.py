@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -83,6 +84,11 @@ class Flag(TypeDecorator[bool]):
 
     def process_result_value(self, value: object, dialect: Dialect) -> bool | None:
         return None if value is None else bool(value)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], bool | None] | None:
+        # a call for each of tens of thousands of rows, where what the driver gives is a bool already
+        native = dialect.name in ("duckdb", "postgresql")
+        return None if native else super().result_processor(dialect, coltype)
 
 
 def timestamptz_text(value: datetime) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import duckdb_engine
@@ -60,6 +62,34 @@ class DuckDBDialect(duckdb_engine.Dialect):
 sa.dialects.registry.register("duckdb.ducklake_lab", __name__, "DuckDBDialect")
 
 
+@lru_cache(maxsize=32)
+def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
+    """The engine for a catalog, kept for when it is attached again: it has compiled its statements then.
+
+    Raises:
+        CatalogError: there is no driver for it.
+    """
+    url, options = location.url, dict[str, Any]()
+    path = location.path
+    if path is None:
+        options["pool_pre_ping"] = True
+    else:
+        options["poolclass"] = NullPool
+    if location.backend == "mysql":
+        options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
+    if location.backend == "duckdb" and path is not None:
+        url = url.set(drivername="duckdb+ducklake_lab")
+        options["creator"] = lambda: FILES.open(path)
+    try:
+        engine = sa.create_engine(url, **options)
+    except ImportError:
+        name, driver, extra = _DRIVERS[location.backend]
+        raise CatalogError(f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'.") from None
+    if location.backend == "sqlite":
+        _take_over_sqlite_transactions(engine)
+    return engine
+
+
 class CatalogDatabase:
     """Opens connections to one catalog.
 
@@ -68,26 +98,11 @@ class CatalogDatabase:
 
     def __init__(self, location: CatalogLocation) -> None:
         self.location = location
-        options: dict[str, Any] = {"poolclass": NullPool} if location.path is not None else {"pool_pre_ping": True}
-        if location.backend == "mysql":
-            options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
-        if location.backend == "duckdb" and location.path is not None:
-            path = location.path
-            options["creator"] = lambda: FILES.open(path)
-        url = location.url.set(drivername="duckdb+ducklake_lab") if location.backend == "duckdb" else location.url
-        try:
-            self._engine = sa.create_engine(url, **options)
-        except ImportError:
-            name, driver, extra = _DRIVERS[location.backend]
-            raise CatalogError(
-                f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'."
-            ) from None
+        self._engine = _engine(location, os.getpid())
         self._keeping: int | None = None
         self._idle: sa.Connection | None = None
         #: The spec version the catalog is known to have; another one than 1.0 is shown as if it were.
         self.version: str | None = None
-        if location.backend == "sqlite":
-            _take_over_sqlite_transactions(self._engine)
 
     @property
     def backend(self) -> str:

@@ -59,6 +59,14 @@ _DELETE_FILE = [
 ]
 
 
+_TABLE_STATS = sa.select(
+    t.table_stats.c.table_id,
+    t.table_stats.c.record_count,
+    t.table_stats.c.next_row_id,
+    t.table_stats.c.file_size_bytes,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TableStats:
     """One row of `ducklake_table_stats`: rows ever inserted, the next row id, bytes of data files."""
@@ -281,10 +289,9 @@ def read_column_stats(
 
 def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | None = None) -> dict[int, TableStats]:
     """Table statistics by table id; all tables' for None."""
-    s = t.table_stats
-    query = sa.select(s.c.table_id, s.c.record_count, s.c.next_row_id, s.c.file_size_bytes)
+    query = _TABLE_STATS
     if table_ids is not None:
-        query = query.where(s.c.table_id.in_(sorted(table_ids)))
+        query = query.where(t.table_stats.c.table_id.in_(sorted(table_ids)))
     return {
         table_id: TableStats(records or 0, next_row_id or 0, size or 0)
         for table_id, records, next_row_id, size in connection.execute(query)

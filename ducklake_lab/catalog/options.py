@@ -66,6 +66,11 @@ class SessionOptions:
     retry: dict[str, float] = field(default_factory=dict)
 
 
+_OPTIONS = sa.select(
+    t.lake_metadata.c.scope, t.lake_metadata.c.scope_id, t.lake_metadata.c.key, t.lake_metadata.c.value
+)
+
+
 def read_options(
     connection: sa.Connection, session: SessionOptions | None = None, attached: Mapping[str, str] | None = None
 ) -> Options:
@@ -75,8 +80,7 @@ def read_options(
         session: the session's own.
         attached: options of ATTACH, which the lake's own come before.
     """
-    m = t.lake_metadata
-    rows = connection.execute(sa.select(m.c.scope, m.c.scope_id, m.c.key, m.c.value)).all()
+    rows = connection.execute(_OPTIONS).all()
     session = session or SessionOptions()
     values: dict[tuple[str | None, int | None, str], str] = {
         (None, None, key): value for key, value in {**session.defaults, **(attached or {})}.items()

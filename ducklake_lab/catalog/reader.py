@@ -23,6 +23,18 @@ from ducklake_lab.model.entries import (
 )
 from ducklake_lab.model.state import CatalogState, Tables
 
+_NEWEST = (
+    sa.select(
+        t.snapshot.c.snapshot_id,
+        t.snapshot.c.snapshot_time,
+        t.snapshot.c.schema_version,
+        t.snapshot.c.next_catalog_id,
+        t.snapshot.c.next_file_id,
+    )
+    .order_by(t.snapshot.c.snapshot_id.desc())
+    .limit(1)
+)
+
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
     """The newest snapshot, the one of that id, or the newest not younger than that time (naive times are UTC).
@@ -30,16 +42,16 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     Raises:
         SnapshotNotFoundError: there is none.
     """
-    query = sa.select(t.snapshot).order_by(t.snapshot.c.snapshot_id.desc()).limit(1)
+    query = _NEWEST
     if isinstance(at, datetime):
         moment = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         query = query.where(t.snapshot.c.snapshot_time <= moment)
     elif at is not None:
         query = query.where(t.snapshot.c.snapshot_id == at)
-    row = connection.execute(query).mappings().first()
+    row = connection.execute(query).first()
     if row is None:
         raise SnapshotNotFoundError(_no_snapshot(connection, at))
-    return Snapshot(**row)
+    return Snapshot(*row)
 
 
 def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:

@@ -234,7 +234,9 @@ class Statements:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            count = self._dml.insert(table, self._plan_insert(statement, table))
+            plan = self._plan_insert(statement, table)
+            transaction.only_appends = not self._lakes.in_transaction and not plan.sources
+            count = self._dml.insert(table, plan)
         return count_result(count, _made_by(transaction))
 
     def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:

@@ -62,6 +62,10 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         given = _by_name(op, [output.name for output in outputs], columns)
     elif len(outputs) != len(given):
         raise _arity(op, len(given), len(outputs))
+    if values is not None and not op.by_name and not binder.drafts and list(given) == list(columns):
+        # as it stands: its values are cast, and in their places
+        query.set("expressions", [_named(i.unalias(), c) for i, c in zip(query.expressions, columns, strict=True)])
+        return finish(query, _outputs(columns), binder)
     places = {column.column_id: index for index, column in enumerate(given)}
     items: list[exp.Expr] = []
     for column in columns:

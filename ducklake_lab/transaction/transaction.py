@@ -53,6 +53,7 @@ class Transaction:
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         options: those that apply, its own included.
         new_options: options it sets; they belong to no snapshot.
+        only_appends: it is one INSERT: row ids are counted from 0 until it is committed, as nobody sees them before.
     """
 
     def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
@@ -69,6 +70,7 @@ class Transaction:
         self.message: str | None = None
         self.extra_info: str | None = None
         self.snapshot: Snapshot | None = None
+        self.only_appends = False
         self._next_local_id = LOCAL_ID_START
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
@@ -373,11 +375,11 @@ class Transaction:
         return start
 
     def row_id_base(self, table: Table) -> int:
-        """The table's next row id when this transaction first wrote to it."""
+        """The row id that those of this transaction count from: the table's next one when it first wrote to it."""
         known = self._row_id_starts.get(table.table_id)
         if known is None:
             known = 0
-            if self.is_committed(table):
+            if self.is_committed(table) and not self.only_appends:
                 with self.lake.connect() as connection:
                     stats = read_table_stats(connection, [table.table_id]).get(table.table_id)
                     known = stats.next_row_id if stats is not None else 0
