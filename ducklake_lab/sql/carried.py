@@ -1,4 +1,4 @@
-"""What Spark cannot compute with: INTERVAL and TIME WITH TIME ZONE, of which it carries the text, and maps to sort by."""
+"""What Spark cannot compute with: INTERVAL and TIME WITH TIME ZONE, of which it carries the text, and the order of nested values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ducklake_lab.sql.scope import COMPUTED, JOINED_BY, OUTPUTS, TYPE, Output
 from ducklake_lab.sql.types import from_sqlglot
 
 _CARRIED = ("interval", "timetz")
+_EXTREMES = frozenset(("min", "max", "greatest", "least"))
 
 
 def carries(kind: Type) -> bool:
@@ -42,6 +43,11 @@ def refuse_computing(tree: exp.Expr) -> None:
             _check_value(node)
         elif isinstance(node, exp.Ordered):
             _check_order(node)
+        elif isinstance(node, exp.LT | exp.GT | exp.LTE | exp.GTE | exp.Between):
+            _check_has_order(type_of(_unwrapped(node.this)))
+        elif isinstance(node, exp.Anonymous) and node.name.lower() in _EXTREMES:
+            for argument in node.expressions:
+                _check_has_order(type_of(_unwrapped(argument)))
         elif isinstance(node, exp.Subquery | exp.Query):
             if TYPE in node.meta and not isinstance(node.parent, exp.From | exp.Join | exp.Exists):
                 _check_value(node)
@@ -109,8 +115,15 @@ def _check_order(node: exp.Ordered) -> None:
         outputs = query.meta.get(OUTPUTS) or ()
         place = int(key.name) if key.name.isdigit() else 0
         kind = outputs[place - 1].type if 0 < place <= len(outputs) else None
-    if kind is not None and any(part.name in ("map", "variant") for part in kind.walk()):
-        raise UnsupportedFeatureError(f"Sorting by a {kind.sql()} is not supported on Spark; sort by parts of it.")
+    _check_has_order(kind)
+
+
+def _check_has_order(kind: Type) -> None:
+    """Raises for types whose values Spark does not order, or orders otherwise: NULL in them is the smallest there."""
+    if kind is not None and (kind.is_nested or kind.name == "variant"):
+        raise UnsupportedFeatureError(
+            f"Sorting or comparing by a {kind.sql()} is not supported on Spark; use parts of it."
+        )
 
 
 def _positions(node: exp.Expr, part: str) -> list[int]:

@@ -102,11 +102,19 @@ def test_output_counts_and_computed_intervals_stay(text: str) -> None:
         "SELECT id FROM mapped ORDER BY inner_kinds",
         "SELECT row_number() OVER (ORDER BY kinds) FROM mapped",
         "SELECT kinds FROM mapped UNION ALL SELECT kinds FROM mapped ORDER BY 1",
+        "SELECT id FROM mapped ORDER BY numbers LIMIT 1",
+        "SELECT min(numbers) FROM mapped",
+        "SELECT max(inner_kinds) OVER () FROM mapped",
+        "SELECT id FROM mapped WHERE numbers > [1]",
+        "SELECT greatest(numbers, [1]) FROM mapped",
     ],
 )
-def test_maps_have_no_order(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_values_have_no_order(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = DataType("struct", (("m", KINDS),))
-    monkeypatch.setitem(lakes.TABLES, "mapped", [("id", lakes.INTEGER), ("kinds", KINDS), ("inner_kinds", inner)])
-    with pytest.raises(UnsupportedFeatureError, match="Sorting by a"):
+    numbers = DataType("list", (("element", lakes.INTEGER),))
+    columns = [("id", lakes.INTEGER), ("kinds", KINDS), ("inner_kinds", inner), ("numbers", numbers)]
+    monkeypatch.setitem(lakes.TABLES, "mapped", columns)
+    with pytest.raises(UnsupportedFeatureError, match="Sorting or comparing by a"):
         lakes.plan(text).for_spark()
+    assert lakes.plan("SELECT id FROM mapped WHERE numbers = [1] AND kinds IS NOT NULL ORDER BY numbers[1]").for_spark()
     assert lakes.plan("SELECT kinds, row_number() OVER (ORDER BY id) FROM mapped ORDER BY id, kinds['a']").for_spark()
