@@ -20,7 +20,7 @@ _HEAD = """# Compatibility by the reference's own tests
 The `ducklake` extension comes with sqllogictest files. They run on a session as they are, on Spark, one statement after
 the other; each row of each result is compared. *Unsupported* are files in which a statement is refused by name; *failed*
 are those in which a result differs; *skipped* are those that need what is not there, such as an extension to download.
-This page is made by `python -m tests.corpus.table` of a runner's report.
+Files that were not run are not counted. This page is made by `python -m tests.corpus.table` of a runner's report.
 """
 
 
