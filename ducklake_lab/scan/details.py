@@ -13,6 +13,9 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
 
+#: Columns whose statistics are kept.
+_KEPT = 8
+
 
 class FileDetails:
     """What there is to know of the data files of a table that are visible at a snapshot.
@@ -27,13 +30,19 @@ class FileDetails:
         self._snapshot_id = snapshot_id
         self._names = dict(_leaf_names(table.columns))
         self._known: dict[int, dict[str, ColumnStats]] = {}
+        self._columns: dict[str, dict[int, ColumnStats]] = {}
+        self._times: dict[int, datetime] = {}
         self.columns = tuple(self._names.values())
 
     def of_column(self, name: str) -> dict[int, ColumnStats]:
-        """By data file id."""
-        ids = [column_id for column_id, known in self._names.items() if known == name]
-        found = self._read(ids)
-        return {file_id: column for file_id, stats in found.items() for column in stats.values()}
+        """By data file id; the columns asked for last are kept."""
+        if name not in self._columns:
+            ids = [column_id for column_id, known in self._names.items() if known == name]
+            found = self._read(ids)
+            if len(self._columns) == _KEPT:
+                del self._columns[next(iter(self._columns))]
+            self._columns[name] = {file_id: column for file_id, stats in found.items() for column in stats.values()}
+        return self._columns[name]
 
     def look_at(self, file_ids: Collection[int] | None) -> None:
         """Reads the statistics of some files (None: of all), which are at hand then."""
@@ -51,10 +60,13 @@ class FileDetails:
 
     def times(self, snapshot_ids: Collection[int]) -> dict[int, datetime]:
         """When snapshots were made; those that have expired are left out."""
-        s = t.snapshot
-        query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(s.c.snapshot_id.in_(sorted(set(snapshot_ids))))
-        with self._lake.connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        missing = set(snapshot_ids) - self._times.keys()
+        if missing:
+            s = t.snapshot
+            query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(s.c.snapshot_id.in_(sorted(missing)))
+            with self._lake.connect() as connection:
+                self._times |= {row[0]: row[1] for row in connection.execute(query)}
+        return {snapshot_id: self._times[snapshot_id] for snapshot_id in snapshot_ids if snapshot_id in self._times}
 
     def _of_file(self, file_id: int) -> dict[str, ColumnStats]:
         if file_id not in self._known:
