@@ -84,6 +84,8 @@ _PREPARED = {
         "DETACH made",
     ),
 }
+#: Pages that take something for granted only where they attach a lake.
+_ATTACHED = ("introduction.md", "usage/time_travel.md")
 #: Columns that say who made something, in whose words, or which is an answer of an engine's inner life.
 _TOLD = frozenset(("description", "extension_version", "elapsed_ms", "query"))
 _MAKER = re.compile(r"^(DuckDB [0-9a-f]{8,}|DuckLake Lab [0-9.]+)$")
@@ -151,8 +153,10 @@ def scenes(page: str) -> list[list[str]]:
 
 def compare(page: str, texts: Sequence[str], engine: Literal["spark", "duckdb"] = "spark") -> list[Compared]:
     """Runs the statements of a scene on both."""
-    start = () if any(_ATTACH.search(text) for text in texts) else _START
-    start = (*start, *_PREPARED.get(page, ()))
+    attaches = any(_ATTACH.search(text) for text in texts)
+    start = () if attaches else _START
+    if attaches or page not in _ATTACHED:
+        start = (*start, *_PREPARED.get(page, ()))
     with tempfile.TemporaryDirectory() as folder, chdir(folder), connect() as connection:
         expected = _run_all(start, texts, lambda text: _of_reference(connection, text), folder)
     with tempfile.TemporaryDirectory() as folder, chdir(folder), dl.Session(engine=engine) as session:
@@ -199,6 +203,8 @@ def _text(value: Any, folder: str) -> str:
         return "a time"
     if isinstance(value, dict):
         return _text(sorted(value.items()), folder)
+    if isinstance(value, list) and value and all(isinstance(part, tuple) for part in value):
+        value = sorted(value)  # a MAP
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_text(part, folder) for part in value) + "]"
     if isinstance(value, str):
