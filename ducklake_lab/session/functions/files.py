@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ducklake_lab.errors import UsageError
+from ducklake_lab.local.engine import evaluate
 from ducklake_lab.scan.encryption import key_bytes
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions.registry import BLOB, UBIGINT, VARCHAR, Call, Columns, Function, rows_of
@@ -25,6 +26,9 @@ def _list_files(call: Call) -> pa.Table:
     if call.named("snapshot_version") is not None and call.named("snapshot_time") is not None:
         raise UsageError("list_files takes snapshot_version or snapshot_time, not both.")
     at = call.named("snapshot_version", call.named("snapshot_time"))
+    if isinstance(at, str):
+        quoted = at.replace("'", "''")
+        at = evaluate(f"SELECT CAST('{quoted}' AS TIMESTAMP WITH TIME ZONE) AS v", {}).column("v")[0].as_py()
     state = call.lakes.state(call.lake, at)
     table = state.table(str(call.named("schema", call.schema)), str(call.args[0]))
     with call.lake.connect() as connection:

@@ -44,6 +44,7 @@ def test_named_arguments(session: dl.Session, arrow: str) -> None:
     assert rows(session, f"FROM ducklake_list_files('lake', 't', schema {arrow} 'main')") == []
     assert rows(session, f"CALL lake.list_files('t', snapshot_version {arrow} 1 + 1, schema {arrow} 'main')") == []
     assert rows(session, f"FROM lake.list_files('t', schema {arrow} NULL)") == []
+    assert rows(session, "FROM lake.list_files('t', snapshot_time => '2999-01-01 00:00:00')") == []
 
 
 def test_wrong_calls_say_what_is_wrong(session: dl.Session) -> None:
