@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -62,13 +63,25 @@ def may_match(
         return _may_be_null(predicate.is_null, known, record_count, nested=len(predicate.column) > 1)
     if known.null_count is not None and known.null_count >= record_count and len(predicate.column) == 1:
         return False  # all NULL: no comparison is true
-    low, high = decode(known.min_value, column.data_type), decode(known.max_value, column.data_type)
+    low, high = _bounds(known, column.data_type)
     if isinstance(predicate, StartsWith):
         return _may_start_with(predicate.prefix, low, high)
     nan = column.type in ("float32", "float64") and known.contains_nan is not False
     if isinstance(predicate, InList):
         return _may_be_among(_sorted_values(predicate, column.data_type), low, high)
     return _may_compare(predicate.op, comparable(predicate.value, column.data_type), low, high, nan)
+
+
+def _bounds(stats: ColumnStats, kind: DataType) -> tuple[Any, Any]:
+    """The smallest and the largest value that a file may have; None where not known."""
+    low, high = decode(stats.min_value, kind), decode(stats.max_value, kind)
+    if kind.name == "float64":
+        # before the column was widened, the file's 0.1 was the nearest FLOAT to it, which is another DOUBLE
+        single = DataType("float32")
+        lows, highs = (low, decode(stats.min_value, single)), (high, decode(stats.max_value, single))
+        low = min((value for value in lows if isinstance(value, Decimal)), default=None)
+        high = max((value for value in highs if isinstance(value, Decimal)), default=None)
+    return low, high
 
 
 @lru_cache(maxsize=64)

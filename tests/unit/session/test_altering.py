@@ -133,3 +133,14 @@ def test_a_column_that_rows_are_sorted_by_stays(session: dl.Session) -> None:
         session.sql('ALTER TABLE t DROP "a name"')
     session.sql('ALTER TABLE t RESET SORTED BY; ALTER TABLE t DROP "a name"')
     assert rows(session, "DESCRIBE t")[0][0] == "i"
+
+
+def test_files_written_before_a_float_was_widened_are_not_skipped(tmp_path: Path):
+    """The text of a FLOAT, 0.1, is not the DOUBLE that its value becomes."""
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb", data_inlining_row_limit=0) as session:
+        session.sql("CREATE TABLE t (f FLOAT); INSERT INTO t VALUES (0.1); INSERT INTO t VALUES (0.9)")
+        session.sql("ALTER TABLE t ALTER f SET DATA TYPE DOUBLE")
+        for condition, expected in (("f > 0.1", 2), ("f <= 0.1", 0), ("f < 0.9", 2), ("f >= 0.9", 0), ("f > 0.2", 1)):
+            found = session.sql(f"SELECT count(*) FROM t WHERE {condition}")
+            assert found.fetchall() == [(expected,)], condition
+        assert found.info.files_read == 1
