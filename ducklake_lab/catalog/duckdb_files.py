@@ -107,7 +107,8 @@ class DuckDBFiles:
     def _running(self) -> duckdb.DuckDBPyConnection:
         if self._root is None or self._process != os.getpid():
             self._root = duckdb.connect(":memory:")
-            self._root.execute("PRAGMA disable_checkpoint_on_shutdown")
+            # catalogs are small: sharing a query out among threads takes longer than it does
+            self._root.execute("PRAGMA disable_checkpoint_on_shutdown; SET threads = 1")
             self._process = os.getpid()
             self._attached, self._logged = {}, set()
         return self._root
