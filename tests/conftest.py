@@ -11,10 +11,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import settings
 
 from tests.cluster import standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.reference import connect
+
+# how long an example takes says something about the machine
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
 _database_numbers = itertools.count(1)
