@@ -16,8 +16,9 @@ from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Column
 from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.loaded import Scan, in_memory
 from ducklake_lab.session.result import Result, RunInfo, count_result
-from ducklake_lab.session.sources import IN_PROCESS_BYTES, Scan, Sources, in_memory
+from ducklake_lab.session.sources import IN_PROCESS_BYTES, Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
 from ducklake_lab.sql.plan import QueryPlan

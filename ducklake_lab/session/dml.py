@@ -29,8 +29,9 @@ from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.definitions import with_plain_sort_keys
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.lakes import Lakes, Place
+from ducklake_lab.session.loaded import Scan, is_small
 from ducklake_lab.session.result import RunInfo
-from ducklake_lab.session.sources import Scan, Sources, is_small
+from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.plan import QueryPlan

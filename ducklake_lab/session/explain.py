@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.session.loaded import Scan
 from ducklake_lab.session.result import Result, RunInfo
-from ducklake_lab.session.sources import Scan, Sources
+from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_delete, plan_insert, plan_update
 from ducklake_lab.sql.plan import QueryPlan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +22,6 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.local import reader as local_reader
 from ducklake_lab.local.database import Rows, SessionDatabase
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
@@ -30,14 +29,15 @@ from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.scan.digest import digest
-from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.definitions import stored_macro, stored_view
 from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.feed import Feed, plan_call
+from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
+from ducklake_lab.session.loaded import Frame, Scan, frame_of, in_memory, is_small, to_arrow
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.session.system import SystemTables
 from ducklake_lab.sql import operations as op
@@ -48,7 +48,6 @@ from ducklake_lab.sql.planner import as_text
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.spark_text import parameters
 from ducklake_lab.sql.types import type_or_none
-from ducklake_lab.storage import is_local, is_object
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,18 +57,6 @@ _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 IN_PROCESS_BYTES = 64 * 2**20
 #: How the names of system views begin that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Rows handed in from outside under a name: a Spark DataFrame or an Arrow table."""
-
-    columns: tuple[tuple[str, DataType], ...]
-    rows: Any
-
-    @property
-    def is_arrow(self) -> bool:
-        return isinstance(self.rows, pa.Table)
 
 
 class Sources:
@@ -329,7 +316,7 @@ class Sources:
     def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
         """The rows of a plan whose sources are here, by DuckDB."""
         try:
-            tables = {view: self.to_arrow(rows) for view, rows in loaded.items()}
+            tables = {view: to_arrow(rows) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise
@@ -420,7 +407,7 @@ class Sources:
         """Puts loaded sources behind their names in Spark."""
         with self._engine.running():
             for view, rows in loaded.items():
-                self.frame_of(rows).createOrReplaceTempView(view)
+                frame_of(rows, self._engine).createOrReplaceTempView(view)
 
     def new_view_name(self) -> str:
         return f"ducklake_rows_{next(self._counter)}"
@@ -496,63 +483,3 @@ class Sources:
         info.snapshot_id = place.state.snapshot.snapshot_id
         info.add(plan)
         return Scan(plan, source.virtual, source.located)
-
-    def frame_of(self, rows: Any) -> DataFrame:
-        """A loaded source as a Spark DataFrame."""
-        from ducklake_lab.spark import reader
-        from ducklake_lab.spark.frames import from_arrow_table
-
-        if isinstance(rows, Scan):
-            return reader.read(self._engine(), rows.plan, virtual=rows.virtual, located=rows.located)
-        if isinstance(rows, Feed):
-            return rows.frame(self._engine())
-        if isinstance(rows, pa.Table):
-            return from_arrow_table(self._engine(), rows)
-        frame: DataFrame = rows
-        return frame
-
-    def to_arrow(self, rows: Any) -> pa.Table:
-        """A loaded source as an Arrow table."""
-        if isinstance(rows, Scan):
-            return local_reader.read(rows.plan, virtual=rows.virtual, located=rows.located)
-        if isinstance(rows, Feed):
-            return rows.arrow()
-        return rows if isinstance(rows, pa.Table) else rows.toArrow()
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """A planned read of a lake table, not begun yet."""
-
-    plan: ScanPlan
-    virtual: bool
-    located: bool = False
-
-
-#: Bytes of data files that are read in process for a statement that changes rows: Spark takes longer to begin.
-SMALL_BYTES = 4 << 20
-
-
-def is_small(loaded: Iterable[Any]) -> bool:
-    """Whether loaded sources are here, or are quickly read: some files, local or in an object store, or a feed of them."""
-    size = 0
-    for rows in loaded:
-        files: Sequence[ScanFile] = ()
-        if isinstance(rows, Scan):
-            files = rows.plan.files
-        elif isinstance(rows, Feed):
-            plan = rows.plan
-            files = (*plan.inserted.files, *plan.removed.files, *(deleted.after for deleted in plan.deleted))
-        elif not in_memory(rows):
-            return False
-        if not all(is_local(file.path) or is_object(file.path) for file in files):
-            return False
-        size += sum(file.data_file.file_size_bytes for file in files)
-    return size <= SMALL_BYTES
-
-
-def in_memory(rows: Any) -> bool:
-    """Whether a loaded source is all here: metadata, or a table whose rows are all inlined."""
-    if isinstance(rows, Feed):
-        return rows.in_memory
-    return isinstance(rows, pa.Table) or (isinstance(rows, Scan) and not rows.plan.files)

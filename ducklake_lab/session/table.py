@@ -23,8 +23,9 @@ from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import At, Lakes, Place
 from ducklake_lab.session.listings import FileListing, History, Listing
+from ducklake_lab.session.loaded import Scan, frame_of
 from ducklake_lab.session.result import Result
-from ducklake_lab.session.sources import Scan, Sources
+from ducklake_lab.session.sources import Sources
 from ducklake_lab.session.view import TableView
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class TableHandle:
         place = self._place()
         plan = self._sources.scan(place, place.table())
         with self._engine.running():
-            frame = self._sources.frame_of(Scan(plan, virtual=False))
+            frame = frame_of(Scan(plan, virtual=False), self._engine)
         if where is not None:
             frame = frame.where(where)
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame

@@ -153,12 +153,7 @@ def _start_spark(script: str, request: pytest.FixtureRequest) -> None:
 
 def _run(session: dl.Session, statements: list[str]) -> None:
     for statement in statements:
-        try:
-            session.sql(statement)
-        except (dl.UnsupportedFeatureError, dl.EntryNotFoundError) as error:
-            if "not supported yet" in str(error) or "has no function set_option" in str(error):
-                pytest.xfail(str(error))
-            raise
+        session.sql(statement)
 
 
 def _by_the_reference(
