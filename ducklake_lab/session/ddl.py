@@ -232,13 +232,11 @@ def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[Pa
 
 
 def _check_transform(column: Column, transform: str) -> None:
+    if bucket_count(transform) is not None:
+        return
     kind: DataType = column.data_type
-    timestamp = kind.name.startswith("timestamp")
     fits = (
-        transform == "identity"
-        or bucket_count(transform) is not None
-        or timestamp
-        or (transform in _OF_DATES and kind.name == "date")
+        transform == "identity" or kind.name.startswith("timestamp") or (transform in _OF_DATES and kind.name == "date")
     )
     if kind.is_nested or not fits:
         raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

@@ -161,6 +161,18 @@ SCRIPTS = {
             )
         ),
     ],
+    "buckets of nested columns": [
+        "CREATE TABLE t (r STRUCT(i INTEGER, s VARCHAR), l DOUBLE[], m MAP(VARCHAR, DATE))",
+        *(
+            statement
+            for column in ("r", "l", "m")
+            for statement in (
+                f"ALTER TABLE t SET PARTITIONED BY (bucket(3, {column}))",
+                "INSERT INTO t SELECT {'i': i, 's': 'it''s ' || i}, CASE WHEN i > 3 THEN [i / 4, NULL] END, "
+                "MAP {'a, b': DATE '1960-01-01' + i::INTEGER} FROM range(20) r(i)",
+            )
+        ),
+    ],
     "no hive folders": [
         "CREATE TABLE t (i INTEGER)",
         "ALTER TABLE t SET PARTITIONED BY (i)",
