@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
-from ducklake_lab.sql import aggregates, lists, temporal
+from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.sql import aggregates, lists, numbers, temporal, texts
 from ducklake_lab.sql.calls import Build, Call
 from ducklake_lab.sql.inference import (
     BIGINT,
@@ -91,10 +91,6 @@ def _rounded(types: Sequence[Type]) -> Type:
     return kind if kind is not None and kind.decimal is None else None
 
 
-def _is_list(kind: Type) -> bool:
-    return kind is not None and kind.name == "list"
-
-
 # -- builders -------------------------------------------------------------------------------------
 
 
@@ -118,131 +114,6 @@ def _swapped(name: str, kind: str | None = None) -> Build:
         return cast(node, kind) if kind else node
 
     return build
-
-
-def _length(c: Call) -> exp.Expr:
-    return cast(call("size" if _is_list(c.types[0]) else "char_length", c.args[0]), "BIGINT")
-
-
-def _substring(c: Call) -> exp.Expr:
-    start = c.written[1].unnest()
-    if isinstance(start, exp.Literal) and start.name.isdigit() and int(start.name) > 0:
-        return call("substring", *c.args)
-    # Spark takes position 0 for position 1; DuckDB counts it as a place before the text.
-    value, begin = c.args[0], cast(c.args[1], "INT")
-    zero = binary(exp.EQ, begin, number(0))
-    if len(c.args) == 2:
-        return call("substring", value, begin)
-    length = cast(c.args[2], "INT")
-    shorter = call("greatest", binary(exp.Sub, length, number(1)), number(0))
-    return case(zero, call("substring", value.copy(), number(1), shorter), call("substring", value, begin, length))
-
-
-def _left_right(name: str) -> Build:
-    def build(c: Call) -> exp.Expr:
-        written = c.written[1].unnest()
-        if isinstance(written, exp.Neg) and isinstance(written.this, exp.Literal) and written.this.name.isdigit():
-            # all but so many characters
-            left_out = int(written.this.name)
-            if name == "right":
-                return call("substring", c.args[0], number(left_out + 1))
-            length = binary(exp.Sub, call("char_length", c.args[0].copy()), number(left_out))
-            return call("left", c.args[0], call("greatest", length, number(0)))
-        if not c.literal(1, "count").isdigit():
-            raise UnsupportedFeatureError(f"{name} with that count is not supported on Spark yet.")
-        return call(name, *c.args)
-
-    return build
-
-
-def _concat(c: Call) -> exp.Expr:
-    if any(_is_list(kind) for kind in c.types):
-        raise UnsupportedFeatureError("concat of lists is not supported on Spark yet; use list_concat.")
-    # DuckDB's concat leaves NULLs out.
-    return call("concat", *[call("coalesce", cast(arg, "STRING"), text("")) for arg in c.args])
-
-
-def _split(c: Call) -> exp.Expr:
-    separator = c.literal(1, "separator")
-    if not separator or "\\E" in separator:
-        raise UnsupportedFeatureError("Splitting at that separator is not supported on Spark.")
-    return call("split", c.args[0], text(f"\\Q{separator}\\E"))
-
-
-def _regexp_extract(c: Call) -> exp.Expr:
-    group = c.args[2] if len(c.args) > 2 else number(0)
-    return call("regexp_extract", c.args[0], c.args[1], group)
-
-
-def _regexp_replace(c: Call) -> exp.Expr:
-    replacement = c.literal(2, "replacement").replace("$", "\\$")
-    if len(c.args) == 4 and c.literal(3, "option") == "g":
-        for digit in range(10):
-            replacement = replacement.replace(f"\\{digit}", f"${digit}")
-        return call("regexp_replace", c.args[0], c.args[1], text(replacement))
-    pattern = c.literal(1, "pattern")
-    if len(c.args) > 3 or "(" in pattern or "^" in pattern or "\\" in replacement:
-        raise UnsupportedFeatureError("regexp_replace of the first match is not supported on Spark; pass 'g' for all.")
-    # what comes before the first match is kept with it; Spark replaces all matches of a pattern
-    return call("regexp_replace", c.args[0], text(f"(?s)^(.*?)(?-s:{pattern})"), text(f"$1{replacement}"))
-
-
-def _regexp_matches(c: Call) -> exp.Expr:
-    return call("regexp_like", c.args[0], c.args[1])
-
-
-def full_match(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Whether a regular expression matches the whole text."""
-    return call("regexp_like", value, call("concat", text("^(?:"), pattern, text(")$")))
-
-
-def _log(c: Call) -> exp.Expr:
-    return call("log10", c.args[0]) if len(c.args) == 1 else call("log", c.args[0], c.args[1])
-
-
-def _ceil_floor(name: str) -> Build:
-    def build(c: Call) -> exp.Expr:
-        kind = c.types[0]
-        if kind is None or kind.name not in FLOATS:
-            return call(name, c.args[0])
-        return _whole(c.args[0], call(name, c.args[0].copy()))
-
-    return build
-
-
-def _sign(c: Call) -> exp.Expr:
-    kind, value = c.types[0], c.args[0]
-    found = cast(call("sign", value), "TINYINT")
-    if kind is not None and kind.name not in FLOATS:
-        return found
-    # of what is no number DuckDB says 0
-    return case(call("isnan", cast(value.copy(), "DOUBLE")), cast(number(0), "TINYINT"), found)
-
-
-def _whole(value: exp.Expr, rounded: exp.Expr) -> exp.Expr:
-    """A double that Spark rounds by way of BIGINT: those that have no fraction, or are no number, stay as they are."""
-    small = exp.LT(this=call("abs", value.copy()), expression=cast(number(2**53), "DOUBLE"))
-    return case(small, cast(rounded, "DOUBLE"), value)
-
-
-def _truncate(c: Call) -> exp.Expr:
-    value = cast(c.args[0], "DOUBLE")
-    whole = case(
-        exp.LT(this=value.copy(), expression=number(0)), call("ceil", value.copy()), call("floor", value.copy())
-    )
-    return _whole(value, whole)
-
-
-def _bit_count(c: Call) -> exp.Expr:
-    """Spark counts the bits of a BIGINT, which has more of them for a negative number."""
-    width = {"int8": 8, "int16": 16, "int32": 32}.get(c.types[0].name if c.types[0] else "")
-    value = cast(c.args[0], "BIGINT")
-    masked = value if width is None else binary(exp.BitwiseAnd, value, number(2**width - 1))
-    return cast(call("bit_count", masked), "TINYINT")
-
-
-def _round(c: Call) -> exp.Expr:
-    return call("round", c.args[0], *[cast(arg, "INT") for arg in c.args[1:]])
 
 
 def _list_contains(c: Call) -> exp.Expr:
@@ -278,27 +149,27 @@ def _add(names: str, build: str | Build, result: Result, arity: range = _ONE, ag
 # Text
 _add("upper ucase", "upper", VARCHAR)
 _add("lower lcase", "lower", VARCHAR)
-_add("length len char_length character_length strlen", _length, BIGINT)
+_add("length len char_length character_length strlen", texts.length, BIGINT)
 FUNCTIONS["strlen"] = Function(_fixed("octet_length", kind="BIGINT"), BIGINT, _ONE)
 _add("array_length", _fixed("size", kind="BIGINT"), BIGINT)
-_add("substring substr", _substring, VARCHAR, range(2, 4))
+_add("substring substr", texts.substring, VARCHAR, range(2, 4))
 _add("trim", "btrim", VARCHAR, range(1, 3))
 _add("ltrim", _swapped("ltrim"), VARCHAR, range(1, 3))
 _add("rtrim", _swapped("rtrim"), VARCHAR, range(1, 3))
-_add("left", _left_right("left"), VARCHAR, _TWO)
-_add("right", _left_right("right"), VARCHAR, _TWO)
+_add("left", texts.left_right("left"), VARCHAR, _TWO)
+_add("right", texts.left_right("right"), VARCHAR, _TWO)
 _add("replace", "replace", VARCHAR, _THREE)
 _add("reverse", "reverse", VARCHAR)
 _add("repeat", lambda c: call("repeat", c.args[0], cast(c.args[1], "INT")), VARCHAR, _TWO)
 _add("lpad", lambda c: call("lpad", c.args[0], cast(c.args[1], "INT"), c.args[2]), VARCHAR, _THREE)
 _add("rpad", lambda c: call("rpad", c.args[0], cast(c.args[1], "INT"), c.args[2]), VARCHAR, _THREE)
-_add("concat", _concat, VARCHAR, _ANY)
+_add("concat", texts.concat, VARCHAR, _ANY)
 _add("concat_ws", "concat_ws", VARCHAR, _ANY)
 _add("contains", "contains", BOOLEAN, _TWO)
 _add("starts_with prefix", "startswith", BOOLEAN, _TWO)
 _add("ends_with suffix", "endswith", BOOLEAN, _TWO)
 _add("strpos instr position", _fixed("instr", kind="BIGINT"), BIGINT, _TWO)
-_add("split string_split str_split string_to_array", _split, DataType("list", (("element", VARCHAR),)), _TWO)
+_add("split string_split str_split string_to_array", texts.split, DataType("list", (("element", VARCHAR),)), _TWO)
 _add("split_part", lambda c: call("split_part", c.args[0], c.args[1], cast(c.args[2], "INT")), VARCHAR, _THREE)
 _add("ascii", "ascii", INTEGER)
 _add("unicode ord", lists.unicode, INTEGER)
@@ -314,21 +185,21 @@ _add("sha256", _fixed("sha2", after=[number(256)]), VARCHAR)
 _add("to_base64 base64", "base64", VARCHAR)
 _add("levenshtein editdist3", _fixed("levenshtein", kind="BIGINT"), BIGINT, _TWO)
 _add("translate", "translate", VARCHAR, _THREE)
-_add("regexp_matches", _regexp_matches, BOOLEAN, _TWO)
-_add("regexp_full_match", lambda c: full_match(c.args[0], c.args[1]), BOOLEAN, _TWO)
-_add("regexp_extract", _regexp_extract, VARCHAR, range(2, 4))
-_add("regexp_replace", _regexp_replace, VARCHAR, range(3, 5))
+_add("regexp_matches", texts.regexp_matches, BOOLEAN, _TWO)
+_add("regexp_full_match", lambda c: texts.full_match(c.args[0], c.args[1]), BOOLEAN, _TWO)
+_add("regexp_extract", texts.regexp_extract, VARCHAR, range(2, 4))
+_add("regexp_replace", texts.regexp_replace, VARCHAR, range(3, 5))
 
 # Numbers
 _add("abs", "abs", _first)
-_add("ceil ceiling", _ceil_floor("ceil"), _rounded)
-_add("floor", _ceil_floor("floor"), _rounded)
-_add("round", _round, _rounded, range(1, 3))
-_add("trunc", _truncate, DOUBLE)
-_add("sign", _sign, DataType("int8"))
+_add("ceil ceiling", numbers.ceil_floor("ceil"), _rounded)
+_add("floor", numbers.ceil_floor("floor"), _rounded)
+_add("round", numbers.rounded, _rounded, range(1, 3))
+_add("trunc", numbers.truncate, DOUBLE)
+_add("sign", numbers.sign, DataType("int8"))
 for _name in "sqrt exp ln log2 log10 sin cos tan asin acos atan degrees radians cbrt".split():
     _add(_name, _as_double(_name), DOUBLE)
-_add("log", _log, DOUBLE, range(1, 3))
+_add("log", numbers.log, DOUBLE, range(1, 3))
 _add("atan2", _as_double("atan2"), DOUBLE, _TWO)
 _add("pow power", _as_double("power"), DOUBLE, _TWO)
 _add("pi", "pi", DOUBLE, range(1))
@@ -336,7 +207,7 @@ _add("random", "rand", DOUBLE, range(1))
 _add("isnan", "isnan", BOOLEAN)
 _add("greatest", "greatest", _common, _ANY)
 _add("least", "least", _common, _ANY)
-_add("bit_count", _bit_count, DataType("int8"))
+_add("bit_count", numbers.bit_count, DataType("int8"))
 _add("xor", lambda c: binary(exp.BitwiseXor, c.args[0], c.args[1]), _common, _TWO)
 
 # NULL

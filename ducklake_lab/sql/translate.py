@@ -18,9 +18,10 @@ from ducklake_lab.sql.calls import Call
 from ducklake_lab.sql.carried import refuse_computing
 from ducklake_lab.sql.casts import convert
 from ducklake_lab.sql.dialect import SparkSql
-from ducklake_lab.sql.functions import WINDOW_ONLY, full_match, is_aggregate, translate_call
+from ducklake_lab.sql.functions import WINDOW_ONLY, is_aggregate, translate_call
 from ducklake_lab.sql.inference import Type, type_of
 from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, paren, text
+from ducklake_lab.sql.texts import full_match
 from ducklake_lab.sql.types import from_sqlglot
 
 #: Nodes whose children are translated and that mean the same in both, as the generator writes them.
