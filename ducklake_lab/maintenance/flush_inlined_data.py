@@ -34,20 +34,24 @@ _END = "end_snapshot"
 def flush_inlined_data(transaction: Transaction, table: Table) -> int:
     """Writes the inlined rows and deletions of a table into files; the count of rows written, deleted ones included.
 
+    Rows that the transaction itself has inlined stay where they are.
+
     Raises:
-        TransactionError: the transaction has changed rows of the table.
+        TransactionError: the transaction has changed rows of the table, of which some are inlined already.
     """
     staged = transaction.peek(table)
-    if staged is not None and staged.changes_rows:
-        raise TransactionError(
-            f"flush_inlined_data cannot follow changes of rows of {table.name} in one transaction; COMMIT them first."
-        )
     lake, state = transaction.lake, transaction.base
     if not transaction.is_committed(table) or (staged is not None and staged.flushed):
         return 0
     with lake.connect() as connection:
         versions = read_inlined(lake, connection, state, state.tables[table.table_id])
         deletions = read_inlined_deletions(lake, connection, state, state.tables[table.table_id])
+    if not deletions and not any(version.rows.num_rows for _, version in versions):
+        return 0
+    if staged is not None and staged.changes_rows:
+        raise TransactionError(
+            f"flush_inlined_data cannot follow changes of rows of {table.name} in one transaction; COMMIT them first."
+        )
     folder = lake.folder(state, state.tables[table.table_id])
     at = state.snapshot.snapshot_id
     storage = Storage()

@@ -40,9 +40,7 @@ def whole(value: exp.Expr, rounded: exp.Expr) -> exp.Expr:
 
 def truncate(c: Call) -> exp.Expr:
     value = cast(c.args[0], "DOUBLE")
-    cut = case(
-        exp.LT(this=value.copy(), expression=number(0)), call("ceil", value.copy()), call("floor", value.copy())
-    )
+    cut = case(exp.LT(this=value.copy(), expression=number(0)), call("ceil", value.copy()), call("floor", value.copy()))
     return whole(value, cut)
 
 

@@ -273,3 +273,14 @@ CALL lake.set_option('parquet_compression', 'zstd');
 CALL lake.set_option('parquet_compression', 'snappy', schema => 's');
 CALL lake.set_option('target_file_size', '10MB', schema => 's', table_name => 't');
 CALL lake.set_option('parquet_compression', 'gzip');
+
+-- flush after an insert in one transaction
+CREATE TABLE before (i INTEGER);
+INSERT INTO before VALUES (1), (2);
+BEGIN;
+CREATE SCHEMA s1;
+CREATE TABLE s1.tbl (i INTEGER);
+INSERT INTO s1.tbl VALUES (42);
+CALL ducklake_flush_inlined_data('lake');
+COMMIT;
+ALTER TABLE s1.tbl SET PARTITIONED BY (i);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.files import file_sizes
 from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, write_option
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
+from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.local import canonical
 from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
 from ducklake_lab.model.state import CatalogState
@@ -32,7 +32,6 @@ _TABLE_INFO: Columns = (
     ("delete_file_size_bytes", BIGINT),
 )
 _CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(bytes?|b|[kmgt]i?b)\s*", re.IGNORECASE)
 _TRUE, _FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 
 
@@ -50,12 +49,11 @@ def _positive(key: str, value: Any) -> str:
 
 
 def _size(key: str, value: Any) -> str:
-    match = _SIZE.fullmatch(str(value))
-    if match is None:
+    text = str(value)
+    size = parse_bytes(text)
+    if size is None or text.strip()[-1:].isdigit():
         raise UsageError(f"{key} is a size with its unit, e.g. 512MB or 1GiB, not {value!r}.")
-    unit = match[2].casefold()
-    power = 0 if unit.startswith("b") else 1 + "kmgt".index(unit[0])
-    return str(int(float(match[1]) * (1024 if "i" in unit else 1000) ** power))
+    return str(size)
 
 
 def _positive_size(key: str, value: Any) -> str:

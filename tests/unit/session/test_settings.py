@@ -86,6 +86,17 @@ def test_wrong_options_of_attach(lake_uri: Callable[..., str], tmp_path: Path) -
         assert session.lakes[0].data_path == f"{tmp_path}/other/"
 
 
+@pytest.mark.parametrize(("text", "size"), [("1K", 1000), ("1.5 kb", 1500), ("512 MiB", 2**29), ("3bytes", 3)])
+def test_sizes_have_units(text: str, size: int, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql(f"CALL lake.set_option('target_file_size', '{text}')")
+        sql = "SELECT value FROM lake.options() WHERE option_name = 'target_file_size'"
+        assert session.sql(sql).fetchall() == [(str(size),)]
+        for bad in ("1024", "1gig", "-1"):
+            with pytest.raises(dl.UsageError, match="a size with its unit"):
+                session.sql(f"CALL lake.set_option('target_file_size', '{bad}')")
+
+
 def test_inserts_in_process_split_at_the_size_files_aim_at(tmp_path: Path) -> None:
     uri = f"ducklake:{tmp_path}/lake.ducklake"
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
