@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import python_rows, shown
+from ducklake_lab.catalog.casting import cast_columns, python_rows, shown
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.sql.types import UNSIGNED_MAXIMUM, type_or_none
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,9 +160,20 @@ class Result:
         started = time.monotonic()
         try:
             with self._engine.running():
-                return to_arrow_table(frame)
+                rows = to_arrow_table(frame)
         finally:
             self.info.seconds += time.monotonic() - started
+        return _unsigned_again(rows, self.types)
+
+
+def _unsigned_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """Columns of unsigned integers as such: Spark carries them in wider types."""
+    for index, kind in enumerate(map(type_or_none, types)):
+        if kind is not None and any(part.name in UNSIGNED_MAXIMUM for part in kind.walk()):
+            name = rows.schema.field(index).name
+            column = cast_columns(pa.table({"v": rows.column(index)}), {"v": kind})
+            rows = rows.set_column(index, kind.field(name), column.column(0))
+    return rows
 
 
 def count_result(count: int, info: RunInfo) -> Result:

@@ -172,6 +172,16 @@ def test_results_are_lazy_and_computed_once(session: dl.Session) -> None:
     assert len(result.pandas()) == 20
 
 
+def test_unsigned_integers_are_integers_from_both_engines(session: dl.Session) -> None:
+    session.sql("CREATE TABLE u AS SELECT i::UBIGINT AS b, i::UTINYINT AS t, [i::UBIGINT] AS l FROM range(100) r(i)")
+    largest = 2**64 - 1
+    session.sql(f"INSERT INTO u SELECT {largest}, 255, [{largest}, NULL] FROM range(20)")
+    found = [session.sql("FROM u ORDER BY ALL", engine=engine) for engine in ("spark", "duckdb")]
+    assert found[0].arrow().equals(found[1].arrow())
+    assert found[0].fetchall()[-1] == (largest, 255, [largest, None])
+    assert {type(row[0]) for row in found[0].fetchall()} == {int}
+
+
 def test_an_interrupt_cancels_the_jobs_and_the_session_goes_on(session: dl.Session, spark: Any) -> None:
     session.write(spark.range(40000), "many", mode="create")
     slow = "SELECT sum(sqrt(a.id * b.id)) FROM many AS a, many AS b"
