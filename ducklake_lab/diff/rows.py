@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.catalog.casting import shown
 from ducklake_lab.diff.known import Known
 from ducklake_lab.diff.model import DiffSummary, RowChange
 from ducklake_lab.errors import UsageError
@@ -169,7 +170,7 @@ class ChangedRows:
             """
         )
         rows = []
-        for row in found.to_pylist():
+        for row in shown(found).to_pylist():
             kind = row["kind"]
             old = None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self.all_columns)}
             new = None if kind == "deleted" else {c.name: row[f"a{i}"] for i, c in enumerate(self.columns)}

@@ -166,8 +166,7 @@ class Dml:
         transaction = self._transaction
         if matched.rows is not None:
             types = {column.name: column.data_type for column in table.columns}
-            columns = matched.rows.columns[len(VIRTUAL_COLUMNS) :]
-            rows = cast_columns(pa.table(columns, names=names), types)
+            rows = cast_columns(new_values(matched.rows, table), types)
             _check_not_null(table, rows)
             row_ids = matched.rows.column(ROW_ID).combine_chunks()
             if rows.num_rows <= self._row_limit(table):
@@ -210,10 +209,12 @@ class Dml:
         self._sources.check_for_spark(plan)
         self._sources.create_views(self._sources.with_local(plan, loaded))
         frame = self._sources.spark_sql(plan.spark_sql).persist()
+        from ducklake_lab.spark.frames import to_arrow_table
+
         try:
             with self._engine.running():
                 count = frame.count()
-                rows = frame.toArrow() if count <= few else None
+                rows = to_arrow_table(frame) if count <= few else None
         except BaseException:
             frame.unpersist()
             raise
@@ -281,6 +282,13 @@ class Dml:
         """Deletions of a file up to which they are kept in the catalog."""
         options = self._transaction.options
         return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
+
+
+def new_values(rows: pa.Table, table: Table) -> pa.Table:
+    """The values that follow the virtual columns, under the names of the table's columns; their types stay known."""
+    first = len(VIRTUAL_COLUMNS)
+    values = rows.select(range(first, first + len(table.columns)))
+    return values.rename_columns([column.name for column in table.columns])
 
 
 def live_rows(file: ScanFile) -> int:

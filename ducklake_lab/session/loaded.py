@@ -64,7 +64,11 @@ def to_arrow(rows: Any) -> pa.Table:
         return local_reader.read(rows.plan, virtual=rows.virtual, located=rows.located)
     if isinstance(rows, Feed):
         return rows.arrow()
-    return rows if isinstance(rows, pa.Table) else rows.toArrow()
+    if isinstance(rows, pa.Table):
+        return rows
+    from ducklake_lab.spark.frames import to_arrow_table
+
+    return to_arrow_table(rows)
 
 
 def is_small(loaded: Iterable[Any]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
-from ducklake_lab.session.dml import Dml, Matched
+from ducklake_lab.session.dml import Dml, Matched, new_values
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.sql.merge_plan import ACTION, MESSAGE
 from ducklake_lab.sql.plan import QueryPlan
@@ -38,10 +38,8 @@ def merge(dml: Dml, engine: SparkEngine, table: Table, plan: QueryPlan) -> int:
             dml.append_new_versions(table, updated)
         added = _part(matched, engine, ("insert",), counts)
         if added.count:
-            names = [column.name for column in table.columns]
             if added.rows is not None:
-                columns = added.rows.columns[len(VIRTUAL_COLUMNS) :]
-                dml.append_arrow(table, pa.table(columns, names=names), inline=False)
+                dml.append_arrow(table, new_values(added.rows, table), inline=False)
             elif added.frame is not None:
                 dml.append_frame(table, added.frame.drop(*VIRTUAL_COLUMNS), inline=False)
         return sum(counts.values())
@@ -67,8 +65,10 @@ def _part(matched: Matched, engine: SparkEngine, actions: Sequence[str], counts:
     if rows is not None:
         rows = rows.filter(pc.is_in(rows.column(ACTION), pa.array(actions))).drop_columns([ACTION, MESSAGE])
     elif frame is not None and 0 < count <= matched.few:
+        from ducklake_lab.spark.frames import to_arrow_table
+
         with engine.running():
-            rows = frame.toArrow()
+            rows = to_arrow_table(frame)
     return replace(matched, count=count, rows=rows, frame=frame)
 
 

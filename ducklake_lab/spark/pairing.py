@@ -11,10 +11,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.plan import ChangePlan
+from ducklake_lab.spark.frames import to_arrow_table
 from ducklake_lab.spark.reader import read, read_deleted
 
 
@@ -79,7 +81,7 @@ def pair(
         seeds = [F.coalesce(F.col(f"b{i}"), F.col(f"a{i}")) for i in _indexes(columns, key)]
         drawn = F.pmod(F.xxhash64(*(seeds or [F.coalesce("b_rid", "a_rid")])), F.lit(1_000_000))
         changed = changed.where(drawn < int(share * 1_000_000))
-    rows = changed.drop("kind").toArrow()
+    rows = to_arrow_table(changed.drop("kind"))
     return Pairs(
         inserted, deleted, updated, tuple(cells), _side(rows, "b", columns), _side(rows, "a", columns), share < 1
     )
@@ -136,7 +138,9 @@ def _check_unique(removed: DataFrame, added: DataFrame, key: Sequence[str]) -> N
 def _side(sample: pa.Table, prefix: str, columns: Sequence[Column]) -> pa.Table:
     """One side of the sampled pairs, as a reader would give it."""
     rows = sample.filter(sample.column(f"{prefix}_there").is_valid())
-    data = {column.name: rows.column(f"{prefix}{i}") for i, column in enumerate(columns)}
+    own = rows.select([f"{prefix}{i}" for i in range(len(columns))]).rename_columns([column.name for column in columns])
+    own = cast_columns(own, {column.name: column.data_type for column in columns})
     nulls = pa.nulls(rows.num_rows, pa.int64())
-    virtual = {name: rows.column(f"{prefix}_rid") if name == ROW_ID else nulls for name in VIRTUAL_COLUMNS}
-    return pa.table({**data, **virtual})
+    for name in VIRTUAL_COLUMNS:
+        own = own.append_column(name, rows.column(f"{prefix}_rid") if name == ROW_ID else nulls)
+    return own
