@@ -137,15 +137,23 @@ _MYSQL_NATIVE = {
     "blob": "LONGBLOB",
 }
 _NATIVE = {"sqlite": _SQLITE_NATIVE, "postgresql": _POSTGRES_NATIVE, "mysql": _MYSQL_NATIVE}
-#: The column types of inlined data tables that hold the text of a value.
-TEXT_TYPES = ("VARCHAR", "TEXT", "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+#: Types that PostgreSQL has too, and takes as text.
+_POSTGRES_BY_TEXT = ("uuid", "time", "timetz", "interval")
 
 
 def inlined_type(backend: Backend, data_type: DataType) -> str:
     """The column type that holds values of `data_type` in an inlined data table of the backend."""
     if backend == "duckdb":
         return data_type.sql()
-    return _NATIVE[backend].get(data_type.name, TEXT_TYPES[-1] if backend == "mysql" else "VARCHAR")
+    if backend == "postgresql" and (data_type.decimal is not None or data_type.name in _POSTGRES_BY_TEXT):
+        return data_type.sql()
+    text = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" if backend == "mysql" else "VARCHAR"
+    return _NATIVE[backend].get(data_type.name, text)
+
+
+def takes_text(backend: Backend, data_type: DataType) -> bool:
+    """Whether values of `data_type` are written into an inlined data table of the backend as DuckDB's text of them."""
+    return data_type.name not in _NATIVE[backend]
 
 
 def new_uuid() -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.backends import TEXT_TYPES, inlined_type
+from ducklake_lab.catalog.backends import inlined_type, takes_text
 from ducklake_lab.catalog.casting import (
     cast_columns,
     cast_sql,
@@ -143,13 +143,20 @@ def table_for_rows(connection: sa.Connection, table_id: int, columns: Sequence[C
     if found is None:
         return None
     name, version, newest = found
-    if newest is not None and newest > version and _columns_of_version(connection, table_id, version) != tuple(columns):
-        return None
+    if newest is not None and newest > version:
+        stored = _columns_of_version(connection, table_id, version)
+        if _stored_form(stored) != _stored_form(columns):
+            return None
     return str(name)
 
 
 def _columns_of_version(connection: sa.Connection, table_id: int, version: int) -> tuple[Column, ...]:
     return read_columns(connection, table_id, _begin_of_version(connection, table_id, version))
+
+
+def _stored_form(columns: Sequence[Column]) -> list[tuple[int, str, str]]:
+    """What of columns decides how rows are stored: not their defaults, not whether they may be NULL."""
+    return [(part.column_id, part.name, part.type) for column in columns for part in column.walk()]
 
 
 def _begin_of_version(connection: sa.Connection, table_id: int, version: int) -> int:
@@ -372,18 +379,17 @@ def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType
     """Values as the driver of a catalog that lacks DuckDB's types takes them."""
     backend = database.location.backend
     as_text = texts(rows, types)
-    stored = {name: inlined_type(backend, data_type) for name, data_type in types.items()}
-    natives = {name: rows.column(name).to_pylist() for name, kind in stored.items() if kind not in TEXT_TYPES}
+    natives = {name: rows.column(name).to_pylist() for name, kind in types.items() if not takes_text(backend, kind)}
     encoded = []
     for index, row in enumerate(as_text):
         values: list[object] = []
-        for (name, kind), text in zip(stored.items(), row, strict=True):
+        for name, text in zip(types, row, strict=True):
             native = natives[name][index] if name in natives else None
             if text is None:
                 values.append(None)
             elif native is None:
                 values.append(text)
-            elif kind == "BYTEA" and not isinstance(native, bytes):
+            elif backend == "postgresql" and isinstance(native, str):
                 values.append(text.encode())
             else:
                 values.append(int(native) if backend == "sqlite" and isinstance(native, bool) else native)

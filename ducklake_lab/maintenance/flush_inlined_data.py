@@ -20,7 +20,7 @@ from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes
+from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
 from ducklake_lab.scan.encryption import new_key
 from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
@@ -76,7 +76,7 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
 def _write(
     newest: Table, then: Table, version: InlinedVersion, folder: str, options: WriteOptions, storage: Storage
 ) -> list[FlushedFile]:
-    """The files of one inlined data table, one per combination of partition keys."""
+    """The files of one inlined data table, one or more per combination of partition keys."""
     count = len(version.columns)
     rows = version.rows.select([*range(3, 3 + count), 0, 1, 2])
     rows = sort_rows(rows, newest, version.columns, [ROW_ID, SNAPSHOT_ID])
@@ -88,21 +88,34 @@ def _write(
         for values, numbers in parts:
             part = rows if numbers is None else rows.take(numbers)
             place = hive_folder(table, values) if options.hive_file_pattern else ""
-            path = f"{place}ducklake-{new_uuid()}.parquet"
-            written = writer.write(part.select(range(count + 2)), join(folder, path), storage)
-            snapshots = part.column(SNAPSHOT_ID).to_numpy()
-            has_keys = table.partition is not None and bool(table.partition.fields)
-            files.append(
-                FlushedFile(
-                    file=replace(written, path=path, partition_values=values),
-                    partition_id=table.partition.partition_id if table.partition is not None and has_keys else None,
-                    begin_snapshot=int(snapshots.min()),
-                    partial_max=int(snapshots.max()),
-                    row_id_start=int(part.column(ROW_ID).to_numpy().min()),
-                    deletes=_deletes_of(part, join(folder, path), folder, storage, options.encrypted),
+            start = 0
+            for written in _data_files(writer, part.select(range(count + 2)), folder, place, options, storage):
+                held = part.slice(start, written.record_count)
+                start += written.record_count
+                snapshots = held.column(SNAPSHOT_ID).to_numpy()
+                has_keys = table.partition is not None and bool(table.partition.fields)
+                files.append(
+                    FlushedFile(
+                        file=replace(written, partition_values=values),
+                        partition_id=table.partition.partition_id if table.partition is not None and has_keys else None,
+                        begin_snapshot=int(snapshots.min()),
+                        partial_max=int(snapshots.max()),
+                        row_id_start=int(held.column(ROW_ID).to_numpy().min()),
+                        deletes=_deletes_of(held, join(folder, written.path), folder, storage, options.encrypted),
+                    )
                 )
-            )
     return files
+
+
+def _data_files(
+    writer: Writer, rows: pa.Table, folder: str, place: str, options: WriteOptions, storage: Storage
+) -> list[WrittenFile]:
+    """The rows in one file, in several where they reach the size that files aim at; paths are relative to `folder`."""
+    if rows.nbytes > options.target_file_size:
+        split = writer.write_split(rows, join(folder, place), storage)
+        return [replace(file, path=place + file.path) for file in split]
+    path = f"{place}ducklake-{new_uuid()}.parquet"
+    return [replace(writer.write(rows, join(folder, path), storage), path=path)]
 
 
 def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage, encrypted: bool) -> WrittenDeletes | None:

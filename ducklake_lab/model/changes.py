@@ -36,6 +36,9 @@ KINDS = (
 )
 
 
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)} | {"created_view": KINDS.index("created_table")}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One entry: `value` is an id, or a tuple of names."""
@@ -50,8 +53,12 @@ class Change:
 
 
 def format_changes(changes: Iterable[Change]) -> str:
-    """The text, in the reference's order of kinds; within a kind as given."""
-    return ",".join(map(str, sorted(changes, key=lambda change: KINDS.index(change.kind))))
+    """The text, in the reference's order of kinds, of which new tables and views are one; then by id, names as given."""
+    return ",".join(map(str, sorted(changes, key=_rank)))
+
+
+def _rank(change: Change) -> tuple[int, int]:
+    return _RANKS[change.kind], change.value if isinstance(change.value, int) else 0
 
 
 def parse_changes(text: str | None) -> list[Change]:

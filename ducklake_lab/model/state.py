@@ -54,6 +54,10 @@ class Tables(Mapping[int, Table]):
                 return self[table_id]
         return None
 
+    def made(self) -> Iterator[Table]:
+        """The tables that are here: all that were changed are."""
+        return (table for table_id, table in self._made.items() if table_id in self._names)
+
     def with_table(self, table: Table) -> Tables:
         names = {**self._names, table.table_id: (table.schema_id, table.name)}
         return Tables(names, self._make, {**self._made, table.table_id: table})
@@ -72,6 +76,14 @@ class CatalogState:
     tables: Tables = field(default_factory=Tables)
     views: Mapping[int, View] = field(default_factory=dict)
     macros: Mapping[int, Macro] = field(default_factory=dict)
+
+    def differs_from(self, other: CatalogState) -> bool:
+        """Whether any entry does; tables that neither state has made are taken to be the same."""
+        return (
+            (self.schemas, self.views, self.macros) != (other.schemas, other.views, other.macros)
+            or self.tables.keys() != other.tables.keys()
+            or any(table != other.tables[table.table_id] for table in self.tables.made())
+        )
 
     def find_schema(self, name: str) -> Schema | None:
         """The schema of that name, without regard to case."""

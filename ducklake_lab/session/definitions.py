@@ -62,7 +62,7 @@ class Definitions:
             view = transaction.state.view(place.schema, place.name)
             if statement.new_name.casefold() != view.name.casefold():
                 transaction.check_name_is_free(transaction.state.schema_of(view), statement.new_name)
-            transaction.state = transaction.state.with_view(replace(view, name=statement.new_name))
+            transaction.replace_view(replace(view, name=statement.new_name))
 
     def create_macro(self, statement: op.CreateMacro) -> None:
         place = self._place(statement.name)
@@ -97,7 +97,7 @@ class Definitions:
             state = transaction.state
             if statement.kind == "view":
                 view = state.view(place.schema, place.name)
-                transaction.state = state.with_view(replace(view, comment=statement.text))
+                transaction.replace_view(replace(view, comment=statement.text))
                 return
             table = state.table(place.schema, place.name)
             if statement.column is None:

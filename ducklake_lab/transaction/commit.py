@@ -204,7 +204,7 @@ def own_changes(transaction: Transaction) -> list[Change]:
     for macro in state.macros.values():
         if macro.macro_id not in base.macros:
             changes.append(Change(f"created_{macro.kind}_macro", (state.schema_of(macro).name, macro.name)))
-    for table in state.tables.values():
+    for table in state.tables.made():
         before = base.tables.get(table.table_id)
         if before is None or (before.name, before.schema_id) != (table.name, table.schema_id):
             changes.append(Change("created_table", (state.schemas[table.schema_id].name, table.name)))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.model.changes import Change
-from ducklake_lab.model.entries import Column, Macro, Table, View
+from ducklake_lab.model.entries import LOCAL_ID_START, Column, Macro, Schema, Table, View
 from ducklake_lab.transaction.metadata import Ids, Metadata
 from ducklake_lab.transaction.transaction import Transaction
 
+Entry = TypeVar("Entry")
 _NULL_ORDERS = {"NULLS FIRST": "NULLS_FIRST", "NULLS LAST": "NULLS_LAST"}
 
 
@@ -35,14 +36,40 @@ class EntryWriter:
 
     def write(self) -> None:
         self._drop()
-        self._create_schemas()
-        for table in self._tx.state.tables.values():
-            self._write_table(table)
-        for view in self._tx.state.views.values():
-            self._write_view(view)
-        for macro in self._tx.state.macros.values():
-            if macro.macro_id not in self._tx.base.macros:
-                self._create_macro(macro)
+        new_schemas = [i for i in self._tx.state.schemas if i not in self._tx.base.schemas]
+        self._newest_first([self._tx.state.schemas[i] for i in new_schemas], self._create_schema)
+        old, new = self._tables_and_views()
+        for entry in old:
+            self._write_table_or_view(entry)
+        self._newest_first(new, self._write_table_or_view)
+        macros = self._tx.state.macros
+        new_macros = [macro for macro_id, macro in macros.items() if macro_id not in self._tx.base.macros]
+        self._newest_first(new_macros, self._create_macro)
+
+    def _tables_and_views(self) -> tuple[list[Table | View], list[Table | View]]:
+        """Those that the catalog knows, and new ones by their schemas, in the order in which they were made."""
+        entries: list[Table | View] = [*self._tx.state.tables.made(), *self._tx.state.views.values()]
+        new = [entry for entry in entries if _entry_id(entry) >= LOCAL_ID_START]
+        return (
+            [entry for entry in entries if _entry_id(entry) < LOCAL_ID_START],
+            sorted(new, key=lambda entry: (entry.schema_id, _entry_id(entry))),
+        )
+
+    def _newest_first(self, entries: Sequence[Entry], write: Callable[[Entry], None]) -> None:
+        """Writes new entries, of which the last one gets the first id, as in the reference; tells of them in order."""
+        told = len(self.changes)
+        by_entry: list[list[Change]] = []
+        for entry in reversed(entries):
+            write(entry)
+            by_entry.append(self.changes[told:])
+            del self.changes[told:]
+        self.changes += [change for changes in reversed(by_entry) for change in changes]
+
+    def _write_table_or_view(self, entry: Table | View) -> None:
+        if isinstance(entry, Table):
+            self._write_table(entry)
+        else:
+            self._write_view(entry)
 
     def _drop(self) -> None:
         base, state = self._tx.base, self._tx.state
@@ -65,20 +92,17 @@ class EntryWriter:
         if macros:
             self._metadata.end(t.macro, t.macro.c.macro_id.in_(macros))
 
-    def _create_schemas(self) -> None:
-        for schema in self._tx.state.schemas.values():
-            if schema.schema_id in self._tx.base.schemas:
-                continue
-            self._metadata.insert(
-                t.schema,
-                schema_id=self._ids.catalog(schema.schema_id),
-                schema_uuid=schema.uuid,
-                begin_snapshot=self._metadata.snapshot_id,
-                schema_name=schema.name,
-                path=schema.path,
-                path_is_relative=schema.path_is_relative,
-            )
-            self.changes.append(Change("created_schema", (schema.name,)))
+    def _create_schema(self, schema: Schema) -> None:
+        self._metadata.insert(
+            t.schema,
+            schema_id=self._ids.catalog(schema.schema_id),
+            schema_uuid=schema.uuid,
+            begin_snapshot=self._metadata.snapshot_id,
+            schema_name=schema.name,
+            path=schema.path,
+            path_is_relative=schema.path_is_relative,
+        )
+        self.changes.append(Change("created_schema", (schema.name,)))
 
     # Tables
 
@@ -113,7 +137,8 @@ class EntryWriter:
         annotated = self._write_column_comments(table_id, before, table)
         annotated |= self._write_comment(table_id, before, table)
         annotated |= self._write_sort(table_id, before, table)
-        if before is not None and (altered or annotated):
+        told = table.table_id in self._tx.altered if before is None else altered or annotated
+        if told:
             self.changes.append(Change("altered_table", table_id))
 
     def _write_name(self, table: Table, table_id: int, *, is_new: bool) -> None:
@@ -129,7 +154,8 @@ class EntryWriter:
             path=table.path,
             path_is_relative=table.path_is_relative,
         )
-        self.changes.append(Change("created_table", (self._tx.state.schema_of(table).name, table.name)))
+        names = [*self._tx.former_names.get(table.table_id, ()), (self._tx.state.schema_of(table).name, table.name)]
+        self.changes += [Change("created_table", name) for name in names]
 
     def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
         """Whether any row was written, and whether inlined rows need a table with other columns now."""
@@ -254,8 +280,10 @@ class EntryWriter:
                 sql=view.sql,
                 column_aliases=view.column_aliases,
             )
-            self.changes.append(Change("created_view", (self._tx.state.schema_of(view).name, view.name)))
-        if self._write_comment(view_id, before, view) and before is not None:
+            names = [*self._tx.former_names.get(view.view_id, ()), (self._tx.state.schema_of(view).name, view.name)]
+            self.changes += [Change("created_view", name) for name in names]
+        commented = self._write_comment(view_id, before, view)
+        if view.view_id in self._tx.altered if before is None else commented:
             self.changes.append(Change("altered_view", view_id))
 
     def _create_macro(self, macro: Macro) -> None:
@@ -293,6 +321,10 @@ class EntryWriter:
             )
         schema_name = self._tx.state.schema_of(macro).name
         self.changes.append(Change(f"created_{macro.kind}_macro", (schema_name, macro.name)))
+
+
+def _entry_id(entry: Table | View) -> int:
+    return entry.table_id if isinstance(entry, Table) else entry.view_id
 
 
 def _shape(row: dict[str, Any]) -> tuple[object, ...]:

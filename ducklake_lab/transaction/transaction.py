@@ -54,6 +54,8 @@ class Transaction:
         options: those that apply, its own included.
         new_options: options it sets; they belong to no snapshot.
         only_appends: it is one INSERT: row ids are counted from 0 until it is committed, as nobody sees them before.
+        altered: tables and views of its own making that it altered, by id: `changes_made` says so.
+        former_names: the names that a table or view had in it for a while, oldest first, likewise.
     """
 
     def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
@@ -71,6 +73,8 @@ class Transaction:
         self.extra_info: str | None = None
         self.snapshot: Snapshot | None = None
         self.only_appends = False
+        self.altered: set[int] = set()
+        self.former_names: dict[int, list[tuple[str, str]]] = {}
         self._next_local_id = LOCAL_ID_START
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
@@ -207,7 +211,25 @@ class Transaction:
         known = self._highest_column_ids.get(table.table_id)
         if known is not None or not self.is_committed(table):
             self._highest_column_ids[table.table_id] = max(highest, known or 0)
+        if (old.name, old.schema_id) != (table.name, table.schema_id):
+            self._note_name(table.table_id, old, self.base.tables.get(table.table_id))
+        elif not self.is_committed(table) and _is_told(old, table):
+            self.altered.add(table.table_id)
         self.state = self.state.with_table(table)
+
+    def replace_view(self, view: View) -> None:
+        """Puts a changed view in the place of the one with its id."""
+        old = self.state.views[view.view_id]
+        if old.name != view.name:
+            self._note_name(view.view_id, old, self.base.views.get(view.view_id))
+        elif view.view_id >= LOCAL_ID_START:
+            self.altered.add(view.view_id)
+        self.state = self.state.with_view(view)
+
+    def _note_name(self, entry_id: int, old: Table | View, committed: Table | View | None) -> None:
+        if committed is None or committed.name != old.name:
+            schema = self.state.schemas[old.schema_id].name
+            self.former_names.setdefault(entry_id, []).append((schema, old.name))
 
     def next_column_id(self, table: Table) -> int:
         """The next free column id: above all the table ever had, in this transaction too."""
@@ -417,3 +439,16 @@ class Transaction:
         """Removes files that were written on the way and that the commit does not use."""
         Storage().delete(self._discarded)
         self._discarded.clear()
+
+
+def _is_told(old: Table, new: Table) -> bool:
+    """Whether `changes_made` tells that a table was altered in the transaction that made it.
+
+    The reference does not tell of types and of dropped columns.
+    """
+    known = {column.column_id: column for column in old.columns}
+    columns = any(
+        column.column_id not in known or replace(known[column.column_id], type=column.type) != column
+        for column in new.columns
+    )
+    return columns or (old.partition, old.sort, old.comment) != (new.partition, new.sort, new.comment)

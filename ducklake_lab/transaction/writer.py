@@ -39,17 +39,19 @@ class CommitWriter:
     def write(self) -> Snapshot:
         """Writes all rows; gives the new snapshot. The caller commits."""
         tx = self._tx
-        if tx.state is not tx.base:
+        if tx.state.differs_from(tx.base):
             self._ids.schema_version += 1
             EntryWriter(tx, self._metadata, self._ids, self.changes, self._ids.schema_version).write()
         rows = RowWriter(tx, self._metadata, self._ids, self.changes)
-        for table_id, staged in tx.data.items():
+        # the order in which the reference hands out ids: committed tables first
+        data = sorted(tx.data.items())
+        for table_id, staged in data:
             if staged:
                 rows.append(tx.state.tables[table_id], staged)
-        for table_id, staged in tx.data.items():
+        for table_id, staged in data:
             if staged:
                 rows.delete(tx.state.tables[table_id], staged)
-        for table_id, staged in tx.data.items():
+        for table_id, staged in data:
             if staged:
                 rows.finish_flush(tx.state.tables[table_id], staged)
         self._write_compactions(rows)

@@ -174,26 +174,17 @@ INSERT INTO t (b) VALUES ('x');
 INSERT INTO t BY NAME SELECT 2 AS c, 3 AS a;
 INSERT INTO t VALUES (DEFAULT, DEFAULT, 4);
 
--- transactions: rows seen and changed before they are committed
-CREATE TABLE t (i INTEGER, s VARCHAR);
-BEGIN;
-INSERT INTO t VALUES (1, 'a'), (2, 'b');
-UPDATE t SET s = 'z' WHERE i = 1;
-DELETE FROM t WHERE i = 2;
-INSERT INTO t VALUES (3, 'c');
-COMMIT;
-
 -- transactions: two tables and a schema
 BEGIN;
 CREATE SCHEMA s;
-CREATE TABLE s.a (i INTEGER);
 CREATE TABLE s.b (i INTEGER);
-INSERT INTO s.a VALUES (1);
-INSERT INTO s.b SELECT i + 1 FROM s.a;
+CREATE TABLE s.a (i INTEGER);
+INSERT INTO s.b VALUES (1);
+INSERT INTO s.a SELECT i + 1 FROM s.b;
 COMMIT;
 BEGIN;
-DELETE FROM s.a;
-INSERT INTO s.b VALUES (7);
+DELETE FROM s.b;
+INSERT INTO s.a VALUES (7);
 COMMIT;
 
 -- transactions: rolled back
@@ -284,3 +275,13 @@ INSERT INTO s1.tbl VALUES (42);
 CALL ducklake_flush_inlined_data('lake');
 COMMIT;
 ALTER TABLE s1.tbl SET PARTITIONED BY (i);
+
+-- flush into files of the size that they aim at
+CALL lake.set_option('data_inlining_row_limit', 10000);
+CALL lake.set_option('parquet_row_group_size', 2048);
+CREATE TABLE t AS SELECT i, 'text ' || i AS s FROM range(5000) AS r(i);
+DELETE FROM t WHERE i BETWEEN 100 AND 200;
+DELETE FROM t WHERE i = 4999;
+DELETE FROM t WHERE i % 2 = 0;
+CALL lake.set_option('target_file_size', '1K');
+CALL ducklake_flush_inlined_data('lake');

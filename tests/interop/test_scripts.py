@@ -84,6 +84,34 @@ def test_by_turns(
     _assert_equal(metadata(reference, uri), theirs)
 
 
+def test_rows_that_their_own_transaction_changes(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    """The same rows; their ids differ.
+
+    The reference numbers such rows anew when it commits, and its bounds include values that were never committed.
+    We keep the row ids that the transaction has seen.
+    """
+    script = [
+        "CREATE TABLE t (i INTEGER, s VARCHAR)",
+        "BEGIN",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "UPDATE t SET s = 'z' WHERE i = 1",
+        "DELETE FROM t WHERE i = 2",
+        "INSERT INTO t VALUES (3, 'c')",
+        "COMMIT",
+    ]
+    attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs_data")
+    for statement in script:
+        reference.execute(statement)
+    expected = reference.execute("FROM t ORDER BY i").fetchall()
+    detach(reference)
+    with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake") as session:
+        _run(session, script)
+        assert session.sql("SELECT rowid, * FROM t ORDER BY i").fetchall() == [(0, 1, "z"), (2, 3, "c")]
+    attach(reference, f"ducklake:{tmp_path}/ours.ducklake")
+    assert reference.execute("FROM t ORDER BY i").fetchall() == expected == [(1, "z"), (3, "c")]
+    detach(reference)
+
+
 _WORDS = {"t": "i INTEGER, s VARCHAR", "u": "a INTEGER, b DOUBLE"}
 _NUMBERS = st.one_of(st.none(), st.integers(-1000, 1000))
 

@@ -144,8 +144,7 @@ def _pack(lake: Path, archive: Path) -> None:
 
 def unpack(spec: str, kind: str, target: Path) -> dict[str, dict[str, dict[str, list[object]]]]:
     """Unpacks a lake as `<target>/<kind>.catalog`; gives snapshot -> schema.table -> {columns, rows}."""
-    with tarfile.open(FOLDER / f"{spec}.tar.xz") as tar:
-        tar.extractall(target, filter="data")
+    shutil.unpack_archive(FOLDER / f"{spec}.tar.xz", target)
     data_path = f"{target}/{kind}.files/"
     with_catalog(
         target,
