@@ -267,10 +267,15 @@ def _node(schema: Iterator[Any], numbers: Iterator[int]) -> _Node:
 def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
     nulls = _total([chunk["stats_null_count"] for chunk in chunks])
     value_count, null_count = counts(_total([chunk["num_values"] for chunk in chunks]), nulls)
-    valued = [chunk for chunk in chunks if chunk["stats_null_count"] != chunk["num_values"]]
     bounds = []
     for index, names in enumerate((("stats_min", "stats_min_value"), ("stats_max", "stats_max_value"))):
-        found = [next((chunk[name] for name in names if chunk[name] is not None), None) for chunk in valued]
+        all_found = [next((chunk[name] for name in names if chunk[name] is not None), None) for chunk in chunks]
+        # in a nested column a chunk may have as many NULLs as values, and values none the less
+        found = [
+            text
+            for text, chunk in zip(all_found, chunks, strict=True)
+            if text is not None or chunk["stats_null_count"] != chunk["num_values"]
+        ]
         known = [text for text in found if text is not None]
         complete = known and len(known) == len(found)
         bounds.append(smallest_and_largest(known, column.data_type)[index] if complete else None)

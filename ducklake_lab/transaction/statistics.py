@@ -73,8 +73,8 @@ def merge(
     new = list(new)
     null_flags = [None if stats.null_count is None else stats.null_count > 0 for stats in new]
     nan_flags = [stats.contains_nan for stats in new]
-    lows = [stats.min_value for stats in new if stats.value_count != 0]
-    highs = [stats.max_value for stats in new if stats.value_count != 0]
+    lows = [stats.min_value for stats in new if stats.value_count != 0 or stats.min_value is not None]
+    highs = [stats.max_value for stats in new if stats.value_count != 0 or stats.max_value is not None]
     if existing is not None:
         null_flags.append(existing.contains_null)
         nan_flags.append(existing.contains_nan)
