@@ -8,6 +8,8 @@ CATALOG ?= duckdb
 # The folder of the demo lake and the executed notebook.
 DEMO ?= $(if $(filter duckdb,$(CATALOG)),demo,demo-$(CATALOG))
 TESTS ?= tests
+# How many processes the tests are shared out among, each with a Spark of its own; 0 for this one only.
+WORKERS ?= 2
 # The JupyterLab extension's sources.
 LAB := extensions/jupyterlab-ducklake
 # The first Python that is 3.11 or newer and can make virtual environments.
@@ -29,7 +31,7 @@ lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lak
 	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb
 
 test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 lint: $(VENV)/.dev ## Run ruff, mypy and import-linter
 	$(BIN)/ruff check .

@@ -49,18 +49,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("catalog", chosen)
 
 
+#: Folders in the order in which they run: cheap tests first.
+_ORDER = ("unit", "property", "interop", "spark", "notebooks", "browser")
+#: Folders whose tests make the wheel, in the repository: not two at once.
+_OF_THE_WHEEL = ("browser", "binder", "release")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Cheap tests first, and those that share Spark together."""
-    order = ("unit", "property", "interop", "spark", "notebooks", "browser")
+    """Puts tests that share something together, in this process or in one of several workers."""
+
+    def folder(item: pytest.Item) -> str:
+        return item.path.relative_to(Path(__file__).parent).parts[0]
 
     def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        return order.index(folder) if folder in order else len(order)
+        return _ORDER.index(folder(item)) if folder(item) in _ORDER else len(_ORDER)
 
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=rank)
+        item.add_marker(pytest.mark.xdist_group("wheel" if folder(item) in _OF_THE_WHEEL else str(item.path)))
+    # the longest come first where there are several workers, so that none is left with them at the end
+    items.sort(key=rank, reverse="PYTEST_XDIST_WORKER" in os.environ)
 
 
 @pytest.fixture(scope="session")
