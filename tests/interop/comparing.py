@@ -71,6 +71,7 @@ def reference_history(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[tu
                     f"SELECT rowid, snapshot_id, * FROM lake.{name} AT (VERSION => {snapshot_id})"
                 ).fetchall()
                 found[snapshot_id, name] = by_row_id(rows)
+        assert found
         return found
     finally:
         detach(reference)
