@@ -55,7 +55,7 @@ class Transaction:
         new_options: options it sets; they belong to no snapshot.
         only_appends: it is one INSERT: row ids are counted from 0 until it is committed, as nobody sees them before.
         altered: tables and views of its own making that it altered, by id: `changes_made` says so.
-        former_names: the names that a table or view had in it for a while, oldest first, likewise.
+        former_names: the names that tables and views of its own making had for a while, oldest first, likewise.
     """
 
     def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
@@ -211,25 +211,22 @@ class Transaction:
         known = self._highest_column_ids.get(table.table_id)
         if known is not None or not self.is_committed(table):
             self._highest_column_ids[table.table_id] = max(highest, known or 0)
-        if (old.name, old.schema_id) != (table.name, table.schema_id):
-            self._note_name(table.table_id, old, self.base.tables.get(table.table_id))
-        elif not self.is_committed(table) and _is_told(old, table):
-            self.altered.add(table.table_id)
+        if not self.is_committed(table):
+            self._note(table.table_id, old, renamed=old.name != table.name, told=_is_told(old, table))
         self.state = self.state.with_table(table)
 
     def replace_view(self, view: View) -> None:
         """Puts a changed view in the place of the one with its id."""
         old = self.state.views[view.view_id]
-        if old.name != view.name:
-            self._note_name(view.view_id, old, self.base.views.get(view.view_id))
-        elif view.view_id >= LOCAL_ID_START:
-            self.altered.add(view.view_id)
+        if view.view_id >= LOCAL_ID_START:
+            self._note(view.view_id, old, renamed=old.name != view.name, told=True)
         self.state = self.state.with_view(view)
 
-    def _note_name(self, entry_id: int, old: Table | View, committed: Table | View | None) -> None:
-        if committed is None or committed.name != old.name:
-            schema = self.state.schemas[old.schema_id].name
-            self.former_names.setdefault(entry_id, []).append((schema, old.name))
+    def _note(self, entry_id: int, old: Table | View, *, renamed: bool, told: bool) -> None:
+        if renamed:
+            self.former_names.setdefault(entry_id, []).append((self.state.schemas[old.schema_id].name, old.name))
+        elif told:
+            self.altered.add(entry_id)
 
     def next_column_id(self, table: Table) -> int:
         """The next free column id: above all the table ever had, in this transaction too."""
@@ -444,11 +441,13 @@ class Transaction:
 def _is_told(old: Table, new: Table) -> bool:
     """Whether `changes_made` tells that a table was altered in the transaction that made it.
 
-    The reference does not tell of types and of dropped columns.
+    The reference does not tell of dropped columns, of types, and so of fields of structs.
     """
     known = {column.column_id: column for column in old.columns}
-    columns = any(
-        column.column_id not in known or replace(known[column.column_id], type=column.type) != column
-        for column in new.columns
-    )
+
+    def is_changed(column: Column) -> bool:
+        before = known.get(column.column_id)
+        return before is None or replace(before, type=column.type, children=column.children) != column
+
+    columns = any(map(is_changed, new.columns))
     return columns or (old.partition, old.sort, old.comment) != (new.partition, new.sort, new.comment)
