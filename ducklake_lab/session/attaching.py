@@ -48,12 +48,17 @@ def attach(
     metadata_schema: str | None = None,
     data_inlining_row_limit: int | None = None,
     write_deletion_vectors: bool | None = None,
+    replaced: Lake | None = None,
 ) -> Lake:
-    """Attaches a lake to a session's lakes; the arguments and errors are those of `Session.attach`."""
+    """Attaches a lake to a session's lakes; the arguments and errors are those of `Session.attach`.
+
+    Args:
+        replaced: a lake whose place it takes, once it is open.
+    """
     uri, stored = secrets.resolve(uri)
     location = parse_uri(uri)
     name = alias or location.default_alias
-    if lakes.find(name) is not None:
+    if lakes.find(name) not in (None, replaced):
         raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
     if metadata_catalog is not None and metadata_catalog.casefold() == name.casefold():
         raise EntryExistsError(
@@ -80,6 +85,8 @@ def attach(
         options={key: str(value).casefold() for key, value in given.items() if value is not None},
         session=lakes.options,
     )
+    if replaced is not None:
+        lakes.remove(replaced)
     lakes.add(lake)
     return lake
 
@@ -108,13 +115,10 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
             )
     alias = statement.alias or parse_uri(secrets.resolve(statement.uri)[0]).default_alias
     attached = lakes.find(alias)
-    if attached is not None:
-        if statement.if_not_exists:
-            return
-        if statement.replace:
-            lakes.remove(attached)
+    if attached is not None and statement.if_not_exists:
+        return
     at_home = lakes.at_home
-    attach(lakes, secrets, statement.uri, statement.alias, **options)
+    attach(lakes, secrets, statement.uri, statement.alias, **options, replaced=attached if statement.replace else None)
     if at_home:
         # as in DuckDB, ATTACH leaves it to USE to choose a lake
         lakes.leave()

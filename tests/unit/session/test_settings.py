@@ -86,6 +86,19 @@ def test_wrong_options_of_attach(lake_uri: Callable[..., str], tmp_path: Path) -
         assert session.lakes[0].data_path == f"{tmp_path}/other/"
 
 
+def test_a_lake_is_replaced_once_the_other_is_open(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/one.ducklake", alias="lake") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS i")
+        with pytest.raises(dl.CatalogNotFoundError):
+            session.sql(f"ATTACH OR REPLACE 'ducklake:{tmp_path}/two.ducklake' AS lake (CREATE_IF_NOT_EXISTS false)")
+        assert session.sql("FROM lake.t").fetchall() == [(1,)]
+        session.sql(f"ATTACH OR REPLACE 'ducklake:{tmp_path}/two.ducklake' AS lake")
+        with pytest.raises(dl.BindError):
+            session.sql("FROM lake.t")
+        session.sql(f"ATTACH OR REPLACE 'ducklake:{tmp_path}/one.ducklake' AS lake")
+        assert session.sql("FROM lake.t").fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize(("text", "size"), [("1K", 1000), ("1.5 kb", 1500), ("512 MiB", 2**29), ("3bytes", 3)])
 def test_sizes_have_units(text: str, size: int, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
