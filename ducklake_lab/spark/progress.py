@@ -54,8 +54,19 @@ def running(spark: SparkSession, on_progress: OnProgress | None = None) -> Itera
     other exception, its jobs are cancelled and the exception goes on.
     """
     name = f"ducklake-lab-{uuid.uuid4()}"
-    with _connect(spark, name, on_progress) if is_connect(spark) else _classic(spark, name, on_progress):
-        yield
+    try:
+        with _connect(spark, name, on_progress) if is_connect(spark) else _classic(spark, name, on_progress):
+            yield
+    except Exception as error:
+        if _follows_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _follows_interrupt(error: BaseException) -> bool:
+    """Whether an exception came of what PySpark did after an interrupt, on a connection that the interrupt had cut."""
+    earlier = error.__context__
+    return earlier is not None and (isinstance(earlier, KeyboardInterrupt) or _follows_interrupt(earlier))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ducklake_lab.spark.progress import Progress, running
@@ -32,6 +33,19 @@ def test_an_interrupt_cancels_the_jobs(spark: SparkSession) -> None:
         time.sleep(0.1)
     assert not tracker.getActiveJobsIds()
     assert spark.range(3).count() == 3
+
+
+def test_an_interrupt_stays_one_when_cleaning_up_fails(spark: SparkSession) -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            spark.range(1).selectExpr("no_such_column")
+
+    with pytest.raises(KeyboardInterrupt), running(spark):
+        interrupted()
+    with pytest.raises(AnalysisException), running(spark):
+        spark.range(1).selectExpr("no_such_column")
 
 
 def test_the_caller_s_job_group_comes_back(spark: SparkSession) -> None:
