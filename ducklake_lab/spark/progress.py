@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 import urllib.error
@@ -54,19 +55,26 @@ def running(spark: SparkSession, on_progress: OnProgress | None = None) -> Itera
     other exception, its jobs are cancelled and the exception goes on.
     """
     name = f"ducklake-lab-{uuid.uuid4()}"
+    handled = sys.exception()
     try:
         with _connect(spark, name, on_progress) if is_connect(spark) else _classic(spark, name, on_progress):
             yield
     except Exception as error:
-        if _follows_interrupt(error):
+        if _follows_interrupt(error, handled):
             raise KeyboardInterrupt from error
         raise
 
 
-def _follows_interrupt(error: BaseException) -> bool:
-    """Whether an exception came of what PySpark did after an interrupt, on a connection that the interrupt had cut."""
+def _follows_interrupt(error: BaseException, handled: BaseException | None) -> bool:
+    """Whether an exception came of what PySpark did after an interrupt, on a connection that the interrupt had cut.
+
+    Args:
+        handled: what is being handled all around; an interrupt of before does not count.
+    """
     earlier = error.__context__
-    return earlier is not None and (isinstance(earlier, KeyboardInterrupt) or _follows_interrupt(earlier))
+    if earlier is None or earlier is handled:
+        return False
+    return isinstance(earlier, KeyboardInterrupt) or _follows_interrupt(earlier, handled)
 
 
 @contextmanager
