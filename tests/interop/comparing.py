@@ -32,6 +32,9 @@ IGNORED_OPTIONS = ("created_by", "data_path")
 #: In a text of nested values the reference quotes texts, and casts dates, of a struct that is in no list; both read both.
 _QUOTED = re.compile(r"(?<=: )(?:CAST\('([^']*)' AS \w+\)|'([^']*)')")
 
+#: Entries that a transaction created: the reference lists those of a schema in the order of their addresses in memory.
+_CREATED = re.compile(r'created_(?:table|view|scalar_macro|table_macro):"(?:[^"]|"")*"\."(?:[^"]|"")*"')
+
 
 def normal(value: Any) -> Any:
     """A value that compares: NaN equals NaN, maps and lists alike from both clients."""
@@ -122,6 +125,8 @@ def metadata(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[str, list[t
             if table == "ducklake_column":
                 # of an altered column of a new table the reference leaves a row that no snapshot sees
                 rows = [row for row in rows if row[1] != row[2]]
+            if table == "ducklake_snapshot_changes":
+                rows = [(row[0], _created_in_order(row[1]), *row[2:]) for row in rows]
             if table == "ducklake_metadata":
                 rows = [row for row in rows if row[0] not in IGNORED_OPTIONS]
             found[table] = sorted(rows, key=repr)
@@ -135,6 +140,11 @@ def _unquoted(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("{'"):
         return _QUOTED.sub(lambda match: match[1] or match[2] or "", value)
     return value
+
+
+def _created_in_order(changes: str) -> str:
+    created = iter(sorted(_CREATED.findall(changes)))
+    return _CREATED.sub(lambda match: next(created), changes)
 
 
 def _metadata_tables(reference: duckdb.DuckDBPyConnection, catalog: str) -> list[str]:
