@@ -100,6 +100,8 @@ def read_candidates(
     values: list[sa.ColumnElement[Any]] = []
     ids = _ids_of_few(connection, table_id, condition, joined) if joined else None
     if ids is not None:
+        if not ids:
+            return []
         condition = f.c.data_file_id.in_(ids)
     for column_id, s in joined.items():
         of_file = _stats_of_file(s, table_id, column_id)
