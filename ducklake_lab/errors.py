@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Self
 
 __all__ = [
     "BindError",
@@ -116,6 +117,14 @@ class SnapshotNotFoundError(DuckLakeError):
 
 class DataFileError(DuckLakeError):
     """A data or delete file that the catalog lists cannot be read."""
+
+    @classmethod
+    def without_field_ids(cls, path: str) -> Self:
+        """Nothing says which column of the table a column of the file is."""
+        return cls(
+            f"The data file {path} has no field ids, and the catalog no mapping of names for it: nothing says which of "
+            "its columns is which. Add it anew with ducklake_add_data_files."
+        )
 
 
 class ConstraintError(DuckLakeError):

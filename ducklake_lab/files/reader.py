@@ -14,6 +14,7 @@ from ducklake_lab.files.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.encryption import encryption_sql
+from ducklake_lab.scan.footers import with_columns_by_place
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import Positions
@@ -23,6 +24,9 @@ _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name =
 _SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
 _BATCH_ROWS = 100_000
 _storage = Storage()
+#: Files that were seen to have field ids; a file never changes.
+_with_field_ids: set[str] = set()
+_REMEMBERED = 100_000
 
 
 def schema_of(columns: Sequence[Column], virtual: bool) -> pa.Schema:
@@ -45,7 +49,7 @@ def read_files(
     """
     parts = [
         batch
-        for group in _alike(files)
+        for group in _alike(with_columns_by_place(columns, files, _storage))
         for batch in _read_group(columns, group, positions, virtual, keep_deleted, whole=True)
     ]
     return pa.concat_tables(parts)
@@ -56,7 +60,9 @@ def stream_file(
 ) -> Iterator[pa.Table]:
     """The same of one file, some rows at a time and by one thread."""
     deleted = {} if positions is None else {file.path: positions}
-    yield from _read_group(columns, [file], deleted, virtual, keep_deleted, whole=False)
+    yield from _read_group(
+        columns, with_columns_by_place(columns, [file], _storage), deleted, virtual, keep_deleted, whole=False
+    )
 
 
 def _alike(files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
@@ -134,6 +140,8 @@ def _read_places(
         # every row of one file is of that file: no names to compare
         path = "r.filename" if mapping is None else "r._ducklake_path"
         joined = f"JOIN files AS f ON {path} = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
+        if mapping is None and key is None:
+            _check_field_ids(connection, places)
         config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, files[0].path)}"
         source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns)}{config})"
         result = connection.execute(
@@ -149,6 +157,21 @@ def _read_places(
         raise DataFileError(_reason(error, places)) from (error if key is None else None)
     finally:
         connection.close()
+
+
+def _check_field_ids(connection: duckdb.DuckDBPyConnection, places: Mapping[str, str]) -> None:
+    """Of a file without any field ids DuckDB would read NULLs."""
+    new = {place: path for path, place in places.items() if path not in _with_field_ids}
+    if not new:
+        return
+    without = connection.execute(
+        "SELECT file_name FROM parquet_schema($1) GROUP BY ALL HAVING count(field_id) = 0 LIMIT 1", [list(new)]
+    ).fetchone()
+    if without is not None:
+        raise DataFileError.without_field_ids(new[without[0]])
+    if len(_with_field_ids) > _REMEMBERED:
+        _with_field_ids.clear()
+    _with_field_ids.update(new.values())
 
 
 def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:

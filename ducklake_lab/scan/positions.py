@@ -5,10 +5,7 @@ Positions are metadata, not rows: reading them here costs a few milliseconds, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import duckdb
 import numpy as np
@@ -21,16 +18,12 @@ from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT
 from ducklake_lab.scan.encryption import encryption_sql
+from ducklake_lab.scan.footers import field_id, in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
 #: 0-based positions in one file, ascending, each once.
 Positions = npt.NDArray[np.int64]
-_PARALLEL = 16
-_FIELD_ID = b"PARQUET:field_id"
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 def check_files(files: Iterable[ScanFile]) -> None:
@@ -65,7 +58,7 @@ def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, 
     Raises:
         DataFileError: a delete file is missing or cannot be read.
     """
-    return _in_parallel({file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage))
+    return in_parallel({file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage))
 
 
 def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) -> dict[str, Positions]:
@@ -75,7 +68,7 @@ def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) ->
         after, before = _positions(rows.after, storage), _positions(rows.before, storage)
         return np.setdiff1d(after, before, assume_unique=True) if len(before) else after
 
-    return _in_parallel({rows.after.path: rows for rows in deleted}, difference)
+    return in_parallel({rows.after.path: rows for rows in deleted}, difference)
 
 
 def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
@@ -161,45 +154,3 @@ def _read_parquet(file: pq.ParquetFile) -> tuple[Positions, Positions | None]:
     table = file.read(columns=names)
     columns = [table.column(name).to_numpy().astype(np.int64) for name in names]
     return columns[0], columns[1] if len(columns) > 1 else None
-
-
-def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
-    """The field ids in each Parquet file, at any depth, by path. Files never change, so they are read once."""
-    return _in_parallel({path: path for path in paths}, lambda path: _column_ids(path, storage))
-
-
-@lru_cache(maxsize=100_000)
-def _column_ids(path: str, storage: Storage) -> frozenset[int]:
-    with storage.open_input(path) as source:
-        try:
-            schema = pq.read_schema(source)
-        except (pa.ArrowException, OSError) as error:
-            raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
-    return frozenset(_all_ids(schema))
-
-
-def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
-    for field in fields:
-        found = field_id(field)
-        if found is not None:
-            yield found
-        yield from _all_ids(_children(field.type))
-
-
-def _children(data_type: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_map(data_type):
-        return [data_type.key_field, data_type.item_field]
-    return [data_type.field(i) for i in range(data_type.num_fields)]
-
-
-def field_id(field: pa.Field) -> int | None:
-    """The Parquet field id of a field read from a file."""
-    text = (field.metadata or {}).get(_FIELD_ID)
-    return int(text) if text is not None else None
-
-
-def _in_parallel(items: Mapping[str, Item], function: Callable[[Item], Found]) -> dict[str, Found]:
-    if len(items) < 2:
-        return {key: function(item) for key, item in items.items()}
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        return dict(zip(items, pool.map(function, items.values()), strict=True))

@@ -114,6 +114,8 @@ def _failed_file(error: BaseException, text: str) -> DataFileError | None:
     path = _plain_path(file[1])
     if _GONE.search(text):
         return DataFileError(f"The data file {path} does not exist, although the catalog lists it.")
+    if "contain any field Ids" in text:
+        return DataFileError.without_field_ids(path)
     return DataFileError(f"The data file {path} cannot be read: {_message(text)}")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,12 +13,67 @@ from pyspark.sql import types as T
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.scan.footers import file_schemas
+from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.spark.types import from_stored, spark_type, stored_type
+from ducklake_lab.storage import Storage
 
 #: The column of the texts from a file's path, by column id.
 PATH_VALUES = "_ducklake_path_values"
 
+#: Types of columns that take files of narrower types which Spark does not widen, and how Arrow calls what it does read.
+_EXACT = {
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "timestamp_ns": pa.timestamp("ns"),
+}
+_INTEGERS = ("int16", "int32", "int64")
 _CUT = {"timestamp_s": "second", "timestamp_ms": "millisecond"}
+
+
+def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
+    """The paths of files added from outside that have values of types which Spark does not make the columns' of.
+
+    Raises:
+        DataFileError: the footer of such a file cannot be read.
+    """
+    leaves = {part.column_id: part for column in columns for part in column.walk() if not part.children}
+    names = {part.type for part in leaves.values()}
+    if names.isdisjoint((*_EXACT, *_INTEGERS, "timestamp")):
+        return set()
+    added = {file.path: file.data_file.mapping for file in files if file.data_file.mapping is not None}
+    kinds = {path: dict(zip(s.names, s.types, strict=True)) for path, s in file_schemas(added, storage).items()}
+    return {path for path, mapping in added.items() if _is_beyond(mapping.columns, kinds[path], leaves)}
+
+
+def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType], leaves: Mapping[int, Column]) -> bool:
+    for entry in entries:
+        kind = kinds.get(entry.source_name)
+        if kind is None:
+            continue  # in the file's path
+        leaf = leaves.get(entry.target_field_id)
+        if leaf is None:
+            if _is_beyond(entry.children, _parts(kind, entry), leaves):
+                return True
+        elif leaf.type in _EXACT:
+            if kind != _EXACT[leaf.type]:
+                return True
+        elif leaf.type in _INTEGERS:
+            if pa.types.is_unsigned_integer(kind):
+                return True
+        elif leaf.type == "timestamp" and kind == pa.timestamp("ns"):
+            return True
+    return False
+
+
+def _parts(kind: pa.DataType, entry: NameMapping) -> dict[str, pa.DataType]:
+    """The types of a nested column's parts in a file, by the names that a mapping has for them."""
+    if pa.types.is_map(kind):
+        return {"key": kind.key_type, "value": kind.item_type}
+    if pa.types.is_list(kind):
+        return {child.source_name: kind.value_type for child in entry.children}
+    return {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
 
 
 def read_fields(columns: Sequence[Column], mapping: ColumnMapping) -> list[T.StructField]:

@@ -38,6 +38,7 @@ from ducklake_lab.model.staged import (
     VIRTUAL_COLUMNS,
 )
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.footers import file_column_ids, with_columns_by_place
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
@@ -46,11 +47,10 @@ from ducklake_lab.scan.positions import (
     deleted_positions,
     distinct_files,
     distinct_paths,
-    file_column_ids,
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.spark import encrypted, mapped
+from ducklake_lab.spark import in_workers, mapped
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
@@ -143,13 +143,15 @@ def _scans(
 ) -> list[DataFrame]:
     """One DataFrame per group of files that lack the same columns and of which the same snapshots' rows are read.
 
-    Encrypted files are read by DuckDB, all of them in one.
+    Those that Spark's reader does not take are read by DuckDB, all of them in one.
     """
-    sealed = [file for file in files if file.data_file.encryption_key is not None]
-    if sealed:
-        rest = [file for file in files if file.data_file.encryption_key is None]
+    files = with_columns_by_place(plan.columns, files, _storage)
+    widened = mapped.beyond_spark(plan.columns, files, _storage)
+    rest = [file for file in files if file.data_file.encryption_key is None and file.path not in widened]
+    if len(rest) < len(files):
+        others = [file for file in files if file.data_file.encryption_key is not None or file.path in widened]
         plain = _scans(spark, plan, rest, virtual, positions, keep_deleted=keep_deleted, snapshots=snapshots)
-        return [*plain, encrypted.scan(spark, plan.columns, sealed, virtual, positions, keep_deleted, snapshots or {})]
+        return [*plain, in_workers.scan(spark, plan.columns, others, virtual, positions, keep_deleted, snapshots or {})]
     missing = _missing_columns(plan.columns, [file for file in files if file.data_file.mapping is None])
     groups: dict[tuple[tuple[int, ...], bool, object], list[ScanFile]] = defaultdict(list)
     for file in files:

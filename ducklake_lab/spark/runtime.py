@@ -23,8 +23,8 @@ REQUIRED: Mapping[str, str] = {
     # columns are found in files by DuckLake's column id, not by name
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
-    # a file none of whose columns is wanted, say after they were all dropped, still has rows
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+    # a file without any field ids is an error, not NULLs
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     # timestamps are UTC instants; conversions must not depend on the machine
     "spark.sql.session.timeZone": "UTC",
     # products of decimals keep all their digits, as in DuckDB, or are an error

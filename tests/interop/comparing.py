@@ -142,7 +142,9 @@ def _unquoted(value: Any) -> Any:
     return value
 
 
-def _created_in_order(changes: str) -> str:
+def _created_in_order(changes: str | None) -> str | None:
+    if changes is None:
+        return None  # lakes before 0.4 did not tell of their first snapshot
     created = iter(sorted(_CREATED.findall(changes)))
     return _CREATED.sub(lambda match: next(created), changes)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.errors import DataFileError
 from tests.interop.comparing import attach, by_row_id, detach, metadata
 
 STATEMENTS = (
@@ -120,3 +122,72 @@ def test_a_file_may_be_added_twice(data: Path, tmp_path: Path) -> None:
             session.sql(f"CALL lake.add_data_files('t', '{data}/a.parquet', ignore_extra_columns => true)")
         found = session.sql("SELECT count(*), count(DISTINCT rowid) FROM t", engine="duckdb").fetchall()
         assert found == [(40, 40)]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_files_with_neither_ids_nor_mapping_are_read_by_place(
+    engine: Literal["duckdb", "spark"], data: Path, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    uri = f"ducklake:{tmp_path}/old.ducklake"
+    attach(reference, uri, data_path=tmp_path / "old")
+    for statement in (
+        "CREATE TABLE t(i INTEGER, s VARCHAR, st STRUCT(a BIGINT, b VARCHAR), l BIGINT[], m MAP(VARCHAR, BIGINT))",
+        f"CALL ducklake_add_data_files('lake', 't', '{data}/a.parquet')",
+        "ALTER TABLE t RENAME COLUMN s TO z",
+        "ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7",
+        # the oldest lakes had no mappings
+        "UPDATE __ducklake_metadata_lake.ducklake_data_file SET mapping_id = NULL",
+        "INSERT INTO t SELECT i, 'new', NULL, [], MAP {}, i FROM range(30) r(i)",
+        "DELETE FROM t WHERE i = 3",
+    ):
+        reference.execute(statement)
+    query = "SELECT rowid, i, z, w FROM t"  # of what is nested the reference reads NULLs, or fails
+    expected = by_row_id(reference.execute(query).fetchall())
+    detach(reference)
+    with dl.connect(uri, alias="lake", engine=engine) as session:
+        assert by_row_id(session.sql(query).fetchall()) == expected
+        nested = session.sql("SELECT z, st.a, l[1], map_values(m) FROM t WHERE i = 5 AND z = 'x5'")
+        assert nested.fetchall() == [("x5", 5, 5, [5])]
+        session.sql("DELETE FROM t WHERE i = 4")
+        session.sql("ALTER TABLE t DROP COLUMN w")
+        session.sql("ALTER TABLE t DROP COLUMN i")
+        with pytest.raises(DataFileError, match=r"a\.parquet has no field ids"):
+            session.sql("FROM t").fetchall()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_files_of_a_lake_that_lost_their_ids_are_no_nulls(
+    engine: Literal["duckdb", "spark"], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=f"{tmp_path}/d", engine=engine) as session:
+        session.sql("CREATE TABLE t AS SELECT i FROM range(20) r(i)")
+        (file,) = (tmp_path / "d").rglob("*.parquet")
+        reference.execute(f"COPY (FROM range(20) r(i)) TO '{file}' (FORMAT parquet)")
+        with pytest.raises(DataFileError, match="has no field ids, and the catalog no mapping"):
+            session.sql("FROM t").fetchall()
+
+
+def test_spark_reads_narrower_types(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    columns = {
+        "a": ("BIGINT", "UINTEGER", 4294967295),
+        "b": ("UBIGINT", "USMALLINT", 65535),
+        "c": ("UINTEGER", "UTINYINT", 255),
+        "d": ("TIMESTAMP", "TIMESTAMP_NS", "2020-02-03 12:23:34.123456"),
+        "e": ("STRUCT(x USMALLINT, y UINTEGER[])", "STRUCT(x UTINYINT, y UTINYINT[])", {"x": 7, "y": [255]}),
+        "f": ("MAP(VARCHAR, INTEGER)", "MAP(VARCHAR, USMALLINT)", "MAP {'k': 65535}"),
+    }
+    values = [f"{v if k == 'f' else repr(v)}::{narrow} AS {k}" for k, (_, narrow, v) in columns.items()]
+    file = tmp_path / "p=1" / "narrow.parquet"
+    file.parent.mkdir()
+    reference.execute(f"COPY (SELECT {', '.join(values)} FROM range(5)) TO '{file}'")
+    uri = f"ducklake:{tmp_path}/l.ducklake"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/l", engine="spark") as session:
+        session.sql(f"CREATE TABLE t ({', '.join(f'{k} {wide}' for k, (wide, _, _) in columns.items())}, p INTEGER)")
+        session.sql(f"CALL lake.add_data_files('t', '{file}', hive_partitioning => true)")
+        session.sql("DELETE FROM t WHERE rowid = 2")
+        query = "SELECT rowid, a, b, c, d, e.x, e.y, f['k'], p FROM t ORDER BY rowid"
+        found = session.sql(query).fetchall()
+    attach(reference, uri)
+    assert found == reference.execute(query).fetchall()
+    assert [row[0] for row in found] == [0, 1, 3, 4]
+    detach(reference)

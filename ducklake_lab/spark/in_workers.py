@@ -1,7 +1,8 @@
-"""Encrypted data files, read by DuckDB in Spark's Python workers: Spark's reader does not know their form.
+"""Data files that Spark's own reader does not take, read by DuckDB in Spark's Python workers.
 
-A task reads one file, or a few, and hands its rows to Spark as they come. The keys travel in the function that the
-tasks run, not in rows, so that no plan shows them.
+These are encrypted files, and files added from outside with types that Spark does not widen. A task reads one file, or
+a few, and hands its rows to Spark as they come. Keys travel in the function that the tasks run, not in rows, so that no
+plan shows them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import Positions
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import spark_type
-from ducklake_lab.storage import Storage
 
 _MAX_TASKS = 1000
 
@@ -34,7 +34,7 @@ def scan(
     keep_deleted: bool,
     snapshots: Mapping[str, int],
 ) -> DataFrame:
-    """The rows of encrypted files; the arguments are those of `reader._scans`."""
+    """The rows of such files; the arguments are those of `reader._scans`."""
     fields = [T.StructField(column.name, spark_type(column.data_type)) for column in columns]
     fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
     shown = [replace(file, snapshot_id=snapshots.get(file.path, file.snapshot_id)) for file in files]
@@ -50,12 +50,9 @@ def _task(
     keep_deleted: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        storage = Storage()
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             file, positions = pieces[number]
-            with storage.local_copy(file.path) as local:
-                here = replace(file, path=local)
-                for rows in stream_file(columns, here, positions, virtual, keep_deleted):
-                    yield from arrow_for_spark(rows).to_batches()
+            for rows in stream_file(columns, file, positions, virtual, keep_deleted):
+                yield from arrow_for_spark(rows).to_batches()
 
     return run

@@ -1,0 +1,115 @@
+"""What the footers of data files say of their columns, read once: files never change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ducklake_lab.errors import DataFileError
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.storage import Storage
+
+_PARALLEL = 16
+_FIELD_ID = b"PARQUET:field_id"
+#: What the names of files begin with that were written for a lake.
+_OWN = "ducklake-"
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
+    """The field ids in each Parquet file, at any depth, by path."""
+    return in_parallel({path: path for path in paths}, lambda path: _columns(path, storage)[1])
+
+
+def file_schemas(paths: Iterable[str], storage: Storage) -> dict[str, pa.Schema]:
+    """The columns of each Parquet file, by path."""
+    return in_parallel({path: path for path in paths}, lambda path: _schema(path, storage))
+
+
+def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> list[ScanFile]:
+    """The files; those with neither field ids nor a mapping are given one, by the place of their columns.
+
+    Before there were mappings, files could be added from outside without. Only these are looked at: files that were
+    written for a lake are known by their name.
+
+    Raises:
+        DataFileError: such a file has more columns than the table, so a place tells nothing; or it cannot be read.
+    """
+    added = [file.path for file in files if _may_lack_ids(file)]
+    if not added:
+        return list(files)
+    found = in_parallel({path: path for path in added}, lambda path: _columns(path, storage))
+    without = {path: names for path, (names, ids) in found.items() if not ids}
+    return [_mapped(file, columns, without[file.path]) if file.path in without else file for file in files]
+
+
+def _may_lack_ids(file: ScanFile) -> bool:
+    data_file = file.data_file
+    name = file.path.rpartition("/")[2]
+    return data_file.mapping is None and data_file.encryption_key is None and not name.startswith(_OWN)
+
+
+def _mapped(file: ScanFile, columns: Sequence[Column], names: Sequence[str]) -> ScanFile:
+    if len(names) > len(columns):
+        raise DataFileError.without_field_ids(file.path)
+    by_place = tuple(_entry(name, column) for name, column in zip(names, columns, strict=False))
+    return replace(file, data_file=replace(file.data_file, mapping=ColumnMapping(by_place)))
+
+
+def _entry(name: str, column: Column) -> NameMapping:
+    children = tuple(_entry(child.name, child) for child in column.children)
+    return NameMapping(name, column.column_id, children=children)
+
+
+@lru_cache(maxsize=100_000)
+def _columns(path: str, storage: Storage) -> tuple[tuple[str, ...], frozenset[int]]:
+    """The names of a file's columns, and all field ids in it."""
+    schema = _schema(path, storage)
+    return tuple(schema.names), frozenset(_all_ids(schema))
+
+
+@lru_cache(maxsize=10_000)
+def _schema(path: str, storage: Storage) -> pa.Schema:
+    with storage.open_input(path) as source:
+        try:
+            return pq.read_schema(source)
+        except (pa.ArrowException, OSError) as error:
+            raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
+    for field in fields:
+        found = field_id(field)
+        if found is not None:
+            yield found
+        yield from _all_ids(_children(field.type))
+
+
+def _children(data_type: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    return [data_type.field(i) for i in range(data_type.num_fields)]
+
+
+def field_id(field: pa.Field) -> int | None:
+    """The Parquet field id of a field read from a file."""
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return int(text) if text is not None else None
+
+
+def in_parallel(items: Mapping[str, Item], function: Callable[[Item], Found]) -> dict[str, Found]:
+    """What a function finds for each item, several at a time."""
+    if len(items) < 2:
+        return {key: function(item) for key, item in items.items()}
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return dict(zip(items, pool.map(function, items.values()), strict=True))
