@@ -159,7 +159,9 @@ def test_files_with_neither_ids_nor_mapping_are_read_by_place(
 def test_files_of_a_lake_that_lost_their_ids_are_no_nulls(
     engine: Literal["duckdb", "spark"], tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
-    with dl.connect(f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=f"{tmp_path}/d", engine=engine) as session:
+    with dl.connect(
+        f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=f"{tmp_path}/d", engine=engine
+    ) as session:
         session.sql("CREATE TABLE t AS SELECT i FROM range(20) r(i)")
         (file,) = (tmp_path / "d").rglob("*.parquet")
         reference.execute(f"COPY (FROM range(20) r(i)) TO '{file}' (FORMAT parquet)")
