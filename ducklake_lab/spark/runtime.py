@@ -148,4 +148,6 @@ def _local() -> Mapping[str, str]:
         "spark.sql.adaptive.enabled": "true",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.sql.catalogImplementation": "in-memory",
+        # else every function of a column looks for the line that called it, for messages that are ours to write
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from ducklake_lab.catalog.casting import texts
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.types import FLOATS, DataType
+from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 from ducklake_lab.storage import Storage
 
 #: Longer texts and blobs are cut, in characters and bytes; the reference cuts there too.
@@ -161,7 +161,7 @@ def _encode_column(leaf: Column, files: Sequence[_Leaf]) -> list[ColumnStats]:
 def _encode(values: Sequence[Raw | None], data_type: DataType, *, upper: bool) -> list[str | None]:
     """Bounds as text; what is cut stays a bound."""
     name = data_type.name
-    if name == "boolean":
+    if name == "boolean" or (name in INTEGERS and all(value is None or isinstance(value, int) for value in values)):
         return [None if value is None else str(int(value)) for value in values]
     if name in ("varchar", "json"):
         return [None if value is None else _cut_text(_bytes(value), upper) for value in values]
