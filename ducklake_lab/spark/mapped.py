@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -21,30 +21,36 @@ from ducklake_lab.storage import Storage
 #: The column of the texts from a file's path, by column id.
 PATH_VALUES = "_ducklake_path_values"
 
-#: Types of columns that take files of narrower types which Spark does not widen, and how Arrow calls what it does read.
-_EXACT = {
-    "uint16": pa.uint16(),
-    "uint32": pa.uint32(),
-    "uint64": pa.uint64(),
-    "timestamp_ns": pa.timestamp("ns"),
+#: Columns that take files of types which Spark does not widen, and whether a type is one of these.
+_BEYOND: dict[str, Callable[[pa.DataType], bool]] = {
+    "uint64": lambda kind: kind != pa.uint64(),
+    "timestamp": lambda kind: kind == pa.timestamp("ns"),
+    "timestamp_ns": lambda kind: kind != pa.timestamp("ns"),
 }
-_INTEGERS = ("int16", "int32", "int64")
+#: Footers that are read for that at most; Spark refuses a file that is not among them.
+_LOOKED_AT = 1_000
 _CUT = {"timestamp_s": "second", "timestamp_ms": "millisecond"}
 
 
 def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
     """The paths of files added from outside that have values of types which Spark does not make the columns' of.
 
+    Only the first thousand are looked at: whoever adds many files has them of one making.
+
     Raises:
         DataFileError: the footer of such a file cannot be read.
     """
     leaves = {part.column_id: part for column in columns for part in column.walk() if not part.children}
-    names = {part.type for part in leaves.values()}
-    if names.isdisjoint((*_EXACT, *_INTEGERS, "timestamp")):
+    if _BEYOND.keys().isdisjoint(part.type for part in leaves.values()):
         return set()
-    added = {file.path: file.data_file.mapping for file in files if file.data_file.mapping is not None}
-    kinds = {path: dict(zip(s.names, s.types, strict=True)) for path, s in file_schemas(added, storage).items()}
-    return {path for path, mapping in added.items() if _is_beyond(mapping.columns, kinds[path], leaves)}
+    mapped = ((file.path, file.data_file.mapping) for file in files)
+    added = {path: mapping.columns for path, mapping in mapped if mapping is not None}
+    schemas = file_schemas(list(added)[:_LOOKED_AT], storage)
+    return {
+        path
+        for path, schema in schemas.items()
+        if _is_beyond(added[path], dict(zip(schema.names, schema.types, strict=True)), leaves)
+    }
 
 
 def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType], leaves: Mapping[int, Column]) -> bool:
@@ -56,13 +62,7 @@ def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType],
         if leaf is None:
             if _is_beyond(entry.children, _parts(kind, entry), leaves):
                 return True
-        elif leaf.type in _EXACT:
-            if kind != _EXACT[leaf.type]:
-                return True
-        elif leaf.type in _INTEGERS:
-            if pa.types.is_unsigned_integer(kind):
-                return True
-        elif leaf.type == "timestamp" and kind == pa.timestamp("ns"):
+        elif leaf.type in _BEYOND and _BEYOND[leaf.type](kind):
             return True
     return False
 
