@@ -25,6 +25,8 @@ from ducklake_lab.object_access import S3Access, access_to
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
+#: What it quotes: of what is beyond ASCII only blanks (categories Z*) and control characters.
+_QUOTED = re.compile(rf"[^{re.escape(_URI_SAFE)}A-Za-z0-9\u00a0-\U0010ffff]|\s")
 _PARALLEL = 16
 #: Schemes of object stores; Hadoop's names for S3 mean the same objects.
 _S3 = ("s3", "s3a", "s3n")
@@ -76,10 +78,7 @@ def _collapse(path: str) -> str:
 
 
 def _quote(path: str) -> str:
-    # Java quotes beyond ASCII only blanks (categories Z*) and control characters
-    return "".join(
-        char if char in _URI_SAFE or (ord(char) > 159 and not char.isspace()) else quote(char, safe="") for char in path
-    )
+    return _QUOTED.sub(lambda match: quote(match[0], safe=""), path)
 
 
 class Storage:

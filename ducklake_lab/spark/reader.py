@@ -195,13 +195,15 @@ def _scan(
     )
     if bounded:
         frame = frame.where(_in_bounds(frame[_STORED_SNAPSHOT], files[0]))
-    sizes = _sizes(files) if positions or virtual or mapping is not None else None
+    in_paths = mapping is not None and any(entry.is_partition for entry in mapping.columns)
+    sizes = _sizes(files) if positions or virtual or in_paths else None
     key = _file_key(frame["_metadata.file_path"]) if sizes is None else frame["_metadata.file_size"]
     info = [key.alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
-    if mapping is not None:
+    if in_paths:
         # what is in the files' paths has to be known before the columns can be made
         frame = frame.select("*", *info).join(F.broadcast(_path_table(spark, files, sizes)), _FILE)
         info = [F.col(_FILE), F.col(_INDEX)]
+    if mapping is not None:
         outputs = [
             mapped.output(column, mapping, frame, None if column.initial_default is None else _default(column))
             for column in plan.columns
