@@ -134,7 +134,7 @@ class CatalogDatabase:
 
         Raises:
             CatalogNotFoundError: there is no such catalog and `create` is false.
-            CatalogLockedError: another process or client holds the file.
+            CatalogLockedError: another process or client holds the file, or holds it for too long while it is read.
             CatalogError: the database refuses the connection.
         """
         if not create and not self.exists():
@@ -146,6 +146,12 @@ class CatalogDatabase:
             if self.version is not None and self.version != SPEC_VERSION:
                 self._show(connection, self.version)
             yield connection
+        except sa.exc.DBAPIError as error:
+            # SQLite gives a connection out at once, and waits for others when it reads or writes
+            locked = self._lock_message(str(error.orig))
+            if locked is None:
+                raise
+            raise CatalogLockedError(locked) from error
         finally:
             self._leave(connection)
 

@@ -33,10 +33,17 @@ def changes(worker: int, commits: int) -> Iterator[tuple[str, int]]:
                 yield f"INSERT INTO t VALUES {values}", rows
 
 
-def ours(uri: str) -> Callable[[str], str | None]:
+#: Runs a statement; why it was refused, or None.
+Run = Callable[[str], str | None]
+
+
+def ours(uri: str) -> Run | None:
     import ducklake_lab as dl
 
-    session = dl.connect(uri, alias="lake")
+    try:
+        session = dl.connect(uri, alias="lake")
+    except dl.CatalogLockedError:
+        return None
 
     def run(statement: str) -> str | None:
         try:
@@ -54,13 +61,18 @@ def ours(uri: str) -> Callable[[str], str | None]:
     return run
 
 
-def theirs(uri: str) -> Callable[[str], str | None]:
+def theirs(uri: str) -> Run | None:
     import duckdb
 
     from tests import reference
 
     connection: Any = reference.connect()
-    connection.execute(f"ATTACH '{uri}' AS lake; USE lake")
+    try:
+        connection.execute(f"ATTACH '{uri}' AS lake; USE lake")
+    except duckdb.Error as error:
+        if "locked" not in str(error):
+            raise
+        return None
 
     def run(statement: str) -> str | None:
         try:
@@ -76,10 +88,12 @@ def theirs(uri: str) -> Callable[[str], str | None]:
 
 
 def main(role: str, uri: str, worker: int, commits: int) -> None:
-    run = {"ours": ours, "theirs": theirs}[role](uri)
     random.seed(worker)
     refused, rows, done = [], 0, 0
     deadline = time.monotonic() + 900
+    while (run := {"ours": ours, "theirs": theirs}[role](uri)) is None:
+        assert time.monotonic() < deadline, "the lake could not be attached"
+        time.sleep(random.uniform(0, 0.3))
     for statement, inserted in changes(worker, commits):
         while (refusal := run(statement)) is not None:
             refused.append(refusal)

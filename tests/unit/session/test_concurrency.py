@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,15 @@ def test_what_excludes_each_other_is_refused(pair: Pair, ours: str, theirs: str)
         one.sql("COMMIT")
     assert one.current_snapshot().snapshot_id == 3
     one.sql("SELECT 1")
+
+
+def test_a_file_that_is_being_written_is_an_error_of_one_line(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:sqlite:{tmp_path}/m.sqlite", alias="lake", data_path=f"{tmp_path}/d") as session:
+        session.sql("CREATE TABLE t (i INTEGER)")
+        with closing(sqlite3.connect(tmp_path / "m.sqlite")) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            for statement in ("INSERT INTO t VALUES (1)", "FROM t", "FROM lake.snapshots()"):
+                with pytest.raises(dl.CatalogLockedError, match="is being written by another process"):
+                    session.sql(statement).fetchall()
+        session.sql("INSERT INTO t VALUES (1)")
+        assert session.sql("FROM t").fetchall() == [(1,)]
