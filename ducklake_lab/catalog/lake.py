@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from ducklake_lab.catalog.migrations import (
     show_as_current,
     steps_from,
 )
+from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
@@ -113,6 +115,8 @@ class Lake:
             yield shared
             return
         with self.database.connect() as connection:
+            if self.session.report is not None:
+                observe(connection, partial(self.session.report, self.alias))
             if fresh:
                 yield connection
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -59,11 +59,13 @@ class SessionOptions:
         defaults: for lakes that have no value of their own.
         forced: for all lakes, whatever value they have.
         retry: `max_retry_count`, `retry_wait_ms` and `retry_backoff` of commits, as far as they were set.
+        report: is told of each query to a catalog: the lake's name, the query, and how long it took in seconds.
     """
 
     defaults: dict[str, str] = field(default_factory=dict)
     forced: dict[str, str] = field(default_factory=dict)
     retry: dict[str, float] = field(default_factory=dict)
+    report: Callable[[str, str, float], None] | None = None
 
 
 _OPTIONS = sa.select(

@@ -59,6 +59,16 @@ class SessionDatabase:
         with self._reading(tables or {}) as connection:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {query}").fetchall()]
 
+    def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
+        """Adds an entry to DuckDB's log, if it is of a type and level that is wanted there."""
+        with self._lock, self._open().cursor() as connection:
+            fields = ", ".join(f"{quote_identifier(name)}: ${i}" for i, name in enumerate(message, 1))
+            connection.execute(
+                f"SELECT write_log(({{{fields}}})::VARCHAR, log_type := '{log_type}', level := 'debug', "
+                "scope := 'database')",
+                list(message.values()),
+            )
+
     @contextmanager
     def _reading(self, tables: Mapping[str, pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock:

@@ -21,6 +21,7 @@ _CHANGES = frozenset(
         duckdb.StatementType.DELETE,
         duckdb.StatementType.MERGE_INTO,
         duckdb.StatementType.CREATE,
+        duckdb.StatementType.COPY_DATABASE,
     }
 )
 _RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)

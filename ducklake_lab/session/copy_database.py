@@ -52,8 +52,8 @@ def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDat
             raise EntryNotFoundError(f'No database "{name}" is attached.')
     source = lakes.find(statement.source)
     if source is None and lakes.find(statement.target) is None:
-        database.run(sql)
-        return nothing()
+        rows = database.run(sql).table
+        return nothing() if statement.entries else Result(arrow=rows, is_query=False)
     found = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
     target = quote_identifier(statement.target)
     counts: list[int] = []

@@ -31,6 +31,7 @@ from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.scan.digest import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.session import logs
 from ducklake_lab.session.definitions import stored_macro, stored_view
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import plan_call
@@ -87,8 +88,7 @@ class Sources:
             return metadata
         listing = self._listing(name)
         if listing is not None:
-            found = self.columns(plan_in_process(listing, self, UnsupportedFeatureError(name.name))) or []
-            return [(column, type_or_none(kind) or DataType("varchar")) for column, kind in found]
+            return _typed(self.columns(plan_in_process(listing, self, UnsupportedFeatureError(name.name))))
         return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
 
     def function(
@@ -97,10 +97,20 @@ class Sources:
         """The columns of a table function of a lake; None if it is none."""
         if name.schema is None and not args and self.system.is_function(name.name):
             return self.system.columns(name.name)
+        if self._is_log(name, args):
+            return _typed(self._database.describe(logs.PARSED))
         if not self.functions.knows(name.catalog, name.schema, name.name):
             return None
         return self.functions.columns(
             name.catalog, name.schema, name.name, [self.value(a) for a in args], self._values(kwargs)
+        )
+
+    def _is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
+        """Whether a call asks for what was logged of catalogs, of which the session's database does not know the form."""
+        return (
+            name.schema is None
+            and name.name.casefold() == "duckdb_logs_parsed"
+            and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
         )
 
     def owns(self, name: op.TableName) -> bool:
@@ -130,7 +140,7 @@ class Sources:
             found = self.columns(self.plan(parse_query(f"FROM {quoted}")))
         except DuckLakeError:
             return []  # its tables are gone; it is listed all the same
-        return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in found or []]
+        return _typed(found)
 
     def _is_own_catalog(self, name: str) -> bool:
         return self._lakes.find(name) is None and self._database.is_attached(name)
@@ -460,6 +470,8 @@ class Sources:
             name = source.name
             if name.schema is None and self.system.is_function(name.name):
                 return self.system.rows(name.name)
+            if self._is_log(name, source.args):
+                return self._database.run(logs.PARSED).table
             args = [self.value(a) for a in source.args]
             found = self.functions.evaluate(
                 name.catalog, name.schema, name.name, args, self._values(source.kwargs), describe=describe
@@ -483,3 +495,8 @@ class Sources:
         info.snapshot_id = place.state.snapshot.snapshot_id
         info.add(plan)
         return Scan(plan, source.virtual, source.located)
+
+
+def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:
+    """Columns with the types that DuckDB's names of them mean; text where they mean none."""
+    return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in columns or ()]

@@ -20,6 +20,7 @@ from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.types import DataType
+from ducklake_lab.session import logs
 from ducklake_lab.session.copy_database import copy_database
 from ducklake_lab.session.copying import Copying
 from ducklake_lab.session.ddl import Ddl, build_columns
@@ -54,9 +55,6 @@ from ducklake_lab.transaction.transaction import Transaction
 
 #: Functions that give every row a value of its own.
 _VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
-
-#: Functions of DuckDB's that set up its log.
-_OF_DUCKDB = frozenset(("enable_logging", "disable_logging", "truncate_duckdb_logs"))
 
 Attach = Callable[[op.Attach], None]
 
@@ -117,8 +115,9 @@ class Statements:
             case op.DropSecret():
                 self._secrets.drop(operation)
                 return nothing()
-            case op.Call() if operation.function.schema is None and operation.function.name.casefold() in _OF_DUCKDB:
-                return self._local.run(statement)
+            case op.Call(function=op.TableName(schema=None)) if operation.function.name.casefold() in logs.FUNCTIONS:
+                logs.set_up_log(operation.function.name.casefold(), statement.sql, self._lakes.options, self._database)
+                return nothing()
             case op.Prepare():
                 self._prepared[operation.name.casefold()] = operation.text
                 return nothing()

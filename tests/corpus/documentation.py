@@ -106,6 +106,11 @@ class Outcome:
         """Whether it is a thing that is not implemented yet."""
         return (self.error or "").startswith("NotImplementedException")
 
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether it wants an extension that is not installed."""
+        return "install the required extension" in (self.error or "")
+
     def same_as(self, other: Outcome) -> bool:
         """Whether both failed, or both gave the same rows in any order."""
         if self.rows is None or other.rows is None:
@@ -124,7 +129,7 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        if self.expected is None or self.found is None:
+        if self.expected is None or self.found is None or self.expected.out_of_reach:
             return "out of reach"
         if self.expected.beyond and self.found.rows is not None:
             return "beyond the reference"

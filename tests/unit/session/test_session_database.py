@@ -167,3 +167,11 @@ def test_other_databases_are_attached_beside_lakes(session: dl.Session, tmp_path
     session.sql("DETACH meta")
     with pytest.raises(dl.DuckLakeError, match="lake"):
         session.sql("INSERT INTO lake.t VALUES (1, NULL)")
+
+
+def test_copying_rows_between_databases_of_its_own_counts_them(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/m.ducklake", alias="lake") as session:
+        session.sql("ATTACH ':memory:' AS a; ATTACH ':memory:' AS b; CREATE TABLE a.t AS FROM range(7) r(i)")
+        assert session.sql("COPY FROM DATABASE a TO b (SCHEMA)").fetchall() == []
+        assert session.sql("COPY FROM DATABASE a TO b (DATA)").fetchall() == [(7,)]
+        assert session.sql("SELECT count(*) FROM b.t").fetchall() == [(7,)]
