@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.mappings import read_mappings
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
@@ -86,6 +87,7 @@ def join_stats(column_ids: Collection[int]) -> dict[int, sa.FromClause]:
     return {column_id: t.file_column_stats.alias(f"stats_{column_id}") for column_id in column_ids}
 
 
+@without_collecting()
 def read_candidates(
     connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool], joined: Mapping[int, sa.FromClause]
 ) -> list[tuple[DataFile, dict[int, ColumnStats]]]:
@@ -250,6 +252,7 @@ def read_row_limits(connection: sa.Connection, table_id: int, snapshot_id: int) 
     return limits
 
 
+@without_collecting()
 def read_column_stats(
     connection: sa.Connection,
     table_id: int,

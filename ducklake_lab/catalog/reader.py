@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.model.entries import (
@@ -83,6 +84,7 @@ def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     return f"There is no snapshot {at}; the lake has snapshots {first} to {last}."
 
 
+@without_collecting()
 def read_history(
     connection: sa.Connection, last: int | None = None, between: tuple[int, int] | None = None
 ) -> list[SnapshotInfo]:
@@ -125,6 +127,7 @@ def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotI
     ]
 
 
+@without_collecting()
 def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     """All entries at the snapshot."""
     at = snapshot.snapshot_id
