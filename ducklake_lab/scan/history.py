@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.files import read_data_files, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
@@ -62,6 +63,7 @@ def kind_of(changes: Iterable[Change]) -> ChangeKind:
     return "schema" if kinds else "none"
 
 
+@without_collecting()
 def lake_history(
     lake: Lake,
     connection: sa.Connection,
@@ -132,6 +134,7 @@ def _readable(change: Change, names: dict[int, str]) -> str:
     return _READABLE.get(change.kind, change.kind.replace("_", " ") + " {}").format(name)
 
 
+@without_collecting()
 def table_files(
     lake: Lake, connection: sa.Connection, state: CatalogState, table: Table
 ) -> tuple[list[FileEntry], FileDetails]:

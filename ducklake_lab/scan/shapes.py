@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.scan.counts import in_one, inlined_rows
@@ -39,6 +40,7 @@ class TableShape:
     inlined_rows: int
 
 
+@without_collecting()
 def table_shapes(
     lake: Lake, connection: sa.Connection, snapshot_id: int, table_id: int | None = None
 ) -> dict[int, TableShape]:
