@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 
@@ -37,9 +38,11 @@ _CREATED = re.compile(r'created_(?:table|view|scalar_macro|table_macro):"(?:[^"]
 
 
 def normal(value: Any) -> Any:
-    """A value that compares: NaN equals NaN, maps and lists alike from both clients."""
+    """A value that compares: NaN equals NaN, maps, lists and UUIDs alike from both clients."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, dict):
         return {key: normal(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
