@@ -14,8 +14,20 @@ from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
 from tests import reference
 
-#: Reads all rows and columns, and throws them away.
-_AGGREGATE = "sum(l_quantity), sum(l_extendedprice), count(*)"
+#: Queries that read few columns; Q1 and Q6 are TPC-H's.
+QUERIES = {
+    "sum": "SELECT sum(l_quantity), sum(l_extendedprice), count(*) FROM {}",
+    "Q1": """
+        SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
+            sum(l_extendedprice * (1 - l_discount)), sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)),
+            avg(l_quantity), avg(l_extendedprice), avg(l_discount), count(*)
+        FROM {} WHERE l_shipdate <= DATE '1998-09-02'
+        GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus""",
+    "Q6": """
+        SELECT sum(l_extendedprice * l_discount) FROM {}
+        WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
+            AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24""",
+}
 
 
 def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
@@ -99,10 +111,12 @@ def _read_lineitem(session: dl.Session, spark: Any, lineitem: Any, rounds: int) 
             lambda paths=paths: _consume(spark.read.parquet(*paths)),  # type: ignore[misc]
             rounds,
         )
-        yield compare(
-            f"sum of lineitem, {name}",
-            "spark.read.parquet",
-            lambda: session.sql(f"SELECT {_AGGREGATE} FROM lineitem").fetchall(),
-            lambda paths=paths: spark.read.parquet(*paths).selectExpr(*_AGGREGATE.split(", ")).collect(),  # type: ignore[misc]
-            rounds,
-        )
+        spark.read.parquet(*paths).createOrReplaceTempView("plain_lineitem")
+        for query, sql in QUERIES.items():
+            yield compare(
+                f"{query} of lineitem, {name}",
+                "spark.read.parquet",
+                lambda sql=sql: session.sql(sql.format("lineitem")).fetchall(),  # type: ignore[misc]
+                lambda sql=sql: spark.sql(sql.format("plain_lineitem")).collect(),  # type: ignore[misc]
+                rounds,
+            )
