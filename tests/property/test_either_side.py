@@ -89,7 +89,8 @@ def _statement(draw: st.DrawFn, columns: dict[str, str], number: int) -> str:
         case _:
             row = ", ".join(["i", *(literal(draw, kind) for kind in columns.values())])
             count = draw(st.sampled_from([1, 3, 12, 30]))
-            return f"INSERT INTO t SELECT {row} FROM range({low}, {low + count}) AS r(i)"
+            names = ", ".join(["k", *columns])
+            return f"INSERT INTO t ({names}) SELECT {row} FROM range({low}, {low + count}) AS r(i)"
 
 
 def _alteration(draw: st.DrawFn, columns: dict[str, str], name: str | None, number: int) -> str:
@@ -109,7 +110,8 @@ def _alteration(draw: st.DrawFn, columns: dict[str, str], name: str | None, numb
         case _:
             kind = draw(st.sampled_from(["INTEGER", "VARCHAR", "DOUBLE", "DATE"]))
             columns[f"a{number}"] = kind
-            default = f" DEFAULT {draw(TYPES[kind])}" if draw(st.booleans()) else ""
+            # both take literals only there, and `DATE '…'` is a cast
+            default = f" DEFAULT {draw(TYPES[kind]).removeprefix('DATE ')}" if draw(st.booleans()) else ""
             return f"ALTER TABLE t ADD COLUMN a{number} {kind}{default}"
 
 
