@@ -24,23 +24,27 @@ _STAND_IN = "HTTP"
 def set_up_log(function: str, sql: str, options: SessionOptions, database: SessionDatabase) -> None:
     """Runs a call of one of the functions; from then on queries to catalogs are logged, or no longer.
 
+    They are where their type is named, or none is and the level decides. What writes them is a query itself.
+
     Args:
         function: its name in lower case.
         sql: the statement.
     """
     is_named = _NAMED.search(sql) is not None
     database.run(_NAMED.sub(f"'{_STAND_IN}'", sql))
+    settings = database.run("SELECT current_setting('enabled_log_types') AS types").table
+    types = {name for name in settings.column("types")[0].as_py().split(",") if name}
+    is_wanted = is_named or not types
     if is_named:
         # settings may name types that are not registered
-        found = database.run("SELECT current_setting('enabled_log_types') AS types").table.column(0)[0].as_py()
-        types = {name for name in found.split(",") if name} | {LOG_TYPE}
+        types.add(LOG_TYPE)
         if _STAND_IN not in sql.upper():
             types.remove(_STAND_IN)
         database.run("SET logging_level = 'debug'")
         database.run(f"SET enabled_log_types = '{','.join(sorted(types))}'")
-    if function == "enable_logging":
+    if function != "truncate_duckdb_logs":
+        options.report = None
+    if function == "enable_logging" and is_wanted:
         options.report = lambda lake, query, seconds: database.write_log(
             LOG_TYPE, {"catalog": lake, "query": query, "elapsed_ms": int(seconds * 1000)}
         )
-    elif function == "disable_logging":
-        options.report = None

@@ -53,5 +53,21 @@ def test_other_types_beside_it(tmp_path: Path) -> None:
         session.sql("FROM t")
         session.sql("CALL disable_logging()")
         assert "ducklake_snapshot" in (tmp_path / "logs" / "duckdb_log_entries.csv").read_text()
+        session.sql("CALL enable_logging('QueryLog')")
+        session.sql("CALL truncate_duckdb_logs()")
+        session.sql("FROM t")
+        assert session.sql(
+            "SELECT count(*) FROM duckdb_logs WHERE starts_with(message, 'SELECT write_log')"
+        ).fetchone() == (0,)
         with pytest.raises(dl.SqlError, match="Unknown log type: 'Nope'"):
             session.sql("CALL enable_logging('Nope')")
+
+
+def test_the_level_decides_where_no_type_is_named(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/m.ducklake", alias="lake") as session:
+        session.sql("CALL enable_logging()")
+        session.sql("CREATE TABLE t (i INTEGER)")
+        assert "DuckLakeMetadata" not in _types(session)
+        session.sql("CALL enable_logging(level => 'debug')")
+        session.sql("INSERT INTO t VALUES (1)")
+        assert "DuckLakeMetadata" in _types(session)
