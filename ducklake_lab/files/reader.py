@@ -49,7 +49,7 @@ def read_files(
     """
     parts = [
         batch
-        for group in _alike(with_columns_by_place(columns, files, _storage))
+        for group in _alike(columns, files)
         for batch in _read_group(columns, group, positions, virtual, keep_deleted, whole=True)
     ]
     return pa.concat_tables(parts)
@@ -60,15 +60,14 @@ def stream_file(
 ) -> Iterator[pa.Table]:
     """The same of one file, some rows at a time and by one thread."""
     deleted = {} if positions is None else {file.path: positions}
-    yield from _read_group(
-        columns, with_columns_by_place(columns, [file], _storage), deleted, virtual, keep_deleted, whole=False
-    )
+    for group in _alike(columns, [file]):
+        yield from _read_group(columns, group, deleted, virtual, keep_deleted, whole=False)
 
 
-def _alike(files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
+def _alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
     """The files by what their columns are called; those that are encrypted one by one, as each has its key."""
     groups: dict[object, list[ScanFile]] = {}
-    for file in files:
+    for file in with_columns_by_place(columns, files, _storage):
         data_file = file.data_file
         groups.setdefault((data_file.mapping, data_file.encryption_key), []).append(file)
     return groups.values()

@@ -27,7 +27,7 @@ _BEYOND: dict[str, Callable[[pa.DataType], bool]] = {
     "timestamp": lambda kind: kind == pa.timestamp("ns"),
     "timestamp_ns": lambda kind: kind != pa.timestamp("ns"),
 }
-#: Footers that are read for that at most; Spark refuses a file that is not among them.
+#: Footers that are read to know whether there are any; Spark refuses a file that is missed so.
 _LOOKED_AT = 1_000
 _CUT = {"timestamp_s": "second", "timestamp_ms": "millisecond"}
 
@@ -35,7 +35,7 @@ _CUT = {"timestamp_s": "second", "timestamp_ms": "millisecond"}
 def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
     """The paths of files added from outside that have values of types which Spark does not make the columns' of.
 
-    Only the first thousand are looked at: whoever adds many files has them of one making.
+    The first thousand are looked at, and the others where one of these is such a file: many files are of one making.
 
     Raises:
         DataFileError: the footer of such a file cannot be read.
@@ -45,12 +45,17 @@ def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: 
         return set()
     mapped = ((file.path, file.data_file.mapping) for file in files)
     added = {path: mapping.columns for path, mapping in mapped if mapping is not None}
-    schemas = file_schemas(list(added)[:_LOOKED_AT], storage)
-    return {
-        path
-        for path, schema in schemas.items()
-        if _is_beyond(added[path], dict(zip(schema.names, schema.types, strict=True)), leaves)
-    }
+
+    def beyond(paths: Sequence[str]) -> set[str]:
+        return {
+            path
+            for path, schema in file_schemas(paths, storage).items()
+            if _is_beyond(added[path], dict(zip(schema.names, schema.types, strict=True)), leaves)
+        }
+
+    paths = list(added)
+    found = beyond(paths[:_LOOKED_AT])
+    return found | beyond(paths[_LOOKED_AT:]) if found else found
 
 
 def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType], leaves: Mapping[int, Column]) -> bool:

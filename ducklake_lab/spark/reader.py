@@ -147,20 +147,19 @@ def _scans(
     """
     files = with_columns_by_place(plan.columns, files, _storage)
     widened = mapped.beyond_spark(plan.columns, files, _storage)
-    rest = [file for file in files if file.data_file.encryption_key is None and file.path not in widened]
-    if len(rest) < len(files):
-        others = [file for file in files if file.data_file.encryption_key is not None or file.path in widened]
-        plain = _scans(spark, plan, rest, virtual, positions, keep_deleted=keep_deleted, snapshots=snapshots)
-        return [*plain, in_workers.scan(spark, plan.columns, others, virtual, positions, keep_deleted, snapshots or {})]
-    missing = _missing_columns(plan.columns, [file for file in files if file.data_file.mapping is None])
+    others = [file for file in files if file.data_file.encryption_key is not None or file.path in widened]
+    plain = [file for file in files if file.data_file.encryption_key is None and file.path not in widened]
+    missing = _missing_columns(plan.columns, [file for file in plain if file.data_file.mapping is None])
     groups: dict[tuple[tuple[int, ...], bool, object], list[ScanFile]] = defaultdict(list)
-    for file in files:
+    for file in plain:
         bounds = (file.rows_from, file.rows_up_to, file.rows_except, file.data_file.mapping)
         groups[missing.get(file.path, ()), file.path in positions, bounds].append(file)
     scans = []
     for (absent, has_positions, _), group in groups.items():
         bits = {file.path: positions[file.path] for file in group} if has_positions else {}
         scans.append(_scan(spark, plan, group, absent, virtual, bits, keep_deleted, snapshots or {}))
+    if others:
+        scans.append(in_workers.scan(spark, plan.columns, others, virtual, positions, keep_deleted, snapshots or {}))
     return scans
 
 
