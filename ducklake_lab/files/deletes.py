@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,16 +49,14 @@ def write_matched(
         One per file with newly deleted rows, by file id.
     """
     check_files(files.values())
-    positions: dict[int, list[Any]] = defaultdict(list)
-    for file_id, position in zip(*(matched.column(n).to_pylist() for n in (FILE_ID, POSITION)), strict=True):
-        positions[file_id].append(position)
+    file_ids, positions = (matched.column(name).to_numpy() for name in (FILE_ID, POSITION))
     storage = Storage()
     written: list[WrittenDeletes] = []
     try:
-        for file_id in sorted(positions):
+        for file_id in np.unique(file_ids).tolist():
             found = delete_positions(
                 files[file_id],
-                np.asarray(positions[file_id], np.int64),
+                positions[file_ids == file_id],
                 folder,
                 "ducklake-",
                 options,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_sql
-from ducklake_lab.errors import DataFileError
+from ducklake_lab.catalog.casting import carried_sql, cast_sql, quote_identifier
+from ducklake_lab.errors import ConstraintError, DataFileError
 from ducklake_lab.files.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import with_columns_by_place
 from ducklake_lab.scan.paths import path_values
@@ -27,6 +29,32 @@ _storage = Storage()
 #: Files that were seen to have field ids; a file never changes.
 _with_field_ids: set[str] = set()
 _REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """A query each row of whose result comes from one row of a table.
+
+    Attributes:
+        sql: in DuckDB's SQL.
+        view: the name under which it sees the rows, virtual columns included.
+        columns: names and types of its result.
+        time_zone: in which texts and timestamps are turned into each other.
+    """
+
+    sql: str
+    view: str
+    columns: tuple[tuple[str, DataType], ...]
+    time_zone: str
+
+    def over(self, rows_sql: str) -> str:
+        """SQL of its result, as Arrow carries it, of the rows of another query."""
+        names = [f"c{i}" for i in range(len(self.columns))]
+        carried = (carried_sql(name, kind) for name, (_, kind) in zip(names, self.columns, strict=True))
+        return (
+            f"WITH {quote_identifier(self.view)} AS NOT MATERIALIZED ({rows_sql}) "
+            f"SELECT {', '.join(carried)} FROM ({self.sql}) AS q({', '.join(names)})"
+        )
 
 
 def schema_of(columns: Sequence[Column], virtual: bool) -> pa.Schema:
@@ -64,6 +92,28 @@ def stream_file(
         yield from _read_group(columns, group, deleted, virtual, keep_deleted, whole=False)
 
 
+def stream_query(
+    query: RowQuery,
+    columns: Sequence[Column],
+    file: ScanFile,
+    positions: Positions | None,
+    rows: tuple[int, int | None],
+) -> Iterator[pa.Table]:
+    """The result of a query over rows of one file, some at a time and by one thread.
+
+    Args:
+        positions: of deleted rows, which it does not see.
+        rows: the position of the first of the rows, and that after the last; None for all to the end.
+
+    Raises:
+        DataFileError: the file is missing or unreadable.
+        ConstraintError: a value does not fit a type.
+    """
+    deleted = {} if positions is None else {file.path: positions}
+    for group in _alike(columns, [file]):
+        yield from _read_group(columns, group, deleted, True, False, whole=False, query=query, rows=rows)
+
+
 def _alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
     """The files by what their columns are called; those that are encrypted one by one, as each has its key."""
     groups: dict[object, list[ScanFile]] = {}
@@ -81,10 +131,14 @@ def _read_group(
     keep_deleted: bool,
     *,
     whole: bool,
+    query: RowQuery | None = None,
+    rows: tuple[int, int | None] | None = None,
 ) -> Iterator[pa.Table]:
     """The same for files with the same columns and key."""
     with _storage.local_copies(file.path for file in files) as places:
-        yield from _read_places(columns, files, places, positions, virtual, keep_deleted, whole=whole)
+        yield from _read_places(
+            columns, files, places, positions, virtual, keep_deleted, whole=whole, query=query, rows=rows
+        )
 
 
 def _read_places(
@@ -96,15 +150,22 @@ def _read_places(
     keep_deleted: bool,
     *,
     whole: bool,
+    query: RowQuery | None,
+    rows: tuple[int, int | None] | None,
 ) -> Iterator[pa.Table]:
     """The same, where each file is read at its place on this machine."""
     mapping, key = files[0].data_file.mapping, files[0].data_file.encryption_key
     connection = duckdb.connect(":memory:", config={} if whole else {"threads": 1})
     try:
         # without these, the rows are on the side of the joins that keeps the order they have in the file
-        connection.execute("SET TimeZone = 'UTC'; SET disabled_optimizers = 'join_order,build_side_probe_side'")
+        zone = _text("UTC" if query is None else query.time_zone)
+        connection.execute(f"SET TimeZone = {zone}; SET disabled_optimizers = 'join_order,build_side_probe_side'")
         connection.register("files", _file_table(files, places))
         conditions = []
+        if rows is not None and rows[0]:
+            conditions.append(f"r.file_row_number >= {rows[0]}")
+        if rows is not None and rows[1] is not None:
+            conditions.append(f"r.file_row_number < {rows[1]}")
         if positions:
             connection.register("deleted", _position_table(files, positions))
             if keep_deleted:
@@ -131,9 +192,12 @@ def _read_places(
             else ""
         )
         values = [f"r.c{i}" if mapping is None else value_sql(column, mapping) for i, column in enumerate(columns)]
+        convert, names = cast_sql, [f"c{i}" for i in range(len(columns))]
+        if query is not None:
+            convert, names = _typed, [quote_identifier(column.name) for column in columns]
         selected = ", ".join(
-            f"{cast_sql(value, column.data_type)} AS c{index}"
-            for index, (value, column) in enumerate(zip(values, columns, strict=True))
+            f"{convert(value, column.data_type)} AS {name}"
+            for name, value, column in zip(names, values, columns, strict=True)
         )
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         # every row of one file is of that file: no names to compare
@@ -143,15 +207,17 @@ def _read_places(
             _check_field_ids(connection, places)
         config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, files[0].path)}"
         source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns)}{config})"
-        result = connection.execute(
-            f"SELECT {selected}{system} FROM {source} AS r {joined} {where}",
-            [[places[file.path] for file in files]],
-        )
-        names = [column.name for column in columns]
-        schema = schema_of(columns, virtual)
+        sql, schema = f"SELECT {selected}{system} FROM {source} AS r {joined} {where}", schema_of(columns, virtual)
+        if query is not None:
+            sql, schema = query.over(sql), pa.schema([kind.field(name) for name, kind in query.columns])
+        result = connection.execute(sql, [[places[file.path] for file in files]])
         batches = [result.to_arrow_table()] if whole else _batches(result)
         for batch in batches:
-            yield batch.rename_columns([*names, *VIRTUAL_COLUMNS] if virtual else names).cast(schema)
+            yield batch.rename_columns(schema.names).cast(schema)
+    except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
+        if query is None:
+            raise DataFileError(_reason(error, places)) from (error if key is None else None)
+        raise ConstraintError(str(error).splitlines()[0].partition("Error: ")[2]) from None
     except duckdb.Error as error:
         raise DataFileError(_reason(error, places)) from (error if key is None else None)
     finally:
@@ -171,6 +237,10 @@ def _check_field_ids(connection: duckdb.DuckDBPyConnection, places: Mapping[str,
     if len(_with_field_ids) > _REMEMBERED:
         _with_field_ids.clear()
     _with_field_ids.update(new.values())
+
+
+def _typed(expression: str, data_type: DataType) -> str:
+    return f"CAST({expression} AS {data_type.sql()})"
 
 
 def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:

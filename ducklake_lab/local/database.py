@@ -13,6 +13,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.errors import SqlSyntaxError
 from ducklake_lab.local.engine import carrier_of, fetch_with_types, show, translated
+from ducklake_lab.local.row_by_row import is_row_by_row
 
 #: Names of the databases that are the session's own.
 OWN_DATABASES = ("memory", "temp", "system")
@@ -58,6 +59,18 @@ class SessionDatabase:
         """(name, type) of each column of a query, which is bound and not run."""
         with self._reading(tables or {}) as connection:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {query}").fetchall()]
+
+    def is_row_by_row(self, query: str, view: str) -> bool:
+        """Whether a query may be run on a part of the view's rows at a time; see `local.row_by_row`."""
+        with self._reading({}) as connection:
+            return is_row_by_row(connection, query, view)
+
+    def time_zone(self) -> str:
+        """The time zone in which texts and timestamps are turned into each other."""
+        with self._reading({}) as connection:
+            row = connection.execute("SELECT current_setting('TimeZone')").fetchone()
+        assert row is not None  # one row, always
+        return str(row[0])
 
     def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
         """Adds an entry to DuckDB's log, if it is of a type and level that is wanted there."""

@@ -5,10 +5,10 @@ Spark reads the rows to change and writes the new files; small changes go into t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -206,9 +206,7 @@ class Dml:
         if is_small(loaded.values()):
             found = self._sources.run_in_process(plan, loaded).table
             return Matched(target, found.num_rows, found, None, few)
-        self._sources.check_for_spark(plan)
-        self._sources.create_views(self._sources.with_local(plan, loaded))
-        frame = self._sources.spark_sql(plan.spark_sql).persist()
+        frame = (self._in_workers(plan, target) or self._on_spark(plan, loaded)).persist()
         from ducklake_lab.spark.frames import to_arrow_table
 
         try:
@@ -219,6 +217,27 @@ class Dml:
             frame.unpersist()
             raise
         return Matched(target, count, rows, frame, few)
+
+    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
+        self._sources.check_for_spark(plan)
+        self._sources.create_views(self._sources.with_local(plan, loaded))
+        return self._sources.spark_sql(plan.spark_sql)
+
+    def _in_workers(self, plan: QueryPlan, target: ScanPlan) -> DataFrame | None:
+        """The rows, if each depends on one row of the target and files are near; else Spark has less to read, or to do."""
+        query = self._sources.row_query(plan)
+        if query is None or not all(is_local(file.path) for file in target.files):
+            return None
+        from ducklake_lab.spark import in_workers
+        from ducklake_lab.spark.frames import from_arrow_table
+
+        here = None
+        if target.inlined is not None:
+            inlined = Scan(replace(target, files=()), virtual=True)
+            here = self._sources.run_in_process(plan, {query.view: inlined}).table
+        with self._engine.running() as spark:
+            frame = in_workers.select(spark, target, query)
+            return frame if here is None else frame.union(from_arrow_table(spark, here))
 
     def delete_matched(self, table: Table, matched: Matched) -> None:
         """Deletes the rows that were found."""

@@ -22,6 +22,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
+from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.local.database import Rows, SessionDatabase
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
@@ -360,6 +361,19 @@ class Sources:
             return self._database.describe(plan.duckdb_sql, self._empty(plan))
         except (SqlError, UnsupportedFeatureError):
             return None
+
+    def row_query(self, plan: QueryPlan) -> RowQuery | None:
+        """The plan as a query over parts of its only table; None where it is more than that."""
+        source, *more = plan.sources
+        if more or source.kind != "table" or source.located or not plan.bound:
+            return None
+        if not self._database.is_row_by_row(plan.duckdb_sql, source.view):
+            return None
+        columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
+        known = tuple((name, kind) for name, kind in columns if kind is not None)
+        if not known or len(known) < len(columns):
+            return None
+        return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
     def _empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """The sources of a plan without their rows."""

@@ -22,6 +22,7 @@ from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
 from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.spark.errors import marked
 from ducklake_lab.storage import Storage
 
 #: Types that Spark's writer has no Parquet type for, or whose parts it gives no field ids.
@@ -102,8 +103,7 @@ def _task(
                 try:
                     files = writer.write_split(_reader(rows for _, rows in group), folder, storage)
                 except ConstraintError as error:
-                    # marked so that the driver can tell what happened
-                    raise ValueError(f"ducklake-lab constraint: {error}") from None
+                    raise marked(error) from None
                 written += [(keys, file) for file in files]
         yield pa.record_batch(
             [

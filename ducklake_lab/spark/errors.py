@@ -43,8 +43,13 @@ _VALUES = {
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
-#: Raised by the executor's side of the writers; the rest of the line is the message.
-MARKED = re.compile(r"ducklake-lab (constraint|unsupported): ([^\n]*)")
+_OWN = {kind.__name__: kind for kind in (ConstraintError, DataFileError, UnsupportedFeatureError)}
+_MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*)")
+
+
+def marked(error: DuckLakeError) -> Exception:
+    """What a worker raises for an error of ours: Spark hands on the text alone, in which the driver finds it again."""
+    return ValueError(f"ducklake-lab {type(error).__name__}: {error}")
 
 
 def translate_error(error: BaseException) -> DuckLakeError | None:
@@ -57,10 +62,9 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     if not _is_spark(error):
         return None
     text = _text(error)
-    marked = MARKED.search(text)
-    if marked is not None:
-        kind = ConstraintError if marked[1] == "constraint" else UnsupportedFeatureError
-        return kind(marked[2].strip())
+    own = _MARKED.search(text)
+    if own is not None:
+        return _OWN[own[1]](own[2].strip())
     file = _failed_file(error, text)
     if file is not None:
         return file

@@ -48,6 +48,8 @@ def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     schema = T.StructType(
         [T.StructField(field.name, spark_type(kind)) for field, kind in zip(table.schema, kinds, strict=True)]
     )
+    if table.num_rows == 0:
+        return spark.createDataFrame([], schema)  # PySpark fails on tables whose columns have no chunks
     return spark.createDataFrame(arrow_for_spark(table), schema)
 
 

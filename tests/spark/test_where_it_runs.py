@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-_SUITE = ("test_session.py", "test_reader.py", "test_deletes.py")
+_SUITE = (
+    "test_session.py",
+    "test_reader.py",
+    "test_deletes.py",
+    "test_row_by_row.py::test_large_files_are_read_in_parts",
+)
 
 
 @pytest.mark.timeout(900)

@@ -1,0 +1,67 @@
+"""Whether a query may be run on a part of the rows at a time: each row of its result comes from one row, and from no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+#: Parsed expressions whose value is known from one row, if their functions' values are.
+_CLASSES = frozenset(
+    ("BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "LAMBDA", "OPERATOR")
+)
+#: Functions of the session, although DuckDB has them as functions of their arguments.
+_OF_SESSION = frozenset(("current_setting", "getvariable"))
+
+
+def is_row_by_row(connection: duckdb.DuckDBPyConnection, sql: str, view: str) -> bool:
+    """Whether a query selects from the view alone, without grouping, ordering or limits, and by functions of each row.
+
+    Args:
+        connection: where functions are looked up; a macro, or a function of the user's own, is not followed.
+        sql: a query whose columns are qualified; `current_date` looks like one that is not.
+    """
+    row = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    assert row is not None  # one row, always
+    parsed = json.loads(row[0])
+    if parsed["error"] or len(parsed["statements"]) != 1:
+        return False
+    node = parsed["statements"][0]["node"]
+    source = node.get("from_table") or {}
+    others = ("modifiers", "group_expressions", "having", "qualify", "sample")
+    if node["type"] != "SELECT_NODE" or any(node[key] for key in others) or node["cte_map"]["map"]:
+        return False
+    if source.get("type") != "BASE_TABLE" or source["table_name"] != view or source["sample"] or source["at_clause"]:
+        return False
+    expressions = list(_expressions([*node["select_list"], node["where_clause"]]))
+    if any(expression["class"] not in _CLASSES for expression in expressions):
+        return False
+    lambdas = [expression["lhs"] for expression in expressions if expression["class"] == "LAMBDA"]
+    parameters = {tuple(e["column_names"]) for e in _expressions(lambdas) if e["class"] == "COLUMN_REF"}
+    columns = {tuple(e["column_names"]) for e in expressions if e["class"] == "COLUMN_REF"}
+    if any(len(column) == 1 for column in columns - parameters):
+        return False
+    names = {e["function_name"].casefold() for e in expressions if e["class"] == "FUNCTION"}
+    return not names & _OF_SESSION and _are_of_arguments(connection, names)
+
+
+def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        if "class" in tree:
+            yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _expressions(part)
+
+
+def _are_of_arguments(connection: duckdb.DuckDBPyConnection, names: set[str]) -> bool:
+    """Whether all are functions of DuckDB's own whose values depend on their arguments only."""
+    found = connection.execute(
+        "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability = 'CONSISTENT') "
+        "FROM duckdb_functions() WHERE list_contains($1, lower(function_name)) GROUP BY ALL",
+        [sorted(names)],
+    ).fetchall()
+    return len(found) == len(names) and all(known for _, known in found)
