@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from ducklake_lab.spark.progress import Progress
+
+#: DataFrames that are kept; each may hold a bit for every row of its files.
+_KEPT = 8
 
 
 class SparkEngine:
@@ -28,6 +31,8 @@ class SparkEngine:
         self._configured = False
         self._registered = False
         self._before_jobs = before_jobs
+        self._kept: dict[Hashable, DataFrame] = {}
+        self._kept_by: SparkSession | None = None
 
     def __call__(self) -> SparkSession:
         from ducklake_lab.spark import runtime
@@ -53,6 +58,24 @@ class SparkEngine:
             spark.dataSource.register(DuckLakeDataSource)
             self._registered = True
         return spark
+
+    def kept(self, key: Hashable, make: Callable[[SparkSession], DataFrame]) -> DataFrame:
+        """The DataFrame that was made last for a key, or a new one; the ones used last are kept.
+
+        Args:
+            key: everything that the DataFrame depends on.
+        """
+        spark = self()
+        if self._kept_by is not spark:
+            self._kept.clear()
+            self._kept_by = spark
+        frame = self._kept.pop(key, None)
+        if frame is None:
+            frame = make(spark)
+        self._kept[key] = frame
+        while len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return frame
 
     @contextmanager
     def running(self) -> Iterator[SparkSession]:

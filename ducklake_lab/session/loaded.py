@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Bytes of data files that are read in process for a statement that changes rows: Spark takes longer to begin.
 SMALL_BYTES = 4 << 20
+#: Files of a scan up to which its DataFrame is kept for the next statement.
+_KEPT_FILES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,17 @@ class Scan:
     virtual: bool
     located: bool = False
 
+    @property
+    def key(self) -> Hashable:
+        """What its DataFrame depends on; None where that is too much to compare, or to keep.
+
+        Files never change. How an object store is reached does.
+        """
+        plan = self.plan
+        if plan.inlined is not None or len(plan.files) > _KEPT_FILES or not all(is_local(f.path) for f in plan.files):
+            return None
+        return plan.table.columns, plan.files, plan.reused_names, self.virtual, self.located
+
 
 def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     """A loaded source as a Spark DataFrame."""
@@ -49,7 +63,9 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     from ducklake_lab.spark.frames import from_arrow_table
 
     if isinstance(rows, Scan):
-        return reader.read(engine(), rows.plan, virtual=rows.virtual, located=rows.located)
+        read = partial(reader.read, plan=rows.plan, virtual=rows.virtual, located=rows.located)
+        key = rows.key
+        return engine.kept(key, read) if key is not None else read(engine())
     if isinstance(rows, Feed):
         return rows.frame(engine())
     if isinstance(rows, pa.Table):

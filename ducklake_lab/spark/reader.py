@@ -3,8 +3,8 @@
 Files are grouped by what has to be done to them, and each group is one scan:
 
 - a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
-- of a file with deletes, one bit per row says which are deleted; the bits of all files are broadcast, joined by what
-  tells the files apart, and looked up by `_metadata.row_index`;
+- of a file with deletes, one bit per row says which are deleted, looked up by `_metadata.row_index`. The bits of a few
+  files are a constant; those of many are broadcast and joined by what tells the files apart;
 - a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
   is read from its footer, for tables with such columns only.
 
@@ -58,6 +58,8 @@ from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
 _storage = Storage()
 
+#: Files up to which it is decided for each row anew which of them it is of.
+_FEW_FILES = 32
 # names that exist only inside the plan; a table's own columns cannot clash with them, see _read_name
 _FILE = "_ducklake_file"
 _INDEX = "_ducklake_row_index"
@@ -196,6 +198,13 @@ def _scan(
         frame = frame.where(_in_bounds(frame[_STORED_SNAPSHOT], files[0]))
     in_paths = mapping is not None and any(entry.is_partition for entry in mapping.columns)
     sizes = _sizes(files) if positions or virtual or in_paths else None
+    if positions and not virtual and sizes is not None and len(files) <= _FEW_FILES:
+        words = _constant_words(spark, frame["_metadata.file_size"], sizes, [positions[file.path] for file in files])
+        deleted = _is_deleted(words, frame["_metadata.row_index"])
+        frame, positions = frame.where(deleted if keep_deleted else ~deleted), {}
+    as_read = mapping is None and not (virtual or positions or bounded or _computed(plan, absent))
+    if as_read and [field.name for field in fields] == [column.name for column in plan.columns]:
+        return frame
     key = _file_key(frame["_metadata.file_path"]) if sizes is None else frame["_metadata.file_size"]
     info = [key.alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
     if in_paths:
@@ -210,8 +219,7 @@ def _scan(
     else:
         outputs = [_output(column, names, frame) for column in plan.columns]
     if not positions and not virtual:
-        same = mapping is None and frame.columns == [c.name for c in plan.columns] and not _computed(plan, absent)
-        return frame if same else frame.select(*outputs)
+        return frame.select(*outputs)
     nothing = F.lit(None).cast("bigint")
     stored = [
         (frame[name] if has_ids else nothing).alias(name) for name in (_STORED_ROW_ID, _STORED_SNAPSHOT) if virtual
@@ -219,7 +227,8 @@ def _scan(
     frame = frame.select(*outputs, *stored, *info)
     frame = frame.join(F.broadcast(_file_table(spark, files, sizes, positions, snapshots, virtual)), _FILE)
     if positions:
-        frame = frame.where(_is_deleted() if keep_deleted else ~_is_deleted())
+        deleted = _is_deleted(F.col(_WORDS), F.col(_INDEX))
+        frame = frame.where(deleted if keep_deleted else ~deleted)
     columns = [F.col(_quoted(column.name)) for column in plan.columns]
     if virtual:
         row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
@@ -275,11 +284,20 @@ def _computed(plan: ScanPlan, absent: tuple[int, ...]) -> bool:
     )
 
 
-def _is_deleted() -> SparkColumn:
+def _is_deleted(words: SparkColumn, index: SparkColumn) -> SparkColumn:
     # past the end of the words nothing is deleted: get() is NULL there
-    word = F.get(F.col(_WORDS), F.shiftright(_INDEX, 6).cast("int"))
-    bit = F.call_function("shiftright", F.coalesce(word, F.lit(0)), F.col(_INDEX).bitwiseAND(F.lit(63)).cast("int"))
+    word = F.coalesce(F.get(words, F.shiftright(index, 6).cast("int")), F.lit(0))
+    bit = F.call_function("shiftright", word, index.bitwiseAND(F.lit(63)).cast("int"))
     return bit.bitwiseAND(F.lit(1)) == F.lit(1)
+
+
+def _constant_words(
+    spark: SparkSession, size: SparkColumn, sizes: Sequence[int], positions: Sequence[Positions]
+) -> SparkColumn:
+    """The bits of the file of that size, from a subquery: its one value is computed once, and costs no join."""
+    words = pa.array([[pack(found) for found in positions]], pa.list_(pa.list_(pa.int64())))
+    place = reduce(lambda found, i: found.when(size == sizes[i], i), range(1, len(sizes)), F.when(size == sizes[0], 0))
+    return F.get(spark.createDataFrame(pa.table({_WORDS: words})).scalar(), place)
 
 
 def _file_table(

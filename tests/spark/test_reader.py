@@ -158,6 +158,27 @@ def test_deletes_meet_their_file_by_its_size_or_by_its_path(spark: SparkSession,
         assert sorted(row["a"] for row in rows) == sorted(expected)
 
 
+def test_deletes_of_few_files_cost_no_join(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ReferenceLake(tmp_path)
+    lake.run(
+        "CREATE TABLE t(a INTEGER, s VARCHAR)", *(f"INSERT INTO t SELECT i, i FROM range({n}) r(i)" for n in (70, 400))
+    )
+    # of the first file nothing is deleted, of the second the last word has only zeros
+    lake.run("ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 7", "INSERT INTO t SELECT i, i, i FROM range(1000, 1900) r(i)")
+    lake.run("DELETE FROM t WHERE a BETWEEN 63 AND 65 OR a IN (100, 191, 192) OR a % 100 = 1 AND a >= 1000")
+    plan, expected = lake.plan("t"), lake.run("FROM t")
+    few = reader.read(spark, plan)
+    assert "Join" not in _explained(few) and "Subquery" in _explained(few)
+    assert _rows(few) == _expected(expected)
+    assert few.where("a = 1000 OR s = '100'").count() == 1
+    monkeypatch.setattr(reader, "_FEW_FILES", 0)
+    many = reader.read(spark, plan)
+    assert "BroadcastHashJoin" in _explained(many)
+    assert _rows(many) == _expected(expected)
+
+
 def test_an_empty_table_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run("CREATE TABLE t(a INTEGER, s VARCHAR)")

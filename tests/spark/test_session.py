@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.spark import reader
 from ducklake_lab.spark.runtime import is_connect
 
 
@@ -129,6 +130,37 @@ def test_a_missing_data_file_is_named(session: dl.Session) -> None:
     with pytest.raises(dl.DataFileError, match=Path(victim).name):
         session.sql("DELETE FROM t WHERE i > 3")
     assert session.current_snapshot().snapshot_id == 1
+
+
+def test_a_scan_is_made_once_for_the_same_files(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = reader.read
+
+    def counted(spark: Any, plan: Any, **how: Any) -> Any:
+        read.append(len(plan.files))
+        return original(spark, plan, **how)
+
+    monkeypatch.setattr(reader, "read", counted)
+    total = "SELECT sum(i * k) FROM t"
+    first = rows(session, total)
+    assert rows(session, total) == rows(session, f"{total} WHERE i >= 0") == first and len(read) == 1
+    session.sql("DELETE FROM t WHERE i >= 50")
+    less = rows(session, total)
+    assert less < first and len(read) == 2
+    assert rows(session, f"{total} AT (VERSION => 1)") == first and len(read) == 2
+    session.sql("ALTER TABLE t ADD COLUMN more INTEGER DEFAULT 2")
+    assert rows(session, "SELECT sum(more * (i + 1) / (i + 1)) FROM t") == [(100.0,)] and len(read) == 3
+    session.sql("INSERT INTO t VALUES (1000, 'x', 1, '2020-01-01', 3)")  # inlined rows are not kept
+    assert rows(session, total) == rows(session, total) == [(less[0][0] + 1000,)] and len(read) == 5
+
+
+def test_a_file_that_goes_missing_after_a_query_is_named(session: dl.Session) -> None:
+    rows(session, "SELECT sum(i) FROM t WHERE k = 1")
+    victim = session.table("t").files()[0].path
+    Path(victim).unlink()
+    with pytest.raises(dl.DataFileError, match=Path(victim).name) as caught:
+        rows(session, "SELECT sum(i) FROM t WHERE k = 1")
+    assert "\n" not in str(caught.value)
 
 
 def test_partitions(session: dl.Session) -> None:
