@@ -116,6 +116,8 @@ def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
     """The columns by position, under names of their own, in the types they are written in."""
     columns: list[Column] = list(table.columns)
     unique = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
+    if not keeps_ids and [field.dataType for field in unique.schema] == [spark_type(c.data_type) for c in columns]:
+        return unique
     values = []
     for i, column in enumerate(columns):
         value = F.col(f"c{i}")
@@ -137,8 +139,9 @@ def _write_native(
     outputs = []
     for i, column in enumerate(table.columns):
         field = stored_field(column, column.name)
-        # the cast gives the fields of structs their ids
-        value = to_stored(F.col(f"c{i}"), column.data_type).cast(field.dataType)
+        value = to_stored(F.col(f"c{i}"), column.data_type)
+        if field.dataType != spark_type(column.data_type):
+            value = value.cast(field.dataType)  # which gives the fields of structs their ids, too
         outputs.append(value.alias(column.name, metadata=field.metadata))
     if keeps_ids:
         outputs.append(F.col(ROW_ID_COLUMN).alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD}))
