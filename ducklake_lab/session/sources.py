@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.metadata import metadata_columns, read_metadata
+from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
-    EntryNotFoundError,
     SnapshotNotFoundError,
     SqlError,
     UnsupportedFeatureError,
-    UsageError,
 )
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.local.database import Rows, SessionDatabase
@@ -28,24 +25,23 @@ from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
-from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.digest import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session import logs
-from ducklake_lab.session.definitions import stored_macro, stored_view
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
-from ducklake_lab.session.loaded import Frame, Scan, frame_of, in_memory, is_small, to_arrow
+from ducklake_lab.session.loaded import Scan, frame_of, in_memory, is_small, to_arrow
+from ducklake_lab.session.names import Names
 from ducklake_lab.session.result import Result, RunInfo
-from ducklake_lab.session.system import SystemTables
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
 from ducklake_lab.sql.digests import ROWS
-from ducklake_lab.sql.plan import QueryPlan, Source, StoredMacro, StoredView
+from ducklake_lab.sql.plan import QueryPlan, Source
 from ducklake_lab.sql.planner import as_text
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.spark_text import parameters
@@ -54,28 +50,17 @@ from ducklake_lab.sql.types import type_or_none
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: Bytes of data files up to which rows are read in process where DuckDB does better than Spark.
 IN_PROCESS_BYTES = 64 * 2**20
-#: How the names of system views begin that need no schema.
-_SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
 
 
-class Sources:
-    """Resolves names for the SQL planner, and makes the planned sources readable.
-
-    Attributes:
-        frames: rows handed in, by the name under which SQL sees them.
-    """
+class Sources(Names):
+    """Tells the SQL planner what names mean, and makes the planned sources readable."""
 
     def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
-        self._lakes = lakes
+        super().__init__(lakes, database, self._view_columns)
         self._engine = engine
-        self._database = database
         self.functions = functions_of(lakes, engine)
-        self.system = SystemTables(lakes, database, self._view_columns)
-        self._counter = itertools.count(1)
-        self.frames: dict[str, Frame] = {}
 
     # What the planner asks
 
@@ -114,27 +99,6 @@ class Sources:
             and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
         )
 
-    def owns(self, name: op.TableName) -> bool:
-        """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
-        if self._listing(name) is not None:
-            return False
-        if name.catalog is not None:
-            return self._is_own_catalog(name.catalog)
-        if name.schema is not None:
-            if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
-                return False
-            return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
-        if self._frame(name) is not None:
-            return False
-        return self._lakes.at_home or self._database.has_temporary(name.name)
-
-    def _listing(self, name: op.TableName) -> str | None:
-        """The query of a system view that lists entries of lakes too; None for all other names."""
-        named_so = name.name.casefold().startswith(_SYSTEM_PREFIXES) if name.schema is None else False
-        if not named_so and (name.schema or "").casefold() not in _SYSTEM_SCHEMAS:
-            return None
-        return self.system.view_query(name.schema, name.name)
-
     def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
         quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (lake.alias, schema, view.name))
         try:
@@ -142,69 +106,6 @@ class Sources:
         except DuckLakeError:
             return []  # its tables are gone; it is listed all the same
         return _typed(found)
-
-    def _is_own_catalog(self, name: str) -> bool:
-        return self._lakes.find(name) is None and self._database.is_attached(name)
-
-    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        """The columns of a query over the session's own database and files; None where it cannot be bound."""
-        try:
-            found = self._database.describe(query)
-        except SqlError:
-            return None
-        return [(name, type_or_none(kind)) for name, kind in found]
-
-    def metadata_table(self, name: op.TableName) -> Sequence[tuple[str, DataType]] | None:
-        """The columns of a table of a lake's catalog database; None if the name is not of one."""
-        found = self._metadata_lake(name)
-        if found is None:
-            return None
-        with found.connect() as connection:
-            return metadata_columns(found.database, connection, name.name)
-
-    def _metadata_lake(self, name: op.TableName) -> Lake | None:
-        alias = name.catalog or name.schema
-        return self._lakes.metadata_of(alias) if alias is not None else None
-
-    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
-        """The view of that name; None where there is none."""
-        try:
-            place = self.place(name, at)
-        except EntryNotFoundError:
-            return None
-        view = place.state.find_view(place.schema, place.name)
-        return stored_view(place, view) if view is not None else None
-
-    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        """The macro of that qualified name; None where there is none."""
-        if name.catalog is not None and self._lakes.find(name.catalog) is None:
-            return None
-        try:
-            place = self.place(name)
-        except (EntryNotFoundError, UsageError):
-            return None
-        macro = place.state.find_macro(place.schema, place.name, kind)
-        return stored_macro(place, macro) if macro is not None else None
-
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        """The macros of a schema, or of the current one, by kind and folded name."""
-        lake = self._lakes.current if place is None else self._lakes.find(place[0])
-        if lake is None:
-            return {}
-        state = self._lakes.state(lake)
-        schema = state.find_schema(self._lakes.current_schema if place is None else place[1])
-        if schema is None or not state.macros:
-            return {}
-        return {
-            (macro.kind, macro.name.casefold()): stored_macro(Place(lake, state, schema.name, macro.name), macro)
-            for macro in state.macros.values()
-            if macro.schema_id == schema.schema_id
-        }
-
-    # Names and constants
-
-    def place(self, name: op.TableName, at: op.At | None = None) -> Place:
-        return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
 
     def moment(self, at: op.At | None) -> At:
         """The snapshot id or time of an AT clause."""
@@ -229,9 +130,6 @@ class Sources:
 
     def _values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
         return {name: self.value(argument) for name, argument in kwargs.items()}
-
-    def _frame(self, name: op.TableName) -> Frame | None:
-        return self.frames.get(name.name) if name.catalog is None and name.schema is None else None
 
     # Rows
 
@@ -432,25 +330,6 @@ class Sources:
         with self._engine.running():
             for view, rows in loaded.items():
                 frame_of(rows, self._engine).createOrReplaceTempView(view)
-
-    def new_view_name(self) -> str:
-        return f"ducklake_rows_{next(self._counter)}"
-
-    def register(self, rows: Any) -> str:
-        """Makes an Arrow table or a Spark DataFrame visible to SQL under a new name."""
-        name = self.new_view_name()
-        if isinstance(rows, pa.Table):
-            columns = tuple((field.name, from_field(field)) for field in rows.schema)
-        else:
-            from ducklake_lab.spark.types import from_spark
-
-            columns = tuple((field.name, from_spark(field.dataType)) for field in rows.schema.fields)
-        folded = [column.casefold() for column, _ in columns]
-        if len(set(folded)) < len(folded):
-            twice = next(column for column in folded if folded.count(column) > 1)
-            raise UsageError(f'The rows have two columns named "{twice}"; rename one of them.')
-        self.frames[name] = Frame(columns, rows)
-        return name
 
     def load_all(self, plan: QueryPlan, info: RunInfo, *, describe: bool = False) -> dict[str, Any]:
         """The sources of a plan by view, but for local ones; see `load`. Nothing is read but small sides of joins."""
