@@ -18,6 +18,7 @@ from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
+from ducklake_lab.model.positions import ascending
 from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.scan.plan import ScanFile
@@ -53,7 +54,7 @@ def write_matched(
     storage = Storage()
     written: list[WrittenDeletes] = []
     try:
-        for file_id in np.unique(file_ids).tolist():
+        for file_id in ascending(file_ids).tolist():
             found = delete_positions(
                 files[file_id],
                 positions[file_ids == file_id],
@@ -90,14 +91,14 @@ def delete_positions(
     file_id = file.data_file.data_file_id
     earlier = earlier_deletions(file, storage)
     # inlined positions stay in the catalog: a reader takes a position that is in both for a broken file
-    known = np.union1d(earlier.positions, np.asarray(file.inlined_deletes, np.int64))
-    added = np.setdiff1d(np.unique(matched), known)
+    known = ascending(np.concatenate([earlier.positions, np.asarray(file.inlined_deletes, np.int64)]))
+    added = np.setdiff1d(ascending(matched), known, assume_unique=True)
     if not len(added):
         return None
     # the rows of a file that is not committed yet have no id to inline a deletion under
     if len(added) <= options.inline_limit and file.snapshot_id is not None:
         return WrittenDeletes(file_id, positions=tuple(added.tolist()))
-    positions = np.union1d(earlier.positions, added)
+    positions = ascending(np.concatenate([earlier.positions, added]))
     key = new_key() if options.encrypted else None
     if options.vectors and _can_be_vector(file, earlier):
         name = f"{prefix}{new_uuid()}-delete.{VECTOR_FORMAT}"

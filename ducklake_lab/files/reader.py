@@ -13,13 +13,13 @@ from ducklake_lab.catalog.casting import carried_sql, cast_sql, quote_identifier
 from ducklake_lab.errors import ConstraintError, DataFileError
 from ducklake_lab.files.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import with_columns_by_place
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import ScanFile
-from ducklake_lab.scan.positions import Positions
 from ducklake_lab.storage import Storage
 
 _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false"
@@ -95,23 +95,22 @@ def stream_file(
 def stream_query(
     query: RowQuery,
     columns: Sequence[Column],
-    file: ScanFile,
-    positions: Positions | None,
+    files: Sequence[ScanFile],
+    positions: Mapping[str, Positions],
     rows: tuple[int, int | None],
 ) -> Iterator[pa.Table]:
-    """The result of a query over rows of one file, some at a time and by one thread.
+    """The result of a query over rows of files, some at a time and by one thread.
 
     Args:
-        positions: of deleted rows, which it does not see.
-        rows: the position of the first of the rows, and that after the last; None for all to the end.
+        positions: of deleted rows, which it does not see, by path.
+        rows: in each file the position of the first of the rows, and that after the last; None for all to the end.
 
     Raises:
-        DataFileError: the file is missing or unreadable.
+        DataFileError: a file is missing or unreadable.
         ConstraintError: a value does not fit a type.
     """
-    deleted = {} if positions is None else {file.path: positions}
-    for group in _alike(columns, [file]):
-        yield from _read_group(columns, group, deleted, True, False, whole=False, query=query, rows=rows)
+    for group in _alike(columns, files):
+        yield from _read_group(columns, group, positions, True, False, whole=False, query=query, rows=rows)
 
 
 def _alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:

@@ -21,6 +21,7 @@ from ducklake_lab.local import reader
 from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.positions import ascending
 from ducklake_lab.model.staged import POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.encryption import new_key
@@ -114,7 +115,7 @@ def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> np.ndar
     later = replace(file, rows_from=file.rows_up_to + 1, rows_up_to=None, delete_file=None, delete_path=None)
     plan = ScanPlan(narrow, (replace(later, inlined_deletes=()),), None, 1, 0, "")
     rows = reader.read(plan, virtual=True).column(POSITION).to_numpy()
-    return np.union1d(deleted, rows)
+    return ascending(np.concatenate([deleted, rows]))
 
 
 def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFile:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Positions = NDArray[np.int64]
+from ducklake_lab.model.positions import Positions, ascending
 
 _MAGIC = b"\xd1\xd3\x39\x64"
 #: Roaring's marks of bitmaps with and without run containers.
@@ -69,7 +69,7 @@ def _decode_bitmaps(body: bytes) -> Positions:
         low, at = _decode_bitmap(body, at + 4)
         found.append(low + (key << 32))
     positions = np.concatenate(found)
-    return positions if bool(np.all(positions[1:] > positions[:-1])) else np.unique(positions)
+    return ascending(positions)
 
 
 def _encode_bitmap(values: NDArray[np.uint32]) -> bytes:

@@ -17,13 +17,11 @@ from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT
+from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id, in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
-
-#: 0-based positions in one file, ascending, each once.
-Positions = npt.NDArray[np.int64]
 
 
 def check_files(files: Iterable[ScanFile]) -> None:
@@ -110,14 +108,9 @@ def read_deletions(file: ScanFile, storage: Storage) -> tuple[Positions, Positio
 def _positions(file: ScanFile, storage: Storage) -> Positions:
     inlined = np.asarray(file.inlined_deletes, np.int64)
     if file.delete_path is None:
-        return _ascending(inlined)
+        return ascending(inlined)
     stored = read_deletions(file, storage)[0]
-    return _ascending(np.concatenate([stored, inlined]) if len(inlined) else stored)
-
-
-def _ascending(positions: Positions) -> Positions:
-    """The positions in order, each once: mostly as they are stored."""
-    return positions if np.all(positions[1:] > positions[:-1]) else np.unique(positions)
+    return ascending(np.concatenate([stored, inlined]) if len(inlined) else stored)
 
 
 def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:

@@ -19,10 +19,11 @@ from pyspark.sql import types as T
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.files.reader import RowQuery, stream_file, stream_query
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.object_access import adopt, granted
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.scan.positions import Positions, check_files, deleted_positions, distinct_paths
+from ducklake_lab.scan.positions import check_files, deleted_positions, distinct_paths
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import spark_type
@@ -31,6 +32,8 @@ from ducklake_lab.storage import Storage
 _MAX_TASKS = 1000
 #: Bytes of a file that one task reads, about: as many as one of Spark's own reader.
 _TASK_BYTES = 128 << 20
+#: Bytes of small files that one task reads: it takes about as long to begin as to read them.
+_SMALL_BYTES = 16 << 20
 
 _storage = Storage()
 
@@ -74,20 +77,28 @@ def select(spark: SparkSession, plan: ScanPlan, query: RowQuery) -> DataFrame:
     pieces = []
     for files in distinct_paths(plan.files):
         positions = deleted_positions(files, _storage)
-        pieces += [
-            partial(stream_query, query, plan.columns, file, positions.get(file.path), rows)
-            for file in files
-            for rows in _row_ranges(file)
-        ]
+        for group, rows in _shares(files):
+            deleted = {file.path: positions[file.path] for file in group if file.path in positions}
+            pieces.append(partial(stream_query, query, plan.columns, group, deleted, rows))
     return _in_tasks(spark, pieces, T.StructType(fields))
 
 
-def _row_ranges(file: ScanFile) -> Iterator[tuple[int, int | None]]:
-    """The position of the first row of each task, and that after its last one; None where it reads to the end."""
-    count = file.data_file.record_count
-    tasks = max(1, file.data_file.file_size_bytes // _TASK_BYTES)
-    starts = [count * i // tasks for i in range(tasks)]
-    yield from zip(starts, [*starts[1:], None], strict=True)
+def _shares(files: Sequence[ScanFile]) -> Iterator[tuple[list[ScanFile], tuple[int, int | None]]]:
+    """What each task reads: some small files whole, or of a large one some rows, see `stream_query`."""
+    small: list[ScanFile] = []
+    for file in files:
+        parts = file.data_file.file_size_bytes // _TASK_BYTES
+        starts = [file.data_file.record_count * i // parts for i in range(parts)]
+        for start, end in zip(starts, [*starts[1:], None], strict=False):
+            yield [file], (start, end)
+        if parts:
+            continue
+        if sum(other.data_file.file_size_bytes for other in (*small, file)) > _SMALL_BYTES and small:
+            yield small, (0, None)
+            small = []
+        small.append(file)
+    if small:
+        yield small, (0, None)
 
 
 def _in_tasks(

@@ -28,6 +28,7 @@ from pyspark.sql import types as T
 from ducklake_lab.catalog.casting import constant_column
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import (
     FILE_ID,
     FILE_INDEX,
@@ -42,7 +43,6 @@ from ducklake_lab.scan.footers import file_column_ids, with_columns_by_place
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
-    Positions,
     check_files,
     deleted_positions,
     distinct_files,

@@ -93,6 +93,16 @@ def test_large_files_are_read_in_parts(session: dl.Session, monkeypatch: pytest.
     assert tasks[0] > 3
 
 
+def test_small_files_share_a_task(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+    tasks = _count_tasks(monkeypatch)
+    session.sql("DELETE FROM t WHERE rowid % 50 = 1")
+    monkeypatch.setattr(in_workers, "_SMALL_BYTES", 1)
+    session.sql("DELETE FROM t WHERE rowid % 50 = 2")
+    assert session.sql("SELECT count(*) FROM t WHERE rowid % 50 IN (1, 2)", engine="duckdb").fetchall() == [(0,)]
+    assert tasks == [1, 2]
+
+
 def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
     before = session.sql("FROM lake.snapshots()").fetchall()
