@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Deleted positions up to which their files are written in process, without a job of Spark's.
 _FEW_POSITIONS = 100_000
+#: Changed rows up to which one task writes them, without a shuffle.
+_FEW_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,9 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
             options = write_options(transaction.options, table)
-            files = writer.write(spark, frame, table, folder, options=options, compact=True)
+            few = matched.count <= _FEW_ROWS
+            frame = frame.coalesce(1) if few else frame
+            files = writer.write(spark, frame, table, folder, options=options, compact=not few)
         transaction.append_files(table, files)
 
     @contextmanager
