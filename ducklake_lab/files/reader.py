@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import carried_sql, cast_sql, quote_identifier
-from ducklake_lab.errors import ConstraintError, DataFileError
+from ducklake_lab.errors import ConstraintError, DataFileError, DuckLakeError, SqlError
 from ducklake_lab.files.mapped import value_sql
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.positions import Positions
@@ -108,6 +108,7 @@ def stream_query(
     Raises:
         DataFileError: a file is missing or unreadable.
         ConstraintError: a value does not fit a type.
+        SqlError: anything else that DuckDB refuses.
     """
     for group in _alike(columns, files):
         yield from _read_group(columns, group, positions, True, False, whole=False, query=query, rows=rows)
@@ -213,12 +214,8 @@ def _read_places(
         batches = [result.to_arrow_table()] if whole else _batches(result)
         for batch in batches:
             yield batch.rename_columns(schema.names).cast(schema)
-    except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
-        if query is None:
-            raise DataFileError(_reason(error, places)) from (error if key is None else None)
-        raise ConstraintError(str(error).splitlines()[0].partition("Error: ")[2]) from None
     except duckdb.Error as error:
-        raise DataFileError(_reason(error, places)) from (error if key is None else None)
+        raise _failure(error, places, query) from (error if key is None else None)
     finally:
         connection.close()
 
@@ -298,6 +295,15 @@ def _position_table(files: Iterable[ScanFile], positions: Mapping[str, Positions
             found.append(positions[file.path])
             ids.append(np.full(len(found[-1]), file.data_file.data_file_id, np.int64))
     return pa.table({"file_id": np.concatenate(ids), "pos": np.concatenate(found)})
+
+
+def _failure(error: duckdb.Error, places: Mapping[str, str], query: RowQuery | None) -> DuckLakeError:
+    """What a failed read means: something is wrong with a file, or with what a query makes of its rows."""
+    text = str(error).splitlines()[0]
+    if query is None or any(place in text for place in places.values()):
+        return DataFileError(_reason(error, places))
+    kind = ConstraintError if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) else SqlError
+    return kind(text.partition("Error: ")[2] or text)
 
 
 def _reason(error: duckdb.Error, places: Mapping[str, str]) -> str:

@@ -210,7 +210,7 @@ class Dml:
         if is_small(loaded.values()):
             found = self._sources.run_in_process(plan, loaded).table
             return Matched(target, found.num_rows, found, None, few)
-        frame = (self._in_workers(plan, target) or self._on_spark(plan, loaded)).persist()
+        frame = (self._in_workers(plan, target, loaded) or self._on_spark(plan, loaded)).persist()
         from ducklake_lab.spark.frames import to_arrow_table
 
         try:
@@ -227,10 +227,9 @@ class Dml:
         self._sources.create_views(self._sources.with_local(plan, loaded))
         return self._sources.spark_sql(plan.spark_sql)
 
-    def _in_workers(self, plan: QueryPlan, target: ScanPlan) -> DataFrame | None:
-        """The rows, if each depends on one row of the target and files are near; else Spark has less to read, or to do."""
-        query = self._sources.row_query(plan)
-        if query is None or not all(is_local(file.path) for file in target.files):
+    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+        query = self._sources.row_query(plan, loaded)
+        if query is None:
             return None
         from ducklake_lab.spark import in_workers
         from ducklake_lab.spark.frames import from_arrow_table

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.session.loaded import Scan
+from ducklake_lab.session.loaded import Scan, is_small
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
@@ -58,9 +58,14 @@ def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: 
         else:
             lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
     here = answer is not None or sources.runs_here(loaded, info, engine, plan)
-    if not here:
+    here = here or (not isinstance(operation, op.Query) and is_small(loaded.values()))
+    if here:
+        lines += ["runs in process:", plan.duckdb_sql]
+    elif isinstance(operation, op.Update | op.Delete) and sources.row_query(plan, loaded) is not None:
+        lines += ["runs in Spark's workers, by DuckDB:", plan.duckdb_sql]
+    else:
         sources.check_for_spark(plan)
-    lines += ["runs in process:", plan.duckdb_sql] if here else ["runs on Spark:", plan.for_spark()]
+        lines += ["runs on Spark:", plan.for_spark()]
     if analyze:
         started = time.monotonic()
         if answer is None:

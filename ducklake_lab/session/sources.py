@@ -46,6 +46,7 @@ from ducklake_lab.sql.planner import as_text
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.spark_text import parameters
 from ducklake_lab.sql.types import type_or_none
+from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -260,12 +261,17 @@ class Sources(Names):
         except (SqlError, UnsupportedFeatureError):
             return None
 
-    def row_query(self, plan: QueryPlan) -> RowQuery | None:
-        """The plan as a query over parts of its only table; None where it is more than that."""
+    def row_query(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> RowQuery | None:
+        """The plan as a query that workers run over parts of its only table; None where Spark has to run it.
+
+        Files that are not near are left to Spark, which reads less of them.
+        """
         source, *more = plan.sources
-        if more or source.kind != "table" or source.located or not plan.bound:
+        rows = loaded.get(source.view)
+        if more or source.located or not plan.bound or not isinstance(rows, Scan):
             return None
-        if not self._database.is_row_by_row(plan.duckdb_sql, source.view):
+        near = all(is_local(file.path) for file in rows.plan.files)
+        if not near or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
             return None
         columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
         known = tuple((name, kind) for name, kind in columns if kind is not None)

@@ -16,6 +16,7 @@ from ducklake_lab.errors import (
     DataFileError,
     DuckLakeError,
     SparkError,
+    SqlError,
     UnsupportedFeatureError,
 )
 
@@ -43,7 +44,7 @@ _VALUES = {
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
-_OWN = {kind.__name__: kind for kind in (ConstraintError, DataFileError, UnsupportedFeatureError)}
+_OWN = {kind.__name__: kind for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError)}
 _MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*)")
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.errors import ConstraintError, DataFileError
+from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.session import loaded
 from ducklake_lab.session.sources import Sources
@@ -73,7 +73,7 @@ def _changed(session: dl.Session, change: str, way: str, monkeypatch: pytest.Mon
         if way != "in process":
             patched.setattr(loaded, "SMALL_BYTES", -1)
         if way == "Spark":
-            patched.setattr(Sources, "row_query", lambda self, plan: None)
+            patched.setattr(Sources, "row_query", lambda self, plan, loaded: None)
         tasks = _count_tasks(patched)
         session.sql("BEGIN")
         count = session.sql(change).fetchall()
@@ -103,11 +103,25 @@ def test_small_files_share_a_task(session: dl.Session, monkeypatch: pytest.Monke
     assert tasks == [1, 2]
 
 
+def test_explain_says_who_finds_the_rows(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explained(statement: str) -> str:
+        return str(session.sql(f"EXPLAIN {statement}").fetchall()[0][1])
+
+    assert "runs in process:" in explained("DELETE FROM t WHERE i = 1")
+    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+    assert "runs in Spark's workers, by DuckDB:" in explained("UPDATE t SET i = 2 WHERE i = 1")
+    assert "runs on Spark:" in explained("DELETE FROM t WHERE i IN (SELECT max(i) FROM t)")
+    assert "runs on Spark:" in explained("SELECT i FROM t WHERE i = 1")
+
+
 def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
     before = session.sql("FROM lake.snapshots()").fetchall()
     with pytest.raises(ConstraintError, match=r"^Could not convert string 'row .*' to INT32") as caught:
         session.sql("UPDATE t SET added = s::INTEGER WHERE i < 200")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(SqlError, match=r"^Could not parse string") as caught:
+        session.sql("DELETE FROM t WHERE strptime(s, '%Y') > '2020-01-01' AND i < 200")
     assert "\n" not in str(caught.value)
     path = next(file.path for file in session.table("t").files() if file.path.endswith("added.parquet"))
     Path(path).unlink()
