@@ -59,7 +59,7 @@ class SparkEngine:
             self._registered = True
         return spark
 
-    def kept(self, key: Hashable, make: Callable[[SparkSession], DataFrame]) -> DataFrame:
+    def kept(self, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
         """The DataFrame that was made last for a key, or a new one; the ones used last are kept.
 
         Args:
@@ -71,7 +71,7 @@ class SparkEngine:
             self._kept_by = spark
         frame = self._kept.pop(key, None)
         if frame is None:
-            frame = make(spark)
+            frame = make()
         self._kept[key] = frame
         while len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]

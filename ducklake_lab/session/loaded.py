@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -63,15 +62,19 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     from ducklake_lab.spark.frames import from_arrow_table
 
     if isinstance(rows, Scan):
-        read = partial(reader.read, plan=rows.plan, virtual=rows.virtual, located=rows.located)
-        key = rows.key
-        return engine.kept(key, read) if key is not None else read(engine())
+        return reader.read(engine(), rows.plan, virtual=rows.virtual, located=rows.located)
     if isinstance(rows, Feed):
         return rows.frame(engine())
     if isinstance(rows, pa.Table):
         return from_arrow_table(engine(), rows)
     frame: DataFrame = rows
     return frame
+
+
+def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
+    """The same, perhaps one that was used before; for queries, whose names keep apart what has the same columns."""
+    key = rows.key if isinstance(rows, Scan) else None
+    return frame_of(rows, engine) if key is None else engine.kept(key, lambda: frame_of(rows, engine))
 
 
 def to_arrow(rows: Any) -> pa.Table:

@@ -77,6 +77,7 @@ class Result:
     ) -> None:
         self._arrow = arrow
         self._frame = frame
+        self._given: DataFrame | None = None
         self._engine = engine
         self._head: pa.Table | None = None
         self.info = info or RunInfo()
@@ -135,13 +136,18 @@ class Result:
 
     def spark(self) -> DataFrame:
         """A lazy Spark DataFrame of the rows; computes nothing."""
-        if self._frame is None:
-            if self._engine is None:
-                raise ValueError("This result holds no rows.")
-            from ducklake_lab.spark.frames import from_arrow_table
+        if self._given is not None:
+            return self._given
+        if self._frame is not None:
+            # columns of its own: other results may have those of the same tables, and be joined with it
+            self._given = self._frame.toDF(*self._frame.columns)
+            return self._given
+        if self._engine is None:
+            raise ValueError("This result holds no rows.")
+        from ducklake_lab.spark.frames import from_arrow_table
 
-            self._frame = from_arrow_table(self._engine(), self.carried())
-        return self._frame
+        self._given = from_arrow_table(self._engine(), self.carried())
+        return self._given
 
     def __len__(self) -> int:
         return int(self.carried().num_rows)

@@ -35,7 +35,7 @@ from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
-from ducklake_lab.session.loaded import Scan, frame_of, in_memory, is_small, to_arrow
+from ducklake_lab.session.loaded import Scan, in_memory, is_small, kept_frame_of, to_arrow
 from ducklake_lab.session.names import Names
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.sql import operations as op
@@ -335,7 +335,7 @@ class Sources(Names):
         """Puts loaded sources behind their names in Spark."""
         with self._engine.running():
             for view, rows in loaded.items():
-                frame_of(rows, self._engine).createOrReplaceTempView(view)
+                kept_frame_of(rows, self._engine).createOrReplaceTempView(view)
 
     def load_all(self, plan: QueryPlan, info: RunInfo, *, describe: bool = False) -> dict[str, Any]:
         """The sources of a plan by view, but for local ones; see `load`. Nothing is read but small sides of joins."""

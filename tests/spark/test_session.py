@@ -154,6 +154,21 @@ def test_a_scan_is_made_once_for_the_same_files(session: dl.Session, monkeypatch
     assert rows(session, total) == rows(session, total) == [(less[0][0] + 1000,)] and len(read) == 5
 
 
+def test_results_of_the_same_table_are_apart(session: dl.Session) -> None:
+    session.sql("DELETE FROM t WHERE i >= 50")
+    low, high = (session.sql(f"SELECT * FROM t WHERE i {bound}").spark() for bound in ("< 30", ">= 20"))
+    joined = low.join(high, low["i"] + 20 == high["i"]).select(low["i"], high["i"].alias("j"), high["s"])
+    assert sorted(map(tuple, joined.collect())) == [(i, i + 20, f"n{i + 20}") for i in range(30)]
+    one, other = session.table("t").spark(), session.table("t").spark()
+    assert one.join(other, one["i"] + 1 == other["i"]).select(one["i"], other["s"]).count() == 49
+    query = "SELECT count(*), sum(b.i - a.i) FROM t AS a JOIN t AS b ON a.i + 1 = b.i WHERE a.k < 2 AND b.s <> 'n7'"
+    assert rows(session, query) == session.sql(query, engine="duckdb").fetchall()
+    nested = "SELECT i, (SELECT max(b.i) FROM t AS b WHERE b.k = a.k) AS m FROM t AS a WHERE i IN (SELECT i * 2 FROM t) ORDER BY i"
+    assert rows(session, nested) == session.sql(nested, engine="duckdb").fetchall()
+    union = "SELECT sum(i) FROM (FROM t UNION ALL FROM t UNION ALL SELECT * FROM t AT (VERSION => 1))"
+    assert rows(session, union) == [(2 * sum(range(50)) + sum(range(100)),)]
+
+
 def test_a_file_that_goes_missing_after_a_query_is_named(session: dl.Session) -> None:
     rows(session, "SELECT sum(i) FROM t WHERE k = 1")
     victim = session.table("t").files()[0].path
