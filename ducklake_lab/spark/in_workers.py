@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -30,8 +31,8 @@ from ducklake_lab.spark.types import spark_type
 from ducklake_lab.storage import Storage
 
 _MAX_TASKS = 1000
-#: Bytes of a file that one task reads, about: as many as one of Spark's own reader.
-_TASK_BYTES = 128 << 20
+#: Bytes of a file that one task reads, about. Two tasks read the row group in which one ends and the other begins.
+_TASK_BYTES = 512 << 20
 #: Bytes of small files that one task reads: it takes about as long to begin as to read them.
 _SMALL_BYTES = 16 << 20
 
@@ -78,7 +79,7 @@ def select(spark: SparkSession, plan: ScanPlan, query: RowQuery) -> DataFrame:
     for files in distinct_paths(plan.files):
         positions = deleted_positions(files, _storage)
         for group, rows in _shares(files):
-            deleted = {file.path: positions[file.path] for file in group if file.path in positions}
+            deleted = {file.path: _within(positions[file.path], rows) for file in group if file.path in positions}
             pieces.append(partial(stream_query, query, plan.columns, group, deleted, rows))
     return _in_tasks(spark, pieces, T.StructType(fields))
 
@@ -99,6 +100,12 @@ def _shares(files: Sequence[ScanFile]) -> Iterator[tuple[list[ScanFile], tuple[i
         small.append(file)
     if small:
         yield small, (0, None)
+
+
+def _within(positions: Positions, rows: tuple[int, int | None]) -> Positions:
+    first, end = rows
+    last = len(positions) if end is None else np.searchsorted(positions, end)
+    return positions[np.searchsorted(positions, first) : last]
 
 
 def _in_tasks(
