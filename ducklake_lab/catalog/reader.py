@@ -230,6 +230,7 @@ _COLUMNS = sa.select(
     t.column.c.default_value,
     t.column.c.default_value_type,
     t.column.c.default_value_dialect,
+    t.column.c.begin_snapshot,
 )
 
 
@@ -265,10 +266,20 @@ def _columns(
                     default_value_dialect=dialect or "",
                     children=build(column_id) if column_id in by_parent else (),
                     comment=comments.get((table, column_id)),
+                    begin_snapshot=begin_snapshot,
                 )
-                for column_id, order, name, type_name, nulls_allowed, initial, default, default_type, dialect in by_parent[
-                    parent
-                ]
+                for (
+                    column_id,
+                    order,
+                    name,
+                    type_name,
+                    nulls_allowed,
+                    initial,
+                    default,
+                    default_type,
+                    dialect,
+                    begin_snapshot,
+                ) in by_parent[parent]
             )
 
         return build(None)

@@ -16,7 +16,12 @@ def value_sql(column: Column, mapping: ColumnMapping) -> str:
         return _default(column)
     if entry.is_partition:
         return f"CAST(f.hive[{_text(str(column.column_id))}] AS {column.data_type.sql()})"
-    return f"CAST({_value(f'r.{quote_identifier(entry.source_name)}', column, entry)} AS {column.data_type.sql()})"
+    return part_sql(f"r.{quote_identifier(entry.source_name)}", column, entry)
+
+
+def part_sql(source: str, column: Column, entry: NameMapping) -> str:
+    """A value in a column's type, made of one that has the names of a file."""
+    return f"CAST({_value(source, column, entry)} AS {column.data_type.sql()})"
 
 
 def _value(source: str, column: Column, entry: NameMapping) -> str:

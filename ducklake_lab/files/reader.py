@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.casting import carried_sql, cast_sql, quote_identifier
 from ducklake_lab.errors import ConstraintError, DataFileError, DuckLakeError, SqlError
-from ducklake_lab.files.mapped import value_sql
+from ducklake_lab.files.mapped import part_sql, value_sql
+from ducklake_lab.files.parts import Parts, check_encrypted, renamed_parts, stored_type
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.mapping import NameMapping
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
@@ -26,9 +28,6 @@ _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name =
 _SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
 _BATCH_ROWS = 100_000
 _storage = Storage()
-#: Files that were seen to have field ids; a file never changes.
-_with_field_ids: set[str] = set()
-_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,12 @@ def read_files(
     Raises:
         DataFileError: a file is missing or unreadable.
     """
-    parts = [
+    tables = [
         batch
-        for group in _alike(columns, files)
-        for batch in _read_group(columns, group, positions, virtual, keep_deleted, whole=True)
+        for group, parts in _alike(columns, files)
+        for batch in _read_group(columns, group, parts, positions, virtual, keep_deleted, whole=True)
     ]
-    return pa.concat_tables(parts)
+    return pa.concat_tables(tables)
 
 
 def stream_file(
@@ -88,8 +87,8 @@ def stream_file(
 ) -> Iterator[pa.Table]:
     """The same of one file, some rows at a time and by one thread."""
     deleted = {} if positions is None else {file.path: positions}
-    for group in _alike(columns, [file]):
-        yield from _read_group(columns, group, deleted, virtual, keep_deleted, whole=False)
+    for group, parts in _alike(columns, [file]):
+        yield from _read_group(columns, group, parts, deleted, virtual, keep_deleted, whole=False)
 
 
 def stream_query(
@@ -110,22 +109,25 @@ def stream_query(
         ConstraintError: a value does not fit a type.
         SqlError: anything else that DuckDB refuses.
     """
-    for group in _alike(columns, files):
-        yield from _read_group(columns, group, positions, True, False, whole=False, query=query, rows=rows)
+    for group, parts in _alike(columns, files):
+        yield from _read_group(columns, group, parts, positions, True, False, whole=False, query=query, rows=rows)
 
 
-def _alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> Iterable[list[ScanFile]]:
-    """The files by what their columns are called; those that are encrypted one by one, as each has its key."""
-    groups: dict[object, list[ScanFile]] = {}
-    for file in with_columns_by_place(columns, files, _storage):
-        data_file = file.data_file
-        groups.setdefault((data_file.mapping, data_file.encryption_key), []).append(file)
+def _alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> Iterable[tuple[list[ScanFile], Parts]]:
+    """The files by what their columns and the parts of these are called; encrypted ones singly, as each has its key."""
+    groups: dict[object, tuple[list[ScanFile], Parts]] = {}
+    files = with_columns_by_place(columns, files, _storage)
+    renamed = renamed_parts(columns, files, _storage)
+    for file in files:
+        data_file, parts = file.data_file, renamed.get(file.path, ())
+        groups.setdefault((data_file.mapping, parts, data_file.encryption_key), ([], parts))[0].append(file)
     return groups.values()
 
 
 def _read_group(
     columns: Sequence[Column],
     files: Sequence[ScanFile],
+    parts: Parts,
     positions: Mapping[str, Positions],
     virtual: bool,
     keep_deleted: bool,
@@ -134,16 +136,17 @@ def _read_group(
     query: RowQuery | None = None,
     rows: tuple[int, int | None] | None = None,
 ) -> Iterator[pa.Table]:
-    """The same for files with the same columns and key."""
+    """The same for files that hold the same columns and parts, under the same names and with the same key."""
     with _storage.local_copies(file.path for file in files) as places:
         yield from _read_places(
-            columns, files, places, positions, virtual, keep_deleted, whole=whole, query=query, rows=rows
+            columns, files, parts, places, positions, virtual, keep_deleted, whole=whole, query=query, rows=rows
         )
 
 
 def _read_places(
     columns: Sequence[Column],
     files: Sequence[ScanFile],
+    parts: Parts,
     places: Mapping[str, str],
     positions: Mapping[str, Positions],
     virtual: bool,
@@ -182,16 +185,24 @@ def _read_places(
             conditions.append("(f.rows_up_to IS NULL OR r.ducklake_snapshot_id <= f.rows_up_to)")
             conditions.append("(f.rows_from IS NULL OR r.ducklake_snapshot_id >= f.rows_from)")
             conditions.append("NOT coalesce(list_contains(f.rows_except, r.ducklake_snapshot_id), false)")
-        stored = "r.ducklake_row_id" if mapping is None else "NULL"
+        row_id = "r.ducklake_row_id" if mapping is None else "NULL"
         snapshot = "r.ducklake_snapshot_id" if mapping is None else "NULL"
         system = (
             f", f.file_id AS {FILE_ID}, r.file_row_number AS {POSITION}, "
-            f"coalesce({stored}, f.row_id_start + r.file_row_number) AS {ROW_ID}, "
+            f"coalesce({row_id}, f.row_id_start + r.file_row_number) AS {ROW_ID}, "
             f"coalesce(f.snapshot_id, {snapshot}) AS {SNAPSHOT_ID}"
             if virtual
             else ""
         )
-        values = [f"r.c{i}" if mapping is None else value_sql(column, mapping) for i, column in enumerate(columns)]
+        renamed = {entry.target_field_id: entry for entry in parts}
+        values = [
+            value_sql(column, mapping)
+            if mapping is not None
+            else part_sql(f"r.c{i}", column, renamed[column.column_id])
+            if column.column_id in renamed
+            else f"r.c{i}"
+            for i, column in enumerate(columns)
+        ]
         convert, names = cast_sql, [f"c{i}" for i in range(len(columns))]
         if query is not None:
             convert, names = _typed, [quote_identifier(column.name) for column in columns]
@@ -203,10 +214,11 @@ def _read_places(
         # every row of one file is of that file: no names to compare
         path = "r.filename" if mapping is None else "r._ducklake_path"
         joined = f"JOIN files AS f ON {path} = f.path" if len(files) > 1 else "CROSS JOIN files AS f"
-        if mapping is None and key is None:
-            _check_field_ids(connection, places)
         config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, files[0].path)}"
-        source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns)}{config})"
+        if key is not None:
+            stored = connection.execute(f"FROM read_parquet($1{config}) LIMIT 0", [places[files[0].path]])
+            check_encrypted(columns, files[0], stored.to_arrow_table().schema)
+        source = f"read_parquet($1, {_BY_NAME if mapping is not None else _by_id(columns, renamed)}{config})"
         sql, schema = f"SELECT {selected}{system} FROM {source} AS r {joined} {where}", schema_of(columns, virtual)
         if query is not None:
             sql, schema = query.over(sql), pa.schema([kind.field(name) for name, kind in query.columns])
@@ -218,21 +230,6 @@ def _read_places(
         raise _failure(error, places, query) from (error if key is None else None)
     finally:
         connection.close()
-
-
-def _check_field_ids(connection: duckdb.DuckDBPyConnection, places: Mapping[str, str]) -> None:
-    """Of a file without any field ids DuckDB would read NULLs."""
-    new = {place: path for path, place in places.items() if path not in _with_field_ids}
-    if not new:
-        return
-    without = connection.execute(
-        "SELECT file_name FROM parquet_schema($1) GROUP BY ALL HAVING count(field_id) = 0 LIMIT 1", [list(new)]
-    ).fetchone()
-    if without is not None:
-        raise DataFileError.without_field_ids(new[without[0]])
-    if len(_with_field_ids) > _REMEMBERED:
-        _with_field_ids.clear()
-    _with_field_ids.update(new.values())
 
 
 def _typed(expression: str, data_type: DataType) -> str:
@@ -249,13 +246,20 @@ def _is_run(positions: Positions) -> bool:
     return len(positions) > 0 and int(positions[-1]) - int(positions[0]) + 1 == len(positions)
 
 
-def _by_id(columns: Sequence[Column]) -> str:
+def _by_id(columns: Sequence[Column], renamed: Mapping[int, NameMapping]) -> str:
     """The options of a read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks.
+
+    Parts of nested columns it finds by name: those in `renamed` by the names that the file has.
 
     `filename` and `file_row_number` come from the reader; asked for by option, they clash with columns of files.
     """
+
+    def stored_sql(column: Column) -> str:
+        entry = renamed.get(column.column_id)
+        return (column.data_type if entry is None else stored_type(column, entry)).sql()
+
     fields = [
-        f"{column.column_id}: {{'name': 'c{index}', 'type': {_text(column.data_type.sql())}, "
+        f"{column.column_id}: {{'name': 'c{index}', 'type': {_text(stored_sql(column))}, "
         f"'default_value': {_text(column.initial_default)}}}"
         for index, column in enumerate(columns)
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -42,6 +42,7 @@ class Column:
         default_value: value of rows inserted without one, as text; None or "NULL" is NULL.
         default_value_type: `literal` or `expression`.
         comment: the column's comment, or None; a tag, not part of the column's own row.
+        begin_snapshot: the snapshot since which its row is valid, so since when it has its name; None until it is committed.
     """
 
     column_id: int
@@ -55,6 +56,7 @@ class Column:
     default_value_dialect: str = "duckdb"
     children: tuple[Column, ...] = ()
     comment: str | None = None
+    begin_snapshot: int | None = field(default=None, compare=False)
 
     @property
     def data_type(self) -> DataType:

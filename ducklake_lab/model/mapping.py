@@ -45,6 +45,10 @@ class ColumnMapping:
         """The top-level columns by the id of the table's column."""
         return {column.target_field_id: column for column in self.columns}
 
+    def target_ids(self) -> frozenset[int]:
+        """The ids of the table's columns that the file has, at any depth."""
+        return frozenset(column.target_field_id for _, _, column in self.rows())
+
     def rows(self) -> Iterator[tuple[int, int | None, NameMapping]]:
         """(number, number of the parent or None, column) of all columns, parents first, as the catalog numbers them."""
         numbers = iter(range(1 << 31))

@@ -136,8 +136,10 @@ def rename_column(table: Table, names: Sequence[str], new_name: str) -> Table:
     if len(path) > 1:
         if new_name.casefold() == column.name.casefold():
             raise EntryExistsError(f'{".".join(names[:-1])} has a field "{new_name}" already.')
-        return with_change(table, path, lambda field: replace(_without_defaults(field), name=new_name))
-    return with_change(table, path, lambda found: replace(rewritten(found), name=new_name))
+        return with_change(
+            table, path, lambda field: replace(_without_defaults(field), name=new_name, begin_snapshot=None)
+        )
+    return with_change(table, path, lambda found: replace(rewritten(found), name=new_name, begin_snapshot=None))
 
 
 def rewritten(column: Column) -> Column:

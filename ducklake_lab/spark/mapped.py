@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.scan.footers import file_schemas
@@ -149,6 +148,4 @@ def _field(value: SparkColumn, child: Column, by_target: dict[int, NameMapping])
     entry = by_target.get(child.column_id)
     if entry is not None:
         return _shaped(value[entry.source_name], child, entry).alias(child.name)
-    if child.initial_default is not None:
-        raise UnsupportedFeatureError(f"The default of the added field {child.name} is not supported yet.")
     return F.lit(None).cast(stored_type(child.data_type)).alias(child.name)

@@ -26,7 +26,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ducklake_lab.catalog.casting import constant_column
-from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
+from ducklake_lab.errors import DataFileError
+from ducklake_lab.files.parts import under_other_names, with_structs
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import (
@@ -148,10 +149,15 @@ def _scans(
     Those that Spark's reader does not take are read by DuckDB, all of them in one.
     """
     files = with_columns_by_place(plan.columns, files, _storage)
-    widened = mapped.beyond_spark(plan.columns, files, _storage)
-    others = [file for file in files if file.data_file.encryption_key is not None or file.path in widened]
-    plain = [file for file in files if file.data_file.encryption_key is None and file.path not in widened]
-    missing = _missing_columns(plan.columns, [file for file in plain if file.data_file.mapping is None])
+    beyond = {file.path for file in files if file.data_file.encryption_key is not None}
+    beyond |= mapped.beyond_spark(plan.columns, files, _storage)
+    beyond |= under_other_names(plan.columns, files, _storage)
+    if any(_clashes(column) for column in with_structs(plan.columns)):
+        beyond.update(file.path for file in files)
+    missing, without_parts = _missing_columns(plan.columns, [file for file in files if file.path not in beyond])
+    beyond |= without_parts
+    others = [file for file in files if file.path in beyond]
+    plain = [file for file in files if file.path not in beyond]
     groups: dict[tuple[tuple[int, ...], bool, object], list[ScanFile]] = defaultdict(list)
     for file in plain:
         bounds = (file.rows_from, file.rows_up_to, file.rows_except, file.data_file.mapping)
@@ -264,10 +270,16 @@ def _read_name(column: Column, reused: frozenset[int] | None) -> str:
     Spark skips row groups by the statistics of the column of that name in the file, though it reads the column of
     that id. A name that another column has or had must not reach the file, so that nothing is skipped by it.
     """
-    clashes = column.name.casefold() in ("_metadata", _STORED_ROW_ID, _STORED_SNAPSHOT)
-    if clashes or reused is None or any(part.column_id in reused for part in column.walk()):
+    if with_structs([column]):
+        return column.name  # that of the files too: Spark forgets the column's id where a query wants some parts only
+    if _clashes(column) or reused is None or any(part.column_id in reused for part in column.walk()):
         return f"_ducklake_column_{column.column_id}"
     return column.name
+
+
+def _clashes(column: Column) -> bool:
+    """Whether Spark has a column of its own under that name."""
+    return column.name.casefold() in ("_metadata", _STORED_ROW_ID, _STORED_SNAPSHOT)
 
 
 def _output(column: Column, names: Mapping[int, str], frame: DataFrame) -> SparkColumn:
@@ -359,25 +371,26 @@ def _file_key(uri: SparkColumn) -> SparkColumn:
     return F.xxhash64(uri)
 
 
-def _missing_columns(columns: Sequence[Column], files: Sequence[ScanFile]) -> dict[str, tuple[int, ...]]:
-    """Per file, the ids of columns that it lacks and that its rows do not have as NULL."""
+def _missing_columns(
+    columns: Sequence[Column], files: Sequence[ScanFile]
+) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """Per file without a mapping, the ids of columns that it lacks and that its rows do not have as NULL.
+
+    Then the files that lack a nested column, or a part of one, that is not NULL: Spark's reader has no constants for those.
+    """
     defaulted = [part for column in columns for part in column.walk() if part.initial_default is not None]
     if not defaulted:
-        return {}
-    top = {column.column_id for column in columns}
-    missing = {}
-    for path, ids in file_column_ids([file.path for file in files], _storage).items():
-        lacking = [part for part in defaulted if part.column_id not in ids]
-        nested = next((part for part in lacking if part.column_id not in top), None)
-        if nested is not None:
-            raise UnsupportedFeatureError(f"The default of the added field {nested.name} is not supported yet.")
-        missing[path] = tuple(part.column_id for part in lacking)
-    return missing
+        return {}, set()
+    whole = {column.column_id for column in columns if not column.children}
+    found = file_column_ids([file.path for file in files if file.data_file.mapping is None], _storage)
+    found |= {f.path: f.data_file.mapping.target_ids() for f in files if f.data_file.mapping is not None}
+    lacking = {
+        path: tuple(part.column_id for part in defaulted if part.column_id not in ids) for path, ids in found.items()
+    }
+    return lacking, {path for path, ids in lacking.items() if not whole.issuperset(ids)}
 
 
 def _default(column: Column) -> SparkColumn:
-    if column.data_type.is_nested:
-        raise UnsupportedFeatureError(f"The default of the added column {column.name} is not supported yet.")
     kind = spark_type(column.data_type)
     if isinstance(kind, T.BinaryType):
         return F.lit(bytearray(constant_column(column.initial_default, column.data_type, 1)[0].as_py()))

@@ -44,7 +44,7 @@ def normal(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, dict):
-        return {key: normal(item) for key, item in value.items()}
+        return [[normal(key), normal(item)] for key, item in value.items()]
     if isinstance(value, list | tuple):
         return [normal(item) for item in value]
     return value

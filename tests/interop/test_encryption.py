@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.files import deletes, engine, options, writer
 from tests.interop.comparing import attach, by_row_id, detach, our_history, reference_history
 from tests.reference import extension
@@ -172,3 +173,24 @@ def test_executors_encrypt(tmp_path: Path, theirs: duckdb.DuckDBPyConnection, sp
     assert len(history[session.current_snapshot().snapshot_id, '"main"."t"']) == 5000
     assert our_history(session, "duckdb") == history
     assert all(file.read_bytes()[:4] == b"PARE" for file in (tmp_path / "data").rglob("*.parquet"))
+
+
+def test_parts_of_nested_columns_are_found_by_name_or_refused(
+    tmp_path: Path, theirs: duckdb.DuckDBPyConnection, spark: Any
+) -> None:
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.Session(spark=spark, engine="duckdb") as session:
+        session.attach(uri, alias="lake", data_path=f"{tmp_path}/data", encrypted=True)
+        session.use("lake")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        session.sql("CREATE TABLE t (a INTEGER, s STRUCT(x INTEGER, y VARCHAR))")
+        session.sql("INSERT INTO t VALUES (1, {'x': 5, 'y': 'a'})")
+        session.sql("ALTER TABLE t ADD COLUMN s.z INTEGER")
+        assert session.sql("FROM t").fetchall() == [(1, {"x": 5, "y": "a", "z": None})]
+        session.sql("ALTER TABLE t RENAME s.x TO w")
+        session.sql("ALTER TABLE t RENAME s.y TO x")
+        with pytest.raises(UnsupportedFeatureError, match="Fields of s changed their names"):
+            session.sql("FROM t")
+        with pytest.raises(UnsupportedFeatureError, match="Fields of s changed their names"):
+            session.sql("UPDATE t SET a = 2")
+        assert session.sql("FROM t AT (VERSION => 2)").fetchall() == [(1, {"x": 5, "y": "a"})]
