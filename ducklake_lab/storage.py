@@ -46,10 +46,17 @@ def is_object(path: str) -> bool:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path names something inside of a folder, to the letter: nothing that goes up on its way does."""
+    """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead."""
     base = folder.rstrip("/") + "/"
     rest = path[len(base) :]
-    return path.startswith(base) and bool(rest) and ".." not in rest.split("/")
+    if not (path.startswith(base) and rest and ".." not in rest.split("/")):
+        return False
+    return real_path(path).startswith(real_path(base).rstrip("/") + "/")
+
+
+def real_path(path: str) -> str:
+    """The path that a local path's symbolic links lead to; URLs of other filesystems as they are."""
+    return os.path.realpath(path.removeprefix("file://")) if is_local(path) else path
 
 
 def join(folder: str, relative: str) -> str:
@@ -103,22 +110,38 @@ class Storage:
         return int(info.size)
 
     def list_files(self, folder: str) -> list[str]:
-        """All files below a folder, sorted, as absolute paths or URLs; [] where there is no such folder."""
-        filesystem, prefix, inner = self._resolve(folder)
-        selector = fs.FileSelector(inner.rstrip("/") or "/", recursive=True, allow_not_found=True)
-        infos = filesystem.get_file_info(selector)
-        return sorted(prefix + info.path for info in infos if info.type == fs.FileType.File)
+        """All files below a folder, sorted, as absolute paths or URLs; [] where there is no such folder.
+
+        Symbolic links below it are neither listed nor followed.
+        """
+        _, prefix, _ = self._resolve(folder)
+        return sorted(prefix + info.path for info in self._walk(folder))
 
     def list_changed(self, folder: str) -> list[tuple[str, datetime]]:
-        """All files below a folder, sorted, as paths relative to it, and when they were last changed (UTC)."""
+        """All files below a folder, sorted, as paths relative to it, and when they were last changed (UTC).
+
+        Symbolic links below it are neither listed nor followed.
+        """
         filesystem, _, inner = self._resolve(folder)
         base = filesystem.normalize_path(inner.rstrip("/") or "/")
-        infos = filesystem.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
         return sorted(
-            (info.path[len(base) :].lstrip("/"), info.mtime or datetime.now(UTC))
-            for info in infos
-            if info.type == fs.FileType.File
+            (info.path[len(base) :].lstrip("/"), info.mtime or datetime.now(UTC)) for info in self._walk(folder)
         )
+
+    def _walk(self, folder: str) -> Iterator[fs.FileInfo]:
+        """The files below a folder, in no order."""
+        filesystem, _, inner = self._resolve(folder)
+        local = is_local(folder)
+        folders = [filesystem.normalize_path(inner.rstrip("/") or "/")]
+        while folders:
+            selector = fs.FileSelector(folders.pop(), recursive=not local, allow_not_found=True)
+            for info in filesystem.get_file_info(selector):
+                if local and os.path.islink(info.path):
+                    continue
+                if info.type == fs.FileType.File:
+                    yield info
+                elif local:
+                    folders.append(info.path)
 
     @contextmanager
     def local_copy(self, path: str) -> Iterator[str]:

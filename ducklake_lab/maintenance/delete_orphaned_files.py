@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.storage import Storage
+from ducklake_lab.storage import Storage, is_below, real_path
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
 
 #: Names of the files a lake is made of; whatever else lies in its folder is somebody else's.
@@ -15,6 +15,8 @@ _SUFFIXES = (".parquet", ".puffin")
 def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes data and delete files that the catalog does not name; their absolute paths, in order.
 
+    Symbolic links below the data path, and what they lead to, are not the lake's and stay.
+
     Args:
         older_than: only files last changed before; all for None. Files of a transaction that is not committed yet are
             orphans too.
@@ -23,16 +25,18 @@ def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: b
     # the files first: what is committed while they are listed is then among those known
     listed = [(path, changed) for path, changed in storage.list_changed(lake.data_path) if path.endswith(_SUFFIXES)]
     known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)}
-    below = {path[len(lake.data_path) :] for path in known if path.startswith(lake.data_path)}
     # a path stored in full may name a file in the lake in another spelling
     elsewhere = {path.rpartition("/")[2] for path in known if not path.startswith(lake.data_path)}
-    orphans = [
+    strangers = [
         lake.data_path + path
         for path, changed in listed
-        if path not in below
+        if lake.data_path + path not in known
         and path.rpartition("/")[2] not in elsewhere
         and (older_than is None or changed < older_than)
     ]
+    # a known path may lead through a symbolic link to a file that is listed where it is
+    real = {real_path(path) for path in known} if strangers else set()
+    orphans = [path for path in strangers if real_path(path) not in real and is_below(path, lake.data_path)]
     if orphans and not dry_run:
         lake.check_writable()
         storage.delete(orphans)

@@ -168,6 +168,66 @@ def test_nothing_outside_and_nothing_live_is_deleted(session: dl.Session, tmp_pa
     assert live.exists() and outside.exists()
 
 
+def test_files_behind_links_are_kept(session: dl.Session, tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    session.sql("CREATE TABLE t AS SELECT i FROM range(20) AS r(i)")
+    session.close()
+    folder = tmp_path / "data/main/t"
+    (tmp_path / "outside").mkdir()
+    outside = tmp_path / "outside/theirs.parquet"
+    outside.write_bytes(b"")
+    orphan = folder / "orphan.parquet"
+    orphan.write_bytes(b"")
+    (tmp_path / "data/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "data/again").symlink_to(tmp_path / "data/main")
+    (folder / "one.parquet").symlink_to(outside)
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    call = "CALL ducklake_delete_orphaned_files('lake', dry_run => true, cleanup_all => true)"
+    attach(reference, uri)
+    expected = reference.execute(call).fetchall()
+    detach(reference)
+    assert expected == [(str(orphan),)]
+    with dl.connect(uri, alias="lake", engine="duckdb") as again:
+        assert again.sql(call).fetchall() == expected
+        assert again.sql("CALL lake.delete_orphaned_files(cleanup_all => true)").fetchall() == expected
+        assert again.sql("SELECT count(*) FROM t").fetchall() == [(20,)]
+    assert outside.exists() and (folder / "one.parquet").is_symlink() and not orphan.exists()
+
+
+def test_a_file_that_is_known_by_a_path_through_a_link_is_kept(session: dl.Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE t AS SELECT i FROM range(20) AS r(i)")
+    (live,) = (tmp_path / "data").rglob("*.parquet")
+    session.close()
+    (tmp_path / "data/again").symlink_to(tmp_path / "data/main")
+    with duckdb.connect(f"{tmp_path}/lake.ducklake") as catalog:
+        # the table's own folder is named by way of the link
+        catalog.execute("UPDATE ducklake_schema SET path = 'again/'")
+        catalog.execute(
+            "INSERT INTO ducklake_files_scheduled_for_deletion VALUES (100, ?, true, now() - INTERVAL 9 DAY)",
+            [f"main/t/{live.name}"],
+        )
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake", engine="duckdb") as again:
+        assert again.sql("CALL lake.cleanup_old_files(cleanup_all => true)").fetchall() == []
+        assert again.sql("CALL lake.delete_orphaned_files(cleanup_all => true)").fetchall() == []
+        assert again.sql("SELECT count(*) FROM t").fetchall() == [(20,)]
+
+
+def test_scheduled_files_behind_links_are_kept(session: dl.Session, tmp_path: Path) -> None:
+    session.close()
+    (tmp_path / "outside").mkdir()
+    outside = tmp_path / "outside/theirs.parquet"
+    outside.write_bytes(b"")
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data/link").symlink_to(tmp_path / "outside")
+    with duckdb.connect(f"{tmp_path}/lake.ducklake") as catalog:
+        catalog.execute(
+            "INSERT INTO ducklake_files_scheduled_for_deletion"
+            " VALUES (100, 'link/theirs.parquet', true, now() - INTERVAL 9 DAY)"
+        )
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake", engine="duckdb") as again:
+        assert again.sql("CALL lake.cleanup_old_files(cleanup_all => true)").fetchall() == []
+    assert outside.exists()
+
+
 def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:

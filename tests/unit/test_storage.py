@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.storage import Storage, hadoop_uri, is_local, join
+from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, join
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,34 @@ def test_files_come_and_go(tmp_path: Path) -> None:
 def test_a_missing_folder_has_no_files(tmp_path: Path) -> None:
     assert Storage().list_files(f"{tmp_path}/none") == []
     Storage().delete_folder(f"{tmp_path}/none")
+
+
+def test_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
+    (tmp_path / "inside/sub").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for name in ("inside/sub/a", "outside/b"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "inside/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "inside/file").symlink_to(tmp_path / "outside/b")
+    storage, folder = Storage(), f"{tmp_path}/inside"
+    assert storage.list_files(folder) == [f"{folder}/sub/a"]
+    assert storage.list_files(f"file://{folder}") == [f"file://{folder}/sub/a"]
+    assert [name for name, _ in storage.list_changed(folder)] == ["sub/a"]
+    storage.delete_folder(folder)
+    assert not (tmp_path / "inside").exists() and (tmp_path / "outside/b").exists()
+
+
+def test_below_is_where_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "inside")
+    (tmp_path / "inside/out").symlink_to(tmp_path)
+    (tmp_path / "inside/round").symlink_to(tmp_path / "inside")
+    assert is_below(f"{tmp_path}/link/a", f"{tmp_path}/link")
+    assert is_below(f"{tmp_path}/inside/round/a", f"{tmp_path}/inside/")
+    assert not is_below(f"{tmp_path}/inside/out/a", f"{tmp_path}/inside")
+    assert not is_below(f"{tmp_path}/inside/../a", f"{tmp_path}/inside")
+    assert is_below("s3://bucket/a/b", "s3://bucket/a")
+    assert not is_below("s3://bucket/ab", "s3://bucket/a")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
