@@ -24,7 +24,7 @@ class Target:
         at: a snapshot id or time to read as of; None for the newest.
         filter_pushdown: skip files by the query's filters.
         starting_version: the first snapshot a stream reads; None for all rows there are.
-        stream_id: what tells a stream's commits from those of others.
+        former_stream: what earlier releases knew a stream by.
     """
 
     uri: str
@@ -34,7 +34,7 @@ class Target:
     at: int | datetime | None
     filter_pushdown: bool
     starting_version: int | None
-    stream_id: str | None
+    former_stream: str | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:

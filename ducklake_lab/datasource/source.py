@@ -31,8 +31,8 @@ class DuckLakeDataSource(DataSource):
         filter_pushdown: `true` skips files by the query's filters, where `spark.sql.python.filterPushdown.enabled` is
             set; PySpark 4.1.
         starting_version: the first snapshot whose inserted rows a stream reads; all rows by default.
-        stream_id: what a stream's commits are known by, so that none is made twice; the checkpoint's location by
-            default.
+        stream_id: only to continue a stream that had this option under an earlier release. A stream is known by the
+            id that Spark keeps in its checkpoint, so that no batch is committed twice.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:

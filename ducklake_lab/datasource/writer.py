@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.datasource.options import Target
-from ducklake_lab.errors import BindError, CommitUnknownError, TransactionConflictError, UsageError, did_you_mean
+from ducklake_lab.errors import (
+    BindError,
+    CommitUnknownError,
+    SparkError,
+    TransactionConflictError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.files.options import WriteOptions, write_options
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.model.entries import Table
@@ -22,6 +28,7 @@ from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.storage import Storage
+from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch, check_not_committed
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -29,11 +36,16 @@ from ducklake_lab.transaction.transaction import Transaction
 _FILE_BYTES = 512 << 20
 
 
+#: The local property of tasks that holds the id of their streaming query, the one in the checkpoint's `metadata`.
+_QUERY_ID = "sql.streaming.queryId"
+
+
 @dataclass
 class TaskFiles(ds.WriterCommitMessage):
-    """The files that one task wrote."""
+    """The files that one task wrote, and the id of the streaming query it was a task of."""
 
     files: list[WrittenFile]
+    query_id: str | None = None
 
 
 class _Writing:
@@ -65,27 +77,28 @@ class _Writing:
         except BaseException:
             self._remove(written)
             raise
-        return TaskFiles(written)
+        context = TaskContext.get()
+        return TaskFiles(written, context.getLocalProperty(_QUERY_ID) if context is not None else None)
 
-    def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], stream: tuple[str, int] | None) -> None:
+    def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], batch: StreamBatch | None) -> None:
         files = _files(messages)
         with self._target.open(read_only=False) as lake:
-            if stream is not None and _is_committed(lake, stream):
-                # the stream was stopped between the commit and the note in its checkpoint
-                self._remove(files)
-                return
             transaction = Transaction(lake)
             try:
+                if batch is not None:
+                    with lake.connect() as connection:
+                        check_not_committed(connection, batch)
+                    transaction.batch, transaction.extra_info = batch, batch.extra_info
                 self._stage(lake, transaction, files)
-                if stream is not None:
-                    transaction.extra_info = json.dumps({"stream": stream[0], "batch": stream[1]})
                 commit(transaction)
             except CommitUnknownError:
                 raise
-            except BaseException:
+            except BaseException as error:
                 transaction.rollback()
                 self._remove(files)
-                raise
+                # the stream was stopped between the commit and the note in its checkpoint
+                if not isinstance(error, BatchCommittedError):
+                    raise
 
     def _stage(self, lake: Lake, transaction: Transaction, files: Sequence[WrittenFile]) -> None:
         table = transaction.state.tables.get(self._table.table_id)
@@ -123,19 +136,26 @@ class TableWriter(_Writing, ds.DataSourceArrowWriter):
 class TableStreamWriter(_Writing, ds.DataSourceStreamArrowWriter):
     """A stream, one snapshot for each micro-batch.
 
-    A snapshot's `commit_extra_info` names the stream and the batch. A batch that is run again after a failure is
-    recognised by that and left out.
+    The lake keeps the last batch of each query. A batch that is run again after a failure is recognised by that and
+    left out.
     """
 
-    def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
-        if target.stream_id is None:
-            raise UsageError('A stream needs the option "checkpointLocation", or "stream_id".')
-        super().__init__(target, schema, overwrite)
-        self._stream: str = target.stream_id
-
     def commit(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commits a micro-batch, unless that has been done."""
-        self._commit(messages, (self._stream, batchId))
+        """Commits a micro-batch, unless that has been done.
+
+        Raises:
+            SparkError: the tasks do not know which query they belong to.
+        """
+        query_ids = {message.query_id for message in messages if isinstance(message, TaskFiles)}
+        if query_ids == {None}:
+            self._remove(_files(messages))
+            raise SparkError(
+                f"Spark names no query for its batch {batchId}; it was not committed, start the query again."
+            )
+        query_id = next(iter(query_ids), None)
+        # without tasks there are no rows, and nothing that could be committed twice
+        batch = StreamBatch(query_id, batchId, self._target.former_stream) if query_id is not None else None
+        self._commit(messages, batch)
 
     def abort(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Removes what tasks wrote before another one failed."""
@@ -173,19 +193,3 @@ def _places(table: Table, names: Sequence[str]) -> list[int]:
         if name.casefold() not in given:
             raise BindError(f'The rows have no column "{name}" of {table.name}; add it, NULL where there is no value.')
     return [given[name.casefold()] for name in known]
-
-
-def _is_committed(lake: Lake, stream: tuple[str, int]) -> bool:
-    with lake.connect() as connection:
-        return any(_batch_of(info.commit_extra_info, stream[0]) == stream[1] for info in read_history(connection))
-
-
-def _batch_of(extra_info: str | None, stream: str) -> int | None:
-    """The batch of that stream which a snapshot's extra info names, if any."""
-    try:
-        noted = json.loads(extra_info or "null")
-    except ValueError:
-        return None
-    if isinstance(noted, dict) and noted.get("stream") == stream and isinstance(noted.get("batch"), int):
-        return int(noted["batch"])
-    return None

@@ -23,6 +23,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
+from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
@@ -48,13 +49,16 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
     the transaction back, except after CommitUnknownError.
 
     Raises:
+        BatchCommittedError: it is a batch of a stream that the lake has.
         TransactionConflictError: another commit excludes this one.
         CommitUnknownError: the connection broke while committing.
         TransactionError: the retries were used up.
     """
     if not transaction.has_changes:
-        if transaction.new_options:
+        if transaction.new_options or transaction.batch is not None:
             with transaction.lake.connect(fresh=True) as connection:
+                lock_for_commit(connection)
+                _check_batch(transaction, connection)
                 _write_options(transaction, connection)
                 connection.commit()
         return None
@@ -100,6 +104,13 @@ def _check_commit_message(transaction: Transaction) -> None:
 def _write_options(transaction: Transaction, connection: sa.Connection) -> None:
     for (scope, key), value in transaction.new_options.items():
         write_option(connection, scope, key, value)
+    if transaction.batch is not None:
+        batches.record(connection, transaction.batch)
+
+
+def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
+    if transaction.batch is not None:
+        batches.check_not_committed(connection, transaction.batch)
 
 
 def _try(transaction: Transaction) -> Snapshot | None:
@@ -107,6 +118,7 @@ def _try(transaction: Transaction) -> Snapshot | None:
         try:
             lock_for_commit(connection)
             latest = read_snapshot(connection)
+            _check_batch(transaction, connection)
             writer = CommitWriter(transaction, connection, latest)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
                 _check_conflicts(transaction, connection)

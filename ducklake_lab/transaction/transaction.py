@@ -37,6 +37,7 @@ from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage
+from ducklake_lab.transaction.batches import StreamBatch
 
 #: Writes a delete file anew, given its folder, under another id of the snapshot that commits it.
 Restamp = Callable[[WrittenDeletes, str, int], WrittenDeletes]
@@ -50,6 +51,7 @@ class Transaction:
         state: the entries with its own changes.
         data: what it does to rows, by table id.
         author, message, extra_info: for the snapshot it becomes.
+        batch: the micro-batch of a stream that it commits, if any.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         options: those that apply, its own included.
         new_options: options it sets; they belong to no snapshot.
@@ -71,6 +73,7 @@ class Transaction:
         self.author: str | None = None
         self.message: str | None = None
         self.extra_info: str | None = None
+        self.batch: StreamBatch | None = None
         self.snapshot: Snapshot | None = None
         self.only_appends = False
         self.altered: set[int] = set()

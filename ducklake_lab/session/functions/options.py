@@ -16,6 +16,7 @@ from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
+from ducklake_lab.transaction.batches import KEY_PREFIX
 from ducklake_lab.version import __version__
 
 _SUCCESS: Columns = (("Success", BOOLEAN),)
@@ -201,7 +202,7 @@ def _options(call: Call) -> pa.Table:
     rows = [
         {
             "option_name": key,
-            "description": _KEYS[key][0] if key in _KEYS else _FIXED.get(key),
+            "description": _describe(key),
             "value": value,
             "scope": SCOPES[kind],
             "scope_entry": names.get((kind, scope_id)) if kind is not None and scope_id is not None else None,
@@ -210,6 +211,12 @@ def _options(call: Call) -> pa.Table:
     ]
     rows.sort(key=lambda row: (str(row["option_name"]), str(row["scope"]), str(row["scope_entry"])))
     return pa.Table.from_pylist(rows, arrow_schema(_OPTIONS))
+
+
+def _describe(key: str) -> str | None:
+    if key in _KEYS:
+        return _KEYS[key][0]
+    return "Last micro-batch that the stream committed" if key.startswith(KEY_PREFIX) else _FIXED.get(key)
 
 
 def _settings(call: Call) -> pa.Table:
