@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
+from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.datasource.options import Target
 from ducklake_lab.datasource.reader import PlanPartition, split
 from ducklake_lab.errors import DuckLakeError
@@ -16,10 +17,21 @@ from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.types import table_schema
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ModuleNotFoundError:
+
+        class SupportsTriggerAvailableNow:
+            """PySpark before 4.2 runs one batch with availableNow, the one that an earlier run planned if there is one."""
+
+
 _NOTHING = -1
 
 
-class TableStreamReader(ds.DataSourceStreamReader):
+class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Rows as they are inserted; an updated row comes again with its new values, a deletion is not seen.
 
     An offset is `{"snapshot": id}`: everything up to that snapshot has been read. The first batch is the table as it
@@ -29,6 +41,7 @@ class TableStreamReader(ds.DataSourceStreamReader):
     def __init__(self, target: Target, schema: StructType) -> None:
         self._target = target
         self._schema = schema
+        self._last: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Before the first snapshot that is read."""
@@ -36,18 +49,44 @@ class TableStreamReader(ds.DataSourceStreamReader):
         return {"snapshot": _NOTHING if first is None else first - 1}
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """The newest snapshot."""
+        """The newest snapshot, or the last that the query reads.
+
+        Raises:
+            DuckLakeError: the lake has gone back to before `start`.
+        """
+        latest = self._newest() if self._last is None else self._last
+        first: int = self.initialOffset()["snapshot"]
+        if start is not None and latest < start["snapshot"] and start["snapshot"] != first:
+            raise DuckLakeError(
+                f"The lake is at snapshot {latest}, and the stream has read up to {start['snapshot']}: the lake is "
+                "another one, or an earlier copy. Start the stream with a new checkpoint."
+            )
+        return {"snapshot": max(latest, first)}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """The query ends with the snapshot that is the newest now, whatever batches an earlier run has planned."""
+        self._last = self._newest()
+
+    def _newest(self) -> int:
         with self._target.open() as lake, lake.connect() as connection:
-            return {"snapshot": lake.snapshot(connection).snapshot_id}
+            return lake.snapshot(connection).snapshot_id
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[PlanPartition]:
         """What was inserted after `start`, up to and with `end`.
 
         Raises:
-            DuckLakeError: the table's columns are no longer those the stream began with.
+            DuckLakeError: the table's columns are no longer those the stream began with, or snapshots have expired.
         """
+        if start == end:
+            return []
         target = self._target
         with target.open() as lake, lake.connect() as connection:
+            unread = start["snapshot"] + 1, end["snapshot"]
+            if start["snapshot"] != _NOTHING and len(read_history(connection, between=unread)) <= unread[1] - unread[0]:
+                raise DuckLakeError(
+                    f"Snapshots {unread[0]} to {unread[1]} have not been read, and some have expired: the rows "
+                    "that they inserted cannot be found. Start the stream with a new checkpoint."
+                )
             state = lake.state(connection, lake.snapshot(connection, end["snapshot"]))
             table = state.table(target.schema, target.table)
             if table_schema(table.columns) != self._schema:
@@ -57,7 +96,7 @@ class TableStreamReader(ds.DataSourceStreamReader):
                 )
             if start["snapshot"] == _NOTHING:
                 return split(plan_scan(lake, connection, state, table))
-            feed = plan_feed(lake, connection, state, table, start["snapshot"] + 1, end["snapshot"])
+            feed = plan_feed(lake, connection, state, table, *unread)
             return split(feed.inserted)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
