@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.duckdb_files import FILES
-from ducklake_lab.catalog.migrations import SPEC_VERSION, WITH_ROW_LIMITS, read_version, show_as_current
+from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import (
     CatalogError,
@@ -107,11 +107,6 @@ class CatalogDatabase:
     @property
     def backend(self) -> str:
         return self.location.backend
-
-    @property
-    def limits_rows(self) -> bool:
-        """Whether the catalog says of merged files how many rows count at a snapshot, as those before 0.4 do."""
-        return self.version in WITH_ROW_LIMITS
 
     def keep_open(self) -> None:
         """Keeps one connection for this thread from its first use until `release`: opening another takes long."""

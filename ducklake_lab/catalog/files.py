@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.mappings import read_mappings
@@ -187,7 +187,7 @@ def count_data_files(
     return count, int(total or 0)
 
 
-def _among(column: sa.ColumnElement[Any], ids: Collection[int]) -> sa.ColumnElement[bool]:
+def among(column: sa.ColumnElement[Any], ids: Collection[int]) -> sa.ColumnElement[bool]:
     """A condition that rows of these ids meet: and no others, where they are few."""
     return column.in_(sorted(ids)) if len(ids) <= _FEW else sa.true()
 
@@ -198,7 +198,7 @@ def _partition_values(
     p = t.file_partition_value
     query = (
         sa.select(p.c.data_file_id, p.c.partition_value)
-        .where(p.c.table_id == table_id, _among(p.c.data_file_id, file_ids))
+        .where(p.c.table_id == table_id, among(p.c.data_file_id, file_ids))
         .order_by(p.c.data_file_id, p.c.partition_key_index)
     )
     values: dict[int, list[str | None]] = defaultdict(list)
@@ -224,32 +224,12 @@ def visible_delete_files(
     found: dict[int, list[DeleteFile]] = defaultdict(list)
     condition = visible(t.delete_file, snapshot_id)
     if file_ids is not None:
-        condition = sa.and_(condition, _among(t.delete_file.c.data_file_id, file_ids))
+        condition = sa.and_(condition, among(t.delete_file.c.data_file_id, file_ids))
     for file in read_delete_files(connection, table_id, condition):
         found[file.data_file_id].append(file)
     for files in found.values():
         files.sort(key=lambda file: file.delete_file_id)
     return dict(found)
-
-
-def read_row_limits(connection: sa.Connection, table_id: int, snapshot_id: int) -> dict[int, int]:
-    """How many rows of each merged file count at a snapshot, by file id. Only for catalogs before 0.4.
-
-    These say `2:5|4:9` of a file whose first 5 rows are of snapshot 2, and the next 4 of snapshot 4.
-    """
-    rows = connection.execute(
-        sa.text(
-            "SELECT data_file_id, partial_file_info FROM ducklake_data_file "
-            "WHERE table_id = :table_id AND partial_file_info IS NOT NULL"
-        ),
-        {"table_id": table_id},
-    )
-    limits: dict[int, int] = {}
-    for file_id, info in rows:
-        if re.fullmatch(r"\d+:\d+(\|\d+:\d+)*", info):
-            parts = [(int(a), int(b)) for a, b in (part.split(":") for part in info.split("|"))]
-            limits[file_id] = max((count for snapshot, count in parts if snapshot <= snapshot_id), default=0)
-    return limits
 
 
 @without_collecting()
@@ -290,6 +270,23 @@ def read_column_stats(
     for file_id, *stats in connection.execute(query).all():
         found[file_id][stats[0]] = ColumnStats(*stats)
     return dict(found)
+
+
+def table_folders(connection: sa.Connection, data_path: str, table_ids: Collection[int]) -> dict[int, str]:
+    """The folders of tables, dropped ones too, by table id: absolute paths or URLs that end in `/`."""
+    if not table_ids:
+        return {}
+    x, s = t.table, t.schema
+    query = (
+        sa.select(x.c.table_id, s.c.path, s.c.path_is_relative, x.c.path, x.c.path_is_relative)
+        .join(s, s.c.schema_id == x.c.schema_id)
+        .where(among(x.c.table_id, table_ids))
+        .order_by(x.c.begin_snapshot)
+    )
+    return {
+        table_id: paths.resolve(paths.resolve(data_path, schema, in_data_path), path, in_schema)
+        for table_id, schema, in_data_path, path, in_schema in connection.execute(query)
+    }
 
 
 def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | None = None) -> dict[int, TableStats]:

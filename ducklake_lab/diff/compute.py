@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
@@ -180,15 +180,8 @@ def _deleted(file: ScanFile) -> int:
 
 
 def _live_rows(plan: ScanPlan) -> int:
-    """Live rows; asked of the reader where a file holds rows or deletions of several snapshots."""
     inlined = plan.inlined.rows.num_rows if plan.inlined is not None else 0
-    exact = [file for file in plan.files if file.deleted_up_to is None and file.rows_up_to is None]
-    partial = [file for file in plan.files if file not in exact]
-    rows = inlined + sum(file.data_file.record_count - _deleted(file) for file in exact)
-    if partial:
-        narrow = replace(plan.table, columns=plan.table.columns[:1])
-        rows += reader.read(replace(plan, table=narrow, files=tuple(partial), inlined=None)).num_rows
-    return rows
+    return inlined + live_rows(plan.files)
 
 
 def _files(before: ScanPlan, after: ScanPlan, change: ChangePlan) -> FileDiff:

@@ -149,7 +149,7 @@ class Questions:
             "files": [
                 {
                     "path": file.path,
-                    "rows": file.data_file.record_count - file.deleted,
+                    "rows": file.rows - file.deleted,
                     "bytes": file.data_file.file_size_bytes,
                     "deleted": file.deleted,
                     "partition": [f"{key} = {'NULL' if value is None else value}" for key, value in file.partition],

@@ -80,6 +80,15 @@ def parse_changes(text: str | None) -> list[Change]:
     return changes
 
 
+def rewritten_tables(changes: Iterable[Change]) -> frozenset[int]:
+    """The tables whose files a snapshot wrote anew without changing a row."""
+    return frozenset(
+        change.value
+        for change in changes
+        if change.kind in ("rewrite_delete", "compacted_table") and isinstance(change.value, int)
+    )
+
+
 def _unquote(name: str) -> str:
     return name[1:-1].replace('""', '"') if len(name) >= 2 and name[0] == name[-1] == '"' else name
 

@@ -21,8 +21,8 @@ class HistoryEntry:
         kind: insert (rows only added), delete (only removed), update (both), schema, maintenance, none.
         changes: readable, in order, e.g. `created table main.flights`, `inserted into main.flights`.
         tables: `schema.table` of every table it touched.
-        rows_added: rows written by it, inlined ones included; updated rows count here and in `rows_removed`.
-        rows_removed: rows deleted by it.
+        rows_added: rows inserted by it, inlined ones included; updated rows count here and in `rows_removed`.
+        rows_removed: rows deleted by it, those of dropped tables included. Rows that were only rewritten count nowhere.
         bytes_added: size of the data and delete files it added.
         bytes_removed: size of those that are no longer part of the lake since.
     """
@@ -43,7 +43,8 @@ class FileEntry:
 
     Attributes:
         path: absolute.
-        deleted: rows deleted from it, by delete file or inlined.
+        rows: in it at the snapshot, those deleted since they were written included.
+        deleted: how many of these are deleted, by delete file or inlined.
         delete_path: absolute path of its delete file, or None.
         partition: (key, value) pairs, e.g. ("month(time_hour)", "3").
         stats: by leaf column name, dotted for nested ones.
@@ -51,6 +52,7 @@ class FileEntry:
 
     data_file: DataFile
     path: str
+    rows: int
     deleted: int
     delete_path: str | None
     delete_bytes: int

@@ -34,14 +34,14 @@ def plot(files: Sequence[FileEntry]) -> go.Figure:
                 sizes.append(0)
                 colors.append(_GROUP)
                 texts.append("")
-        share = entry.deleted / data.record_count if data.record_count else 0.0
+        share = entry.deleted / entry.rows if entry.rows else 0.0
         ids.append(f"f{data.data_file_id}")
         labels.append(f"{data.file_size_bytes / 1e6:,.1f} MB")
         parents.append(parent)
         sizes.append(data.file_size_bytes)
         colors.append(_color(share))
         texts.append(
-            f"{plain(basename(entry.path), 70)}<br>{data.record_count:,} rows, {entry.deleted:,} deleted ({share:.1%})"
+            f"{plain(basename(entry.path), 70)}<br>{entry.rows:,} rows, {entry.deleted:,} deleted ({share:.1%})"
             f"<br>snapshot {data.begin_snapshot}"
         )
     figure = go.Figure(

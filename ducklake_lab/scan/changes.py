@@ -18,7 +18,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_column_names
-from ducklake_lab.model.changes import parse_changes
+from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
@@ -26,8 +26,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import may_name_snapshots, rows_up_to
-from ducklake_lab.scan.positions import deleting_snapshots
-from ducklake_lab.storage import Storage
+from ducklake_lab.scan.positions import deletions_by_snapshot
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
@@ -100,7 +99,6 @@ class _Feed:
         self._lake, self._connection, self._table = lake, connection, table
         self._start, self._end = start, end
         self._folder = lake.folder(state, table)
-        self._storage = Storage()
         self._rewrites = self._rewriting_snapshots()
 
     def plan(self) -> ChangePlan:
@@ -138,8 +136,9 @@ class _Feed:
         for snapshot_id, text in self._connection.execute(query):
             if mark not in (text or ""):
                 continue
-            kinds = {change.kind for change in parse_changes(text) if change.value == self._table.table_id}
-            if kinds & {"rewrite_delete", "compacted_table", "dropped_table"}:
+            changes = parse_changes(text)
+            table_id = self._table.table_id
+            if table_id in rewritten_tables(changes) or Change("dropped_table", table_id) in changes:
                 rewrites.add(snapshot_id)
         return rewrites
 
@@ -189,11 +188,8 @@ class _Feed:
     ) -> list[DeletedRows]:
         found = []
         for delete in deletes:
-            named = (
-                deleting_snapshots(self._file(file, delete), self._storage)
-                if may_name_snapshots(file, delete)
-                else None
-            )
+            path = paths.resolve(self._folder, delete.path, delete.path_is_relative)
+            named = deletions_by_snapshot(path, delete) if may_name_snapshots(file, delete) else None
             for snapshot_id in [delete.begin_snapshot] if named is None else named:
                 if not self._in_range(snapshot_id):
                     continue

@@ -1,9 +1,9 @@
-"""Counts of rows and bytes from the catalog alone: of tables, and of what each snapshot added and removed."""
+"""Counts of rows, files and bytes of tables at a snapshot; from the catalog, but for the few files it does not count."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +13,11 @@ from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.database import run_text
+from ducklake_lab.catalog.files import among, read_data_files, table_folders, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
-
-#: In the place of a table id: all tables together.
-_ALL = -1
-
-#: by snapshot id, then by table id
-_Counts = defaultdict[int, defaultdict[int, int]]
+from ducklake_lab.scan.live import FileRows, count_rows
+from ducklake_lab.scan.planner import scan_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,8 @@ class TableCounts:
 def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dict[int, TableCounts]:
     """Counts at a snapshot, by table id; a table without rows and files is left out.
 
-    Exact, but for older snapshots of tables with delete files that hold the deletions of several snapshots: these
-    count as a whole.
+    Raises:
+        DataFileError: a file that alone says how many rows were there is missing or cannot be read.
     """
     f, d = t.data_file, t.delete_file
     found: defaultdict[int, TableCounts] = defaultdict(TableCounts)
@@ -58,16 +55,83 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
         add(table_id, -int(rows or 0))
     for table_id, rows in inlined_rows(connection, snapshot_id).items():
         add(table_id, rows)
+    tables = inlined.delete_tables(connection, lake.database)
     deleted = [
         f"SELECT {table_id:d} AS table_id, -count(*) AS n FROM {quote_identifier(name)} AS x "
         "JOIN ducklake_data_file AS f ON x.file_id = f.data_file_id "
-        f"WHERE x.begin_snapshot <= {snapshot_id:d} AND f.begin_snapshot <= {snapshot_id:d} "
-        f"AND (f.end_snapshot IS NULL OR f.end_snapshot > {snapshot_id:d})"
-        for table_id, name in inlined.delete_tables(connection, lake.database).items()
+        f"WHERE x.begin_snapshot <= {snapshot_id:d} AND {_visible('f', snapshot_id)}"
+        for table_id, name in tables.items()
     ]
     for table_id, rows in in_one(connection, deleted):
         add(table_id, rows)
+    for file in read_uncertain(lake, connection, snapshot_id, tables).values():
+        add(file.table_id, file.counted.live - file.summed)
     return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainFile:
+    """A data file whose rows sums over the catalog do not count.
+
+    Attributes:
+        summed: what such sums give: its rows less the deletions of delete files and inlined ones.
+        counted: its rows at the snapshot.
+    """
+
+    table_id: int
+    summed: int
+    counted: FileRows
+
+
+def read_uncertain(
+    lake: Lake, connection: sa.Connection, at: int, delete_tables: Mapping[int, str]
+) -> dict[int, UncertainFile]:
+    """By data file id: files with rows or deletions of later snapshots, and with deletions in two places.
+
+    Args:
+        delete_tables: the inlined delete tables of the tables that are looked at, by table id.
+    """
+    d = f"JOIN ducklake_delete_file AS d ON d.data_file_id = f.data_file_id WHERE {_visible('d', at)}"
+    select = "SELECT f.table_id AS table_id, f.data_file_id AS data_file_id FROM ducklake_data_file AS f"
+    queries = [
+        f"{select} WHERE {_visible('f', at)} AND f.partial_max > {at:d}",
+        f"{select} {d} AND (d.partial_max > {at:d} OR d.partial_max IS NULL AND f.partial_max IS NOT NULL "
+        f"AND EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_id > {at:d}))",
+        f"{select} {d} GROUP BY f.table_id, f.data_file_id HAVING count(*) > 1",
+        *(
+            f"{select} {d} AND f.data_file_id IN (SELECT file_id FROM {quote_identifier(name)} "
+            f"WHERE begin_snapshot <= {at:d})"
+            for name in delete_tables.values()
+        ),
+    ]
+    ids: defaultdict[int, set[int]] = defaultdict(set)
+    for table_id, file_id in in_one(connection, queries):
+        ids[table_id].add(file_id)
+    folders = table_folders(connection, lake.data_path, ids)
+    found: dict[int, UncertainFile] = {}
+    for table_id, file_ids in ids.items():
+        files = [
+            file
+            for file in read_data_files(
+                connection, table_id, sa.and_(visible(t.data_file, at), among(t.data_file.c.data_file_id, file_ids))
+            )
+            if file.data_file_id in file_ids
+        ]
+        scans = scan_files(lake, connection, table_id, folders[table_id], at, files)
+        deletes = visible_delete_files(connection, table_id, at, file_ids)
+        positions = inlined.read_deletes(connection, lake.database, table_id, at)
+        for file, counted in zip(files, count_rows(scans), strict=True):
+            file_id = file.data_file_id
+            deleted = sum(delete.delete_count for delete in deletes.get(file_id, ())) + len(positions.get(file_id, ()))
+            found[file_id] = UncertainFile(table_id, file.record_count - deleted, counted)
+    return found
+
+
+def _visible(alias: str, snapshot_id: int) -> str:
+    return (
+        f"{alias}.begin_snapshot <= {snapshot_id:d} "
+        f"AND ({alias}.end_snapshot IS NULL OR {alias}.end_snapshot > {snapshot_id:d})"
+    )
 
 
 def inlined_rows(connection: sa.Connection, snapshot_id: int, table_id: int | None = None) -> dict[int, int]:
@@ -84,98 +148,6 @@ def inlined_rows(connection: sa.Connection, snapshot_id: int, table_id: int | No
     for which, rows in in_one(connection, queries):
         found[which] += rows
     return {which: rows for which, rows in found.items() if rows}
-
-
-class SnapshotCounts:
-    """Rows and bytes that each snapshot added and removed, by table.
-
-    A delete file that holds the deletions of several snapshots counts for the first of them: the catalog does not
-    say how they divide.
-    """
-
-    def __init__(self, lake: Lake, connection: sa.Connection, table_id: int | None = None) -> None:
-        """Counts of all tables, or of one only, which is cheaper."""
-        self._only = table_id
-        self._added: _Counts = defaultdict(lambda: defaultdict(int))
-        self._removed: _Counts = defaultdict(lambda: defaultdict(int))
-        self._bytes: _Counts = defaultdict(lambda: defaultdict(int))
-        self._bytes_removed: _Counts = defaultdict(lambda: defaultdict(int))
-        f, d = t.data_file, t.delete_file
-        # Of all tables together the sums are enough, and much less to fetch than those of each.
-        which = table_id if table_id is not None else _ALL
-        begun = sa.select(f.c.begin_snapshot, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes)).group_by(
-            f.c.begin_snapshot
-        )
-        begun = begun if table_id is None else begun.where(f.c.table_id == table_id)
-        for snapshot_id, rows, size in connection.execute(begun).all():
-            self._added[snapshot_id][which] += int(rows or 0)
-            self._bytes[snapshot_id][which] += int(size or 0)
-        self._count_delete_files(connection)
-        ended = (
-            sa.select(
-                f.c.end_snapshot,
-                sa.func.sum(f.c.record_count),
-                sa.func.sum(sa.func.coalesce(d.c.delete_count, 0)),
-                sa.func.sum(f.c.file_size_bytes),
-            )
-            .outerjoin(d, sa.and_(d.c.data_file_id == f.c.data_file_id, d.c.end_snapshot == f.c.end_snapshot))
-            .where(f.c.end_snapshot.is_not(None))
-            .group_by(f.c.end_snapshot)
-        )
-        ended = ended if table_id is None else ended.where(f.c.table_id == table_id)
-        for snapshot_id, rows, deleted, size in connection.execute(ended).all():
-            self._bytes_removed[snapshot_id][which] += int(size or 0)
-            self._removed[snapshot_id][which] += int(rows or 0) - int(deleted or 0)
-        self._count_inlined(lake, connection)
-
-    def _count_delete_files(self, connection: sa.Connection) -> None:
-        d = t.delete_file
-        columns = (
-            d.c.data_file_id,
-            d.c.begin_snapshot,
-            d.c.end_snapshot,
-            d.c.table_id,
-            d.c.delete_count,
-            d.c.file_size_bytes,
-        )
-        previous: dict[tuple[int, int | None], int] = {}
-        query = sa.select(*columns).order_by(d.c.begin_snapshot)
-        query = query if self._only is None else query.where(d.c.table_id == self._only)
-        for file_id, begin, end, table_id, count, size in connection.execute(query):
-            # a delete file repeats the deletions of the one that it takes the place of
-            self._removed[begin][table_id] += count - previous.get((file_id, begin), 0)
-            self._bytes[begin][table_id] += size
-            if end is not None:
-                self._bytes_removed[end][table_id] += size
-            previous[file_id, end] = count
-
-    def _count_inlined(self, lake: Lake, connection: sa.Connection) -> None:
-        i = t.inlined_data_tables
-        query = sa.select(i.c.table_id, i.c.table_name)
-        tables = list(connection.execute(query if self._only is None else query.where(i.c.table_id == self._only)))
-        for column, counts in (("begin_snapshot", self._added), ("end_snapshot", self._removed)):
-            parts = [
-                f"SELECT {column} AS snapshot_id, {table_id:d} AS table_id, count(*) AS n "
-                f"FROM {quote_identifier(name)} WHERE {column} IS NOT NULL GROUP BY {column}"
-                for table_id, name in tables
-            ]
-            for snapshot_id, table_id, rows in in_one(connection, parts):
-                counts[snapshot_id][table_id] += rows
-        for table_id, name in inlined.delete_tables(connection, lake.database).items():
-            if self._only not in (None, table_id):
-                continue
-            text = f"SELECT begin_snapshot, count(*) FROM {quote_identifier(name)} GROUP BY begin_snapshot"
-            for snapshot_id, rows in in_one(connection, [text]):
-                self._removed[snapshot_id][table_id] += rows
-
-    def of(self, snapshot_id: int, table_id: int | None) -> tuple[int, int, int, int]:
-        """(rows added, rows removed, bytes added, bytes removed) by a snapshot, in one table or all."""
-
-        def total(counts: _Counts) -> int:
-            by_table: dict[int, int] = counts.get(snapshot_id) or {}
-            return sum(by_table.values()) if table_id is None else by_table.get(table_id, 0)
-
-        return total(self._added), total(self._removed), total(self._bytes), total(self._bytes_removed)
 
 
 def in_one(connection: sa.Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:

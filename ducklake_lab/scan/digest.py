@@ -17,9 +17,8 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import INTEGERS
 from ducklake_lab.model.values import decode
+from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.scan.positions import deleted_positions
-from ducklake_lab.storage import Storage
 
 #: By file id and column id.
 Stats = Mapping[int, Mapping[int, ColumnStats]]
@@ -39,10 +38,10 @@ def digest(
         counted: those whose values are counted.
         rows: the name of the column that counts rows; before a column's name, of the one that counts its values.
     """
-    live = [_live(file) for file in plan.files]
-    if any(count is None for count in live):
+    if any(file.is_bounded for file in plan.files):
         return None
-    data: dict[str, list[int]] = {rows: [n for count in live for n in (count or 0, 0)]}
+    live = [file.live for file in count_rows(plan.files)]
+    data: dict[str, list[int]] = {rows: [n for count in live for n in (count, 0)]}
     for column in counted:
         counts = [_values(file, stats, column) for file in plan.files]
         if any(count is None for count in counts):
@@ -72,21 +71,6 @@ def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: st
     counts = {rows: ones, **{rows + c.name: pc.cast(pc.is_valid(table.column(c.name)), pa.int64()) for c in counted}}
     arrays = [counts[name] if name in counts else table.column(name) for name in like.column_names]
     return pa.table(arrays, names=like.column_names).cast(like.schema)
-
-
-def _live(file: ScanFile) -> int | None:
-    """The rows of a file that are read."""
-    if file.is_bounded:
-        return None
-    records, delete = file.data_file.record_count, file.delete_file
-    if not file.has_deletes:
-        return records
-    if delete is not None and not file.inlined_deletes and file.deleted_up_to is None:
-        deleted = delete.delete_count
-    else:
-        # the same position may be deleted twice
-        deleted = len(deleted_positions([file], Storage())[file.path])
-    return records - deleted if 0 <= deleted <= records else None
 
 
 def _known(file: ScanFile, stats: Stats, column: Column) -> ColumnStats | None:

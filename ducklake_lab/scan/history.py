@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
-from ducklake_lab.catalog.files import read_data_files, visible_delete_files
+from ducklake_lab.catalog.files import read_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.tables import visible
-from ducklake_lab.model.changes import Change, parse_changes
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
+from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.counts import SnapshotCounts
 from ducklake_lab.scan.details import FileDetails
+from ducklake_lab.scan.live import count_rows
+from ducklake_lab.scan.movements import Movement, movements
+from ducklake_lab.scan.planner import scan_files
 
 _READABLE = {
     "dropped_schema": "dropped schema {}",
@@ -81,30 +83,30 @@ def lake_history(
     """
     names = _table_names(connection)
     ids = {name: number for number, name in names.items()}
-    counts = SnapshotCounts(lake, connection, table_id)
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
-    entries = []
+    found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
     for info in read_history(connection, last, between):
         if newest is not None and info.snapshot_id > newest:
             continue
         changes = parse_changes(info.changes_made)
         touched = [i for change in changes if (i := _table_of(change, names, ids)) is not None]
-        if table_id is not None and table_id not in touched:
-            continue
-        added, removed, size, gone = counts.of(info.snapshot_id, table_id)
-        entries.append(
-            HistoryEntry(
-                info=info,
-                kind=kind_of(changes),
-                changes=tuple(dict.fromkeys(_readable(change, names) for change in changes)),
-                tables=tuple(dict.fromkeys(names[i] for i in touched)),
-                rows_added=added,
-                rows_removed=removed,
-                bytes_added=size,
-                bytes_removed=gone,
-            )
+        if table_id is None or table_id in touched:
+            found.append((info, changes, touched))
+    if not found:
+        return []
+    rewritten = {info.snapshot_id: tables for info, changes, _ in found if (tables := rewritten_tables(changes))}
+    reach = found[0][0].snapshot_id, found[-1][0].snapshot_id
+    moved = movements(lake, connection, reach, rewritten, table_id)
+    return [
+        HistoryEntry(
+            info=info,
+            kind=kind_of(changes),
+            changes=tuple(dict.fromkeys(_readable(change, names) for change in changes)),
+            tables=tuple(dict.fromkeys(names[i] for i in touched)),
+            **asdict(moved.get(info.snapshot_id, Movement())),
         )
-    return entries
+        for info, changes, touched in found
+    ]
 
 
 def _table_names(connection: sa.Connection) -> dict[int, str]:
@@ -141,24 +143,25 @@ def table_files(
     """The data files of a table at the state's snapshot, and what of them is read when it is needed."""
     at = state.snapshot.snapshot_id
     folder = lake.folder(state, table)
-    delete_files = visible_delete_files(connection, table.table_id, at)
-    positions = inlined.read_deletes(connection, lake.database, table.table_id, at)
+    files = read_data_files(connection, table.table_id, visible(t.data_file, at))
+    scans = scan_files(lake, connection, table.table_id, folder, at, files)
     details = FileDetails(lake, table, at)
     keys = _partition_keys(connection, table)
-    entries = []
-    for file in read_data_files(connection, table.table_id, visible(t.data_file, at)):
-        delete = next(reversed(delete_files.get(file.data_file_id, [])), None)
-        entries.append(
-            FileEntry(
-                data_file=file,
-                path=paths.resolve(folder, file.path, file.path_is_relative),
-                deleted=(delete.delete_count if delete is not None else 0) + len(positions.get(file.data_file_id, ())),
-                delete_path=paths.resolve(folder, delete.path, delete.path_is_relative) if delete is not None else None,
-                delete_bytes=delete.file_size_bytes if delete is not None else 0,
-                partition=tuple(zip(keys.get(file.partition_id, ()), file.partition_values, strict=False)),
-                stats=details.of_file(file.data_file_id),
-            )
+    entries = [
+        FileEntry(
+            data_file=file.data_file,
+            path=file.path,
+            rows=counted.rows,
+            deleted=counted.deleted,
+            delete_path=file.delete_path,
+            delete_bytes=file.delete_file.file_size_bytes if file.delete_file is not None else 0,
+            partition=tuple(
+                zip(keys.get(file.data_file.partition_id, ()), file.data_file.partition_values, strict=False)
+            ),
+            stats=details.of_file(file.data_file.data_file_id),
         )
+        for file, counted in zip(scans, count_rows(scans), strict=True)
+    ]
     return entries, details
 
 

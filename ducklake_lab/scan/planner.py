@@ -17,7 +17,6 @@ from ducklake_lab.catalog.files import (
     join_stats,
     read_candidates,
     read_data_files,
-    read_row_limits,
     visible_delete_files,
 )
 from ducklake_lab.catalog.lake import Lake
@@ -139,14 +138,19 @@ def _committed_files(
         total, size = len(data_files), sum(file.file_size_bytes for file in data_files)
     if not data_files:
         return _Files((), total, size)
+    return _Files(scan_files(lake, connection, table.table_id, folder, at, data_files), total, size)
+
+
+def scan_files(
+    lake: Lake, connection: sa.Connection, table_id: int, folder: str, at: int, data_files: Sequence[DataFile]
+) -> list[ScanFile]:
+    """Data files of a table that are visible at a snapshot, with what is deleted from them then."""
     ids = [file.data_file_id for file in data_files]
-    delete_files = visible_delete_files(connection, table.table_id, at, ids)
-    positions = inlined.read_deletes(connection, lake.database, table.table_id, at)
-    limits = read_row_limits(connection, table.table_id, at) if lake.database.limits_rows else {}
+    delete_files = visible_delete_files(connection, table_id, at, ids)
+    positions = inlined.read_deletes(connection, lake.database, table_id, at)
     files = []
     for data_file in data_files:
         file_id = data_file.data_file_id
-        later = range(limits.get(file_id, data_file.record_count), data_file.record_count)
         applying: list[DeleteFile | None] = [*delete_files.get(file_id, ())]
         *others, delete = applying or [None]
         file = ScanFile(
@@ -154,13 +158,13 @@ def _committed_files(
             path=paths.resolve(folder, data_file.path, data_file.path_is_relative),
             delete_file=delete,
             delete_path=paths.resolve(folder, delete.path, delete.path_is_relative) if delete else None,
-            inlined_deletes=(*(position for position, _ in positions.get(file_id, ())), *later),
+            inlined_deletes=tuple(position for position, _ in positions.get(file_id, ())),
             deleted_up_to=at if may_name_snapshots(data_file, delete) else None,
             rows_up_to=rows_up_to(data_file, at),
             snapshot_id=data_file.begin_snapshot,
         )
         files.append(_with_others(file, others, folder, at) if others else file)
-    return _Files(files, total, size)
+    return files
 
 
 def _matching(

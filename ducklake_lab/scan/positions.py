@@ -5,7 +5,8 @@ Positions are metadata, not rows: reading them here costs a few milliseconds, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import duckdb
 import numpy as np
@@ -16,12 +17,16 @@ import pyarrow.parquet as pq
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
-from ducklake_lab.model.files import VECTOR_FORMAT
+from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
 from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id, in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
+
+#: For what is kept of files from call to call.
+_STORAGE = Storage()
+_UNREADABLE = (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError)
 
 
 def check_files(files: Iterable[ScanFile]) -> None:
@@ -81,12 +86,6 @@ def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
     return [list(group.values()) for group in groups]
 
 
-def deleting_snapshots(file: ScanFile, storage: Storage) -> list[int] | None:
-    """The snapshots whose deletions a delete file holds, ascending; None where it does not name them."""
-    _, snapshots = _read_delete_file(file, storage)
-    return None if snapshots is None else np.unique(snapshots).tolist()
-
-
 def pack(positions: Positions) -> npt.NDArray[np.int64]:
     """The positions as bits: position p is bit `p & 63`, from the lowest, of word `p >> 6`."""
     if not len(positions):
@@ -114,30 +113,82 @@ def _positions(file: ScanFile, storage: Storage) -> Positions:
 
 
 def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
-    """Positions, then the snapshot ids if the file has them."""
-    path = file.delete_path
-    assert file.delete_file is not None and path is not None  # asked for only where there is one
+    assert file.delete_file is not None and file.delete_path is not None  # asked for only where there is one
+    return read_delete_file(file.delete_path, file.delete_file, storage)
+
+
+def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:
+    """Positions, then the snapshot ids if the file has them.
+
+    Raises:
+        DataFileError: the file is missing or cannot be read.
+    """
     try:
-        is_vector = file.delete_file.format.lower() == VECTOR_FORMAT
-        if file.delete_file.encryption_key and not is_vector:
-            return _read_encrypted(path, file.delete_file.encryption_key, storage)
+        is_vector = delete.format.lower() == VECTOR_FORMAT
+        if delete.encryption_key and not is_vector:
+            return _read_encrypted_deletes(path, delete.encryption_key, storage)
         with storage.open_input(path) as source:
             return (decode(source.read()), None) if is_vector else _read_parquet(pq.ParquetFile(source))
-    except (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
 
 
-def _read_encrypted(path: str, key: str, storage: Storage) -> tuple[Positions, Positions | None]:
-    fields = [(DELETE_POSITION_FIELD, "pos"), (SNAPSHOT_ID_FIELD, "snapshot_id")]
-    schema = ", ".join(f"{i}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}" for i, name in fields)
+@lru_cache(maxsize=10_000)
+def deletions_by_snapshot(path: str, delete: DeleteFile) -> Mapping[int, int] | None:
+    """How many deletions of each snapshot a delete file holds; None where it does not name them. Files never change."""
+    snapshots = read_delete_file(path, delete, _STORAGE)[1]
+    return None if snapshots is None else _counted(snapshots)
+
+
+@lru_cache(maxsize=10_000)
+def rows_by_snapshot(path: str, key: str | None) -> Mapping[int, int] | None:
+    """How many rows of each snapshot a data file holds; None where it does not name them. Files never change.
+
+    Args:
+        key: of an encrypted file, as the catalog keeps it.
+
+    Raises:
+        DataFileError: the file is missing or cannot be read.
+    """
+    snapshots = row_snapshots(path, key, _STORAGE)
+    return None if snapshots is None else _counted(snapshots)
+
+
+def row_snapshots(path: str, key: str | None, storage: Storage) -> Positions | None:
+    """The snapshot that inserted each row of a data file; None where the file does not say."""
+    try:
+        if key is not None:
+            return _read_encrypted(path, key, storage, [SNAPSHOT_ID_FIELD])[0]
+        with storage.open_input(path) as source:
+            file = pq.ParquetFile(source)
+            name = {field_id(field): field.name for field in file.schema_arrow}.get(SNAPSHOT_ID_FIELD)
+            return None if name is None else file.read(columns=[name]).column(0).to_numpy().astype(np.int64)
+    except _UNREADABLE as error:
+        raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _counted(snapshots: Positions) -> Mapping[int, int]:
+    ids, counts = np.unique(snapshots, return_counts=True)
+    return dict(zip(ids.tolist(), counts.tolist(), strict=True))
+
+
+def _read_encrypted_deletes(path: str, key: str, storage: Storage) -> tuple[Positions, Positions | None]:
+    positions, snapshots = _read_encrypted(path, key, storage, [DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD])
+    assert positions is not None
+    return positions, snapshots
+
+
+def _read_encrypted(path: str, key: str, storage: Storage, fields: Sequence[int]) -> list[Positions | None]:
+    """Columns of whole numbers by their field ids; None for those without values."""
+    schema = ", ".join(f"{i}: {{'name': 'f{i}', 'type': 'BIGINT', 'default_value': NULL}}" for i in fields)
     with storage.local_copy(path) as local, duckdb.connect(":memory:", config={"threads": 1}) as connection:
         config = encryption_sql(connection, key, path)
         table = connection.execute(
             f"FROM read_parquet($1, schema = MAP {{{schema}}}, encryption_config = {config})", [local]
         ).to_arrow_table()
-    positions = table.column("pos").to_numpy().astype(np.int64)
-    snapshots = table.column("snapshot_id")
-    return positions, None if snapshots.null_count == len(snapshots) else snapshots.to_numpy().astype(np.int64)
+    return [
+        None if column.null_count == len(column) else column.to_numpy().astype(np.int64) for column in table.columns
+    ]
 
 
 def _read_parquet(file: pq.ParquetFile) -> tuple[Positions, Positions | None]:

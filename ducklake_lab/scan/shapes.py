@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -13,7 +15,8 @@ from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
-from ducklake_lab.scan.counts import in_one, inlined_rows
+from ducklake_lab.scan.counts import in_one, inlined_rows, read_uncertain
+from ducklake_lab.scan.live import FileRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class FileShape:
     """A data file as maintenance sees it.
 
     Attributes:
-        rows: written to it, those deleted since included.
+        rows: in it at the snapshot, those deleted since they were written included.
         deleted: by delete file or inlined.
         partition: what files that may become one have in common.
     """
@@ -62,8 +65,11 @@ def table_shapes(
     rows = connection.execute(files).all()
     # the newest delete file of a data file holds all of its deletions
     deleted = defaultdict(int, ((file_id, count) for file_id, count in connection.execute(deletes).all()))
-    for file_id, count in _inlined_deletions(lake, connection, snapshot_id, table_id):
+    tables = inlined.delete_tables(connection, lake.database)
+    asked = {which: name for which, name in tables.items() if table_id in (None, which)}
+    for file_id, count in _inlined_deletions(connection, snapshot_id, asked):
         deleted[file_id] += count
+    uncertain = read_uncertain(lake, connection, snapshot_id, asked)
     keys: defaultdict[int, list[str | None]] = defaultdict(list)
     if any(row[2] is not None for row in rows):
         for file_id, value in connection.execute(values).all():
@@ -71,17 +77,17 @@ def table_shapes(
     found: defaultdict[int, list[FileShape]] = defaultdict(list)
     for of_table, file_id, partition_id, count, size in rows:
         partition = (partition_id, *keys.get(file_id, ()))
-        found[of_table].append(FileShape(count, deleted.get(file_id, 0), size, partition))
+        known = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
+        found[of_table].append(FileShape(known.rows, known.deleted, size, partition))
     kept = inlined_rows(connection, snapshot_id, table_id)
     return {which: TableShape(found.get(which, []), kept.get(which, 0)) for which in {**found, **kept}}
 
 
 def _inlined_deletions(
-    lake: Lake, connection: sa.Connection, snapshot_id: int, table_id: int | None
-) -> list[tuple[int, int]]:
+    connection: sa.Connection, snapshot_id: int, tables: Mapping[int, str]
+) -> Iterator[tuple[Any, ...]]:
     queries = [
         f"SELECT file_id, count(*) FROM {quote_identifier(name)} WHERE begin_snapshot <= {snapshot_id:d} GROUP BY file_id"
-        for which, name in inlined.delete_tables(connection, lake.database).items()
-        if table_id in (None, which)
+        for name in tables.values()
     ]
-    return [(file_id, count) for file_id, count in in_one(connection, queries)]
+    return in_one(connection, queries)

@@ -102,7 +102,7 @@ def partitions(files: FileListing) -> Listing:
         (
             ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in keys) or "(none)",
             len(entries),
-            sum(entry.data_file.record_count for entry in entries),
+            sum(entry.rows for entry in entries),
             sum(entry.deleted for entry in entries),
             sum(entry.data_file.file_size_bytes for entry in entries),
         )

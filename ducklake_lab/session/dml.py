@@ -24,6 +24,7 @@ from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.definitions import with_plain_sort_keys
@@ -291,7 +292,7 @@ class Dml:
         """Deletes all rows without reading any; how many there were."""
         plan = self._sources.scan(place, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
-        count = len(row_ids) + sum(live_rows(file) for file in plan.files)
+        count = len(row_ids) + live_rows(plan.files)
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
         return count
 
@@ -311,12 +312,6 @@ def new_values(rows: pa.Table, table: Table) -> pa.Table:
     first = len(VIRTUAL_COLUMNS)
     values = rows.select(range(first, first + len(table.columns)))
     return values.rename_columns([column.name for column in table.columns])
-
-
-def live_rows(file: ScanFile) -> int:
-    """Rows of a file that are not deleted; exact while no position is deleted twice."""
-    deleted = len(file.inlined_deletes) + (file.delete_file.delete_count if file.delete_file is not None else 0)
-    return max(file.data_file.record_count - deleted, 0)
 
 
 def _check_not_null(table: Table, rows: pa.Table) -> None:

@@ -28,8 +28,8 @@ _ORDERS = {
     "file": lambda entry: entry.path,
     "partition": lambda entry: [str(value) for _, value in entry.partition],
     "snapshot": lambda entry: entry.data_file.begin_snapshot,
-    "rows": lambda entry: entry.data_file.record_count,
-    "deleted": lambda entry: entry.deleted / max(entry.data_file.record_count, 1),
+    "rows": lambda entry: entry.rows,
+    "deleted": lambda entry: entry.deleted / max(entry.rows, 1),
     "size": lambda entry: entry.data_file.file_size_bytes,
 }
 
@@ -98,7 +98,7 @@ class FileBrowser(Mounted):
         return pack(
             {
                 "size": ("long", [entry.data_file.file_size_bytes for entry in shown]),
-                "rows": ("long", [entry.data_file.record_count for entry in shown]),
+                "rows": ("long", [entry.rows for entry in shown]),
                 "deleted": ("long", [entry.deleted for entry in shown]),
                 "partition": ("int", [places[entry.partition] for entry in shown]),
                 "snapshot": ("long", [entry.data_file.begin_snapshot for entry in shown]),

@@ -44,7 +44,7 @@ def render(files: FileListing) -> str:
     """Totals, one row per file with a bar for its size, and a strip of ranges per column."""
     entries, title = list(files), files.title
     total = sum(entry.data_file.file_size_bytes for entry in entries)
-    rows = sum(entry.data_file.record_count for entry in entries)
+    rows = sum(entry.rows for entry in entries)
     deleted = sum(entry.deleted for entry in entries)
     facts = [f"snapshot {files.snapshot_id}", counted(len(entries), "data file"), size(total), counted(rows, "row")]
     if deleted:
@@ -88,12 +88,12 @@ def _listing(entries: Sequence[FileEntry]) -> str:
 def _row(entry: FileEntry, largest: int, partitioned: bool, with_stats: bool) -> str:
     data = entry.data_file
     name = f'<span class="dlk-mono">{escape(_short(entry.path))}</span>'
-    share = entry.deleted / data.record_count if data.record_count else 0.0
+    share = entry.deleted / entry.rows if entry.rows else 0.0
     deleted = f'{count(entry.deleted)} <span class="dlk-soft">{escape(percent(share))}</span>' if entry.deleted else "–"
     cells = [
         cell(name, title=entry.path),
         cell(str(data.begin_snapshot), right=True),
-        cell(count(data.record_count), right=True),
+        cell(count(entry.rows), right=True),
         cell(deleted, right=True),
         cell(f"{size(data.file_size_bytes)}{_bar(data.file_size_bytes / max(largest, 1), share)}", right=True),
     ]

@@ -154,6 +154,7 @@ def files(number: int = 12) -> FileListing:
             FileEntry(
                 data,
                 path,
+                data.record_count,
                 deleted,
                 "/lake/data/deletes.parquet" if deleted else None,
                 deleted * 10,

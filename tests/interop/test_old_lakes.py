@@ -101,11 +101,58 @@ def test_is_migrated_as_the_reference_does(spec: str, tmp_path: Path, reference:
     shutil.copy(tmp_path / "duckdb.catalog", theirs)
     reference.execute(f"ATTACH 'ducklake:{theirs}' AS lake (AUTOMATIC_MIGRATION true)")
     reference.execute("DETACH lake")
+    with duckdb.connect(str(theirs)) as catalog:
+        # it forgets the last snapshot of a merged file's rows, and shows them all from the first on
+        catalog.execute("UPDATE ducklake_data_file SET partial_max = 11 WHERE begin_snapshot = 8")
     dl.connect(uri(tmp_path, "duckdb"), alias="lake", automatic_migration=True).close()
     expected, found = metadata(reference, f"ducklake:{theirs}"), metadata(reference, uri(tmp_path, "duckdb"))
     assert found.keys() == expected.keys()
     for table, rows in expected.items():
         assert found[table] == rows, table
+
+
+#: Snapshot -> rows that it inserted into a table whose files were merged later.
+MERGED = {8: 3, 9: 1, 10: 20, 11: 15}
+
+
+def rows_by_snapshot(session: dl.Session) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """How many rows of MERGED's table each snapshot inserted: as the feed, as `snapshot_id` and as the history say."""
+    feed = session.sql(
+        "SELECT snapshot_id, count(*) FROM ducklake_table_changes('lake', 'main', 'numbers', 7, 12) GROUP BY ALL"
+    )
+    ids = session.sql("SELECT snapshot_id, count(*) FROM numbers AT (VERSION => 12) GROUP BY ALL")
+    history = {e.info.snapshot_id: e.rows_added for e in session.snapshots() if 7 <= e.info.snapshot_id <= 12}
+    return dict(feed.fetchall()), dict(ids.fetchall()), {number: rows for number, rows in history.items() if rows}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("spec", OLD)
+def test_merged_files_keep_the_snapshots_of_their_rows(
+    spec: str, kind: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    expected = unpack(spec, kind, tmp_path)
+    with dl.connect(uri(tmp_path, kind), alias="lake", engine="duckdb") as session:
+        assert rows_by_snapshot(session) == (MERGED, MERGED, MERGED)
+    with dl.connect(uri(tmp_path, kind), alias="lake", engine="duckdb", automatic_migration=True) as session:
+        assert rows_by_snapshot(session) == (MERGED, MERGED, MERGED)
+        check_rows(session, expected)
+    attach(reference, uri(tmp_path, kind))
+    for snapshot, rows in MERGED.items():
+        query = f"SELECT count(*) FROM ducklake_table_insertions('lake', 'main', 'numbers', {snapshot}, {snapshot})"
+        assert reference.execute(query).fetchall() == [(rows,)]
+    detach(reference)
+
+
+@pytest.mark.parametrize("info", ["2:1|9:4|5:39", "partial_max:9", "what is this:", "x:5"])
+def test_the_last_snapshot_of_a_merged_file_is_the_highest(info: str, tmp_path: Path) -> None:
+    unpack("0.3", "sqlite", tmp_path)
+    change = f"UPDATE ducklake_data_file SET partial_file_info = '{info}' WHERE data_file_id = 8"
+    with_catalog(tmp_path, "sqlite", lambda execute: execute(change) and None)
+    for migrated in (False, True):
+        with dl.connect(uri(tmp_path, "sqlite"), alias="lake", automatic_migration=migrated) as session:
+            files = session.table("figures").files()
+        (merged,) = [file.data_file for file in files if file.data_file.data_file_id == 8]
+        assert merged.partial_max == (9 if "9" in info else None), migrated
 
 
 @pytest.mark.parametrize("kind", KINDS)

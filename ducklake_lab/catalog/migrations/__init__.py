@@ -14,8 +14,6 @@ from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFe
 #: The version that is created and written.
 SPEC_VERSION = "1.0"
 STEPS: tuple[Step, ...] = (v0_1.STEP, v0_2.STEP, v0_3.STEP, v0_4.STEP)
-#: Versions whose merged files have `partial_file_info`.
-WITH_ROW_LIMITS = ("0.1", "0.2", "0.3")
 READABLE = (*(step.old for step in STEPS), SPEC_VERSION, v1_1_dev1.VERSION)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
@@ -13,6 +11,21 @@ _VERSIONS_BY_TABLE = (
     "SELECT v.begin_snapshot, v.schema_version, t.table_id FROM {ducklake_schema_versions} AS v "
     "JOIN {ducklake_table} AS t ON v.begin_snapshot BETWEEN t.begin_snapshot "
     "AND COALESCE(t.end_snapshot, v.begin_snapshot)"
+)
+
+_DIGITS = "'0123456789'"
+_BEFORE_COUNT = f"rtrim(rtrim(rest, {_DIGITS}), ':')"
+#: `partial_file_info` of a merged file is `partial_max:9`, or `2:5|4:9`: 5 rows of snapshot 2, then 4 of snapshot 4.
+#: Both say that snapshot 9, or 4, is the last of its rows. The file has the snapshot of each row in either case.
+_LAST_SNAPSHOTS = (
+    "WITH RECURSIVE parts(data_file_id, rest) AS ("
+    "SELECT data_file_id, CAST(partial_file_info AS TEXT) FROM {ducklake_data_file} AS merged "
+    # UNION ends on a text of another form, which stays as it is
+    f"WHERE partial_file_info IS NOT NULL UNION SELECT data_file_id, rtrim(rtrim({_BEFORE_COUNT}, {_DIGITS}), '|') "
+    "FROM parts WHERE rest LIKE '%:%') "
+    "SELECT data_file_id, max(CASE WHEN rest LIKE 'partial_max:%' THEN CAST(substr(rest, 13) AS BIGINT) ELSE "
+    f"CAST(NULLIF(substr({_BEFORE_COUNT}, length(rtrim({_BEFORE_COUNT}, {_DIGITS})) + 1), '') AS BIGINT) END) "
+    "AS partial_max FROM parts WHERE rest LIKE '%:%' GROUP BY data_file_id"
 )
 
 
@@ -29,19 +42,15 @@ def _convert(connection: sa.Connection) -> None:
 
 
 def _convert_partial_files(connection: sa.Connection) -> None:
-    """`partial_max:9` becomes 9. The older `2:5|4:9` has no counterpart; the reference drops it too."""
-    rows = connection.exec_driver_sql(
-        "SELECT data_file_id, partial_file_info FROM ducklake_data_file WHERE partial_file_info IS NOT NULL"
-    ).all()
+    """The reference forgets `2:5|4:9`, and with it at which snapshots the rows were there."""
+    found = connection.execute(sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))).all()
     connection.exec_driver_sql("ALTER TABLE ducklake_data_file DROP COLUMN partial_file_info")
     connection.exec_driver_sql(
         f"ALTER TABLE ducklake_data_file ADD COLUMN {definition(connection, t.data_file.c.partial_max)}"
     )
-    for file_id, info in rows:
-        highest = re.search(r"partial_max:(\d+)", info)
-        if highest is not None:
-            f = t.data_file
-            connection.execute(f.update().where(f.c.data_file_id == file_id).values(partial_max=int(highest[1])))
+    f = t.data_file
+    for file_id, last in found:
+        connection.execute(f.update().where(f.c.data_file_id == file_id).values(partial_max=last))
 
 
 STEP = Step(
@@ -59,8 +68,8 @@ STEP = Step(
     ],
     views={
         "ducklake_schema_versions": _VERSIONS_BY_TABLE,
-        "ducklake_data_file": "SELECT f.*, CASE WHEN f.partial_file_info LIKE 'partial_max:%' "
-        "THEN CAST(substr(f.partial_file_info, 13) AS BIGINT) END AS partial_max FROM {ducklake_data_file} AS f",
+        "ducklake_data_file": "SELECT f.*, last.partial_max FROM {ducklake_data_file} AS f "
+        f"LEFT JOIN ({_LAST_SNAPSHOTS}) AS last ON last.data_file_id = f.data_file_id",
     },
     convert=_convert,
 )
