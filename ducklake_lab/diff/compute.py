@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.history import lake_history
-from ducklake_lab.scan.live import live_rows
+from ducklake_lab.scan.live import count_rows, live_rows
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
@@ -81,7 +82,7 @@ def diff_sides(
         summary=summary,
         counts=counts,
         renamed=aligned.renamed,
-        files=_files(earlier, later, change),
+        files=_files(earlier, later),
         changed=changed,
         history=_history(before, after) if same else (),
         key=tuple(key),
@@ -184,38 +185,51 @@ def _live_rows(plan: ScanPlan) -> int:
     return inlined + live_rows(plan.files)
 
 
-def _files(before: ScanPlan, after: ScanPlan, change: ChangePlan) -> FileDiff:
-    old_deletes, new_deletes = _delete_files(before), _delete_files(after)
+def _files(before: ScanPlan, after: ScanPlan) -> FileDiff:
+    old, new = _by_id(before), _by_id(after)
+    added = [file for file_id, file in new.items() if file_id not in old]
+    removed = [file for file_id, file in old.items() if file_id not in new]
+    old_deletes, new_deletes = _by_delete_path(before), _by_delete_path(after)
     gained = [file for path, file in new_deletes.items() if path not in old_deletes]
     lost = [file for path, file in old_deletes.items() if path not in new_deletes]
+    delete_files = _delete_files(gained)
     return FileDiff(
-        unchanged=len(after.files) - len(change.inserted.files),
-        added=len(change.inserted.files),
-        removed=len(change.removed.files),
-        bytes_added=change.inserted.bytes_read,
-        bytes_removed=change.removed.bytes_read,
+        unchanged=len(new) - len(added),
+        added=len(added),
+        removed=len(removed),
+        bytes_added=sum(file.data_file.file_size_bytes for file in added),
+        bytes_removed=sum(file.data_file.file_size_bytes for file in removed),
         delete_files_added=len(gained),
-        delete_bytes_added=sum(file.bytes for file in gained),
-        only_after=(*_data_files(change.inserted), *gained),
-        only_before=(*_data_files(change.removed), *lost),
+        delete_bytes_added=sum(file.bytes for file in delete_files),
+        only_after=(*_data_files(added), *delete_files),
+        only_before=(*_data_files(removed), *_delete_files(lost)),
     )
 
 
-def _data_files(plan: ScanPlan) -> list[FileChange]:
+def _by_id(plan: ScanPlan) -> dict[int, ScanFile]:
+    return {file.data_file.data_file_id: file for file in plan.files}
+
+
+def _by_delete_path(plan: ScanPlan) -> dict[str, ScanFile]:
+    return {file.delete_path: file for file in plan.files if file.delete_path is not None}
+
+
+def _data_files(files: Sequence[ScanFile]) -> list[FileChange]:
+    whole = [replace(file, delete_file=None, delete_path=None, inlined_deletes=()) for file in files]
     return [
-        FileChange(file.path, file.data_file.record_count, file.data_file.file_size_bytes, "data")
-        for file in plan.files
+        FileChange(file.path, counted.rows, file.data_file.file_size_bytes, "data")
+        for file, counted in zip(files, count_rows(whole), strict=True)
     ]
 
 
-def _delete_files(plan: ScanPlan) -> dict[str, FileChange]:
-    return {
-        file.delete_path: FileChange(
-            file.delete_path, file.delete_file.delete_count, file.delete_file.file_size_bytes, "deletes"
-        )
-        for file in plan.files
+def _delete_files(files: Sequence[ScanFile]) -> list[FileChange]:
+    """Those of the data files, with the deletions of them that apply."""
+    alone = [replace(file, inlined_deletes=(), rows_up_to=None) for file in files]
+    return [
+        FileChange(file.delete_path, counted.deleted, file.delete_file.file_size_bytes, "deletes")
+        for file, counted in zip(files, count_rows(alone), strict=True)
         if file.delete_file is not None and file.delete_path is not None
-    }
+    ]
 
 
 def _info(side: Side) -> SnapshotInfo:

@@ -81,7 +81,7 @@ class FileChange:
 
     Attributes:
         path: absolute path or URL.
-        rows: rows in it; of a delete file, rows it deletes.
+        rows: rows in it at the state that has it; of a delete file, rows it deletes then.
         kind: data or deletes.
     """
 

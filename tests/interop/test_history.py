@@ -88,6 +88,9 @@ def test_files_count_what_was_deleted_at_a_snapshot(tmp_path: Path) -> None:
             assert sorted(((f.rows, f.deleted) for f in files), reverse=True) == expected, at
             rows = [row["rows"] for row in session.table("t", at=at).partitions()]
             assert rows == [sum(rows for rows, _ in expected)]
+        changed = session.table("t", at=2).diff(1, 2).files
+        assert [(file.kind, file.rows) for file in changed.only_after] == [("data", 100), ("deletes", 100)]
+        assert (changed.added, changed.removed, changed.unchanged, changed.delete_files_added) == (1, 0, 1, 1)
 
 
 def test_a_delete_file_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,331 @@
+"""Random histories of a table by both clients: every number that a view shows is one that SQL on the reference gives."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+
+import ducklake_lab as dl
+from ducklake_lab.diff.diff import Diff
+from ducklake_lab.magics.questions import Questions
+from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets import schema as schema_view
+from ducklake_lab.widgets.file_browser import FileBrowser
+from ducklake_lab.widgets.html import counted, size
+from ducklake_lab.widgets.result import summary as footer
+from ducklake_lab.widgets.schema_browser import SchemaBrowser
+from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+from ducklake_lab.widgets.summary import summarize
+from ducklake_lab.widgets.table_view import TableBrowser
+from tests.interop.comparing import attach, detach
+
+MAINTENANCE = (
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_merge_adjacent_files('lake')",
+    "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0.1)",
+)
+#: By row id: what the row holds.
+Rows = dict[int, tuple[int, int]]
+
+
+class Step(NamedTuple):
+    """A statement, and which client runs it."""
+
+    ours: bool
+    sql: str
+
+
+class Truth(NamedTuple):
+    """What the reference reads of a snapshot as soon as it is there; None where the table is not."""
+
+    rows: Rows | None
+    added: int
+    removed: int
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Step]:
+    """A table `t` with a key `k`, and changes and maintenance of it."""
+    steps = [Step(draw(st.booleans()), "CREATE TABLE t AS SELECT i AS k, 0 AS v FROM range(60) r(i)")]
+    if draw(st.booleans()):
+        steps.append(Step(draw(st.booleans()), "CALL lake.set_option('write_deletion_vectors', true)"))
+    for number in range(draw(st.integers(4, 10))):
+        low = draw(st.integers(0, 80))
+        where = f"WHERE k BETWEEN {low} AND {low + draw(st.sampled_from([0, 2, 25]))}"
+        match draw(st.sampled_from(["insert"] * 3 + ["delete"] * 4 + ["update"] * 3 + ["maintain"] * 4 + ["expire"])):
+            case "insert":
+                count = draw(st.sampled_from([1, 4, 30]))
+                sql = f"INSERT INTO t SELECT i, {number} FROM range({low}, {low + count}) r(i)"
+            case "delete":
+                sql = f"DELETE FROM t {where}"
+            case "update":
+                sql = f"UPDATE t SET v = v + 1 {where}"
+            case "expire":
+                sql = "CALL ducklake_expire_snapshots('lake', versions => [{}])"
+            case _:
+                sql = draw(st.sampled_from(MAINTENANCE))
+        steps.append(Step(draw(st.booleans()), sql))
+    if draw(st.booleans()):
+        steps.append(Step(draw(st.booleans()), "DROP TABLE t"))
+    return steps
+
+
+def one(reference: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    found = reference.execute(sql).fetchone()
+    assert found is not None
+    return found[0]
+
+
+def observe(reference: duckdb.DuckDBPyConnection, known: dict[int, Truth], sql: str) -> None:
+    """Adds what the snapshots that a statement made hold."""
+    ids = [number for (number,) in reference.execute("SELECT snapshot_id FROM lake.snapshots() ORDER BY 1").fetchall()]
+    for number in ids:
+        if number in known:
+            continue
+        before = known[number - 1].rows if number - 1 in known else None
+        exists = reference.execute(
+            "SELECT 1 FROM __ducklake_metadata_lake.ducklake_table WHERE table_name = 't' "
+            f"AND begin_snapshot <= {number} AND (end_snapshot IS NULL OR end_snapshot > {number})"
+        ).fetchone()
+        if exists is None:
+            known[number] = Truth(None, 0, len(before or ()))
+            continue
+        read = reference.execute(f"SELECT rowid, k, v FROM t AT (VERSION => {number})").fetchall()
+        rows = {row_id: (k, v) for row_id, k, v in read}
+        if sql in MAINTENANCE:
+            # the feed lists rewritten rows, which are the same as before
+            assert rows == before, (number, sql)
+            known[number] = Truth(rows, 0, 0)
+            continue
+        feed = [
+            one(reference, f"SELECT count(*) FROM ducklake_table_{kind}('lake', 'main', 't', {number}, {number})")
+            for kind in ("insertions", "deletions")
+        ]
+        known[number] = Truth(rows, *feed)
+    for number in known.keys() - set(ids):
+        del known[number]
+
+
+def run(steps: list[Step], uri: str, session: dl.Session, reference: duckdb.DuckDBPyConnection) -> dict[int, Truth]:
+    known: dict[int, Truth] = {}
+    for step in steps:
+        # a snapshot in the middle, whose neighbours stay
+        sql = step.sql.format(sorted(known)[len(known) // 2]) if "versions" in step.sql and len(known) > 3 else step.sql
+        if "{}" in sql:
+            continue
+        if step.ours:
+            session.sql(sql)
+        attach(reference, uri)
+        try:
+            if not step.ours:
+                reference.execute(sql)
+            observe(reference, known, sql)
+        finally:
+            detach(reference)
+    return known
+
+
+def unpacked(stream: bytes) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pa.ipc.open_stream(stream).read_all().to_pylist()
+    return rows
+
+
+def signs(html: str) -> list[int]:
+    """The numbers of rows in the cells of a listing: `+1,234` and `−5`."""
+    return [int(text.replace(",", "")) for text in re.findall(r"[+−]([\d,]+)", html)]
+
+
+def check_history(session: dl.Session, known: dict[int, Truth]) -> None:
+    browser = SnapshotBrowser(session.snapshots())
+    shown = {row["id"]: row for row in unpacked(browser.overview)}
+    assert shown.keys() == known.keys() and browser.total == len(known)
+    for number, truth in known.items():
+        # after an expired one the catalog lacks what it was compared with
+        removed = truth.removed if number - 1 in known or number == 0 else shown[number]["removed"]
+        assert (shown[number]["added"], shown[number]["removed"]) == (truth.added, removed), number
+    for entry in session.snapshots(last=2):
+        row = shown[entry.info.snapshot_id]
+        assert (entry.rows_added, entry.rows_removed) == (row["added"], row["removed"])
+
+
+class Files(NamedTuple):
+    """The files of the table at a snapshot, as the reference lists them: paths and sizes."""
+
+    data: dict[str, int]
+    deletes: dict[str, int]
+
+
+def list_files(reference: duckdb.DuckDBPyConnection, number: int) -> Files:
+    read = reference.execute(
+        "SELECT data_file, data_file_size_bytes, delete_file, delete_file_size_bytes "
+        f"FROM ducklake_list_files('lake', 't', snapshot_version => {number})"
+    ).fetchall()
+    return Files({row[0]: row[1] for row in read}, {row[2]: row[3] for row in read if row[2]})
+
+
+def check_snapshot(session: dl.Session, number: int, rows: Rows, files: Files) -> None:
+    table = session.table("t", at=number)
+    inlined = session.sql(f"SELECT count(*) FROM t AT (VERSION => {number}) WHERE filename NOT LIKE '%.parquet'")
+    kept = inlined.fetchall()[0][0]
+    # files
+    listing = table.files()
+    browser = FileBrowser(listing)
+    numbers = unpacked(browser.overview)
+    assert {entry.path for entry in listing} == files.data.keys()
+    assert sum(row["size"] for row in numbers) == sum(files.data.values())
+    assert sum(row["rows"] - row["deleted"] for row in numbers) == len(rows) - kept
+    live = session.sql(
+        f"SELECT filename, count(*) FROM t AT (VERSION => {number}) WHERE filename LIKE '%.parquet' GROUP BY ALL"
+    )
+    assert {e.path: e.rows - e.deleted for e in listing if e.rows > e.deleted} == dict(live.fetchall())
+    facts = browser.still()
+    assert f"{counted(sum(entry.rows for entry in listing), 'row')}" in facts
+    (partition,) = table.partitions() or [{"files": 0, "rows": 0, "deleted": 0, "bytes": 0}]
+    assert partition["rows"] - partition["deleted"] == len(rows) - kept
+    assert (partition["files"], partition["bytes"]) == (len(files.data), sum(files.data.values()))
+    # schemas and tables
+    tree = schema_view.of_catalog("lake", *session.catalog(at=number))
+    schemas = SchemaBrowser(tree)
+    shown = f"{counted(len(rows), 'row')} · {size(sum(files.data.values()))}"
+    assert schemas.nodes[0][1][0][3].startswith(shown) and schemas.note.endswith(shown)
+    assert f"{counted(len(rows), 'row')}" in schemas.still()
+    (info,) = session.tables(at=number)
+    assert (info.record_count, info.file_size_bytes) == (len(rows), sum(files.data.values()))
+    assert summarize("lake", number, "lake", [info]).rows == len(rows)
+    assert f"{len(rows):,} rows · {sum(files.data.values()):,} bytes" in table.describe().note
+    # rows
+    assert TableBrowser(table.view()).passing == len(rows) == table.view().table_rows
+    result = session.sql(f"SELECT * FROM t AT (VERSION => {number})")
+    assert footer(result, 10_000).startswith(counted(len(rows), "row"))
+    if files.data:
+        assert f"read {len(files.data)} of {counted(len(files.data), 'file')}" in footer(result, 10_000)
+    keys = [k for k, _ in rows.values()]
+    counts = session.sql(f"SELECT count(*), count(k), min(k), max(k) FROM t AT (VERSION => {number})").fetchall()
+    assert counts == [(len(keys), len(keys), min(keys, default=None), max(keys, default=None))]
+
+
+def rows_of_files(reference: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
+    """By path of the newest files: rows written to each, and rows left."""
+    left = dict(reference.execute("SELECT filename, count(*) FROM t GROUP BY ALL").fetchall())
+    written = reference.execute(
+        "SELECT l.data_file, f.record_count FROM ducklake_list_files('lake', 't') l "
+        "JOIN __ducklake_metadata_lake.ducklake_data_file f ON l.data_file LIKE '%' || f.path AND f.end_snapshot IS NULL"
+    ).fetchall()
+    return {path: (records, left.get(path, 0)) for path, records in written}
+
+
+def check_newest(session: dl.Session, rows: Rows, files: dict[str, tuple[int, int]]) -> None:
+    worn = [(records, live) for records, live in files.values() if records - live >= 0.2 * records and records > live]
+    health = session.health()
+    found = [one for one in health if "rewrite_data_files" in one.call]
+    assert len(found) == bool(worn)
+    if worn:
+        total = sum(records for records, _ in worn)
+        gone = total - sum(live for _, live in worn)
+        assert found[0].problem.startswith(f"{len(worn):,} of {len(files):,} files")
+        assert (
+            found[0].effect
+            == f"{len(worn):,} files of {total:,} rows would be written again without {gone:,} deleted ones"
+        )
+        assert [found[0].problem, found[0].effect, found[0].call] in FileBrowser(
+            session.table("t").files(), health
+        ).findings
+    asked = Questions(lambda: {"": session})
+    (table,) = asked.ask("tree", {"alias": "lake"})["schemas"][0]["tables"]
+    assert (table["rows"], table["files"]) == (len(rows), len(files))
+    listed = asked.ask("files", {"alias": "lake", "schema": "main", "table": "t"})["files"]
+    assert sum(file["rows"] for file in listed) == sum(live for _, live in files.values())
+    (estimated,) = session.sql("SELECT estimated_size FROM duckdb_tables() WHERE database_name = 'lake'").fetchall()
+    assert estimated == (len(rows),)
+
+
+def check_diff(diff: Diff, before: Rows, after: Rows, old: Files, new: Files, known: dict[int, Truth]) -> None:
+    summary = diff.summary
+    both = before.keys() & after.keys()
+    updated = sum(before[row_id] != after[row_id] for row_id in both)
+    expected = (len(after.keys() - before.keys()), len(before.keys() - after.keys()), updated, len(both) - updated)
+    assert (summary.inserted, summary.deleted, summary.updated, summary.unchanged) == expected
+    files = diff.files
+    assert (files.added, files.removed, files.unchanged) == (
+        len(new.data.keys() - old.data.keys()),
+        len(old.data.keys() - new.data.keys()),
+        len(new.data.keys() & old.data.keys()),
+    )
+    assert files.bytes_added == sum(bytes_ for path, bytes_ in new.data.items() if path not in old.data)
+    assert files.delete_files_added == len(new.deletes.keys() - old.deletes.keys())
+    assert diff.end is not None
+    between = [number for number in known if diff.start.snapshot_id < number <= diff.end.snapshot_id]
+    listed = {entry.info.snapshot_id: entry for entry in diff.history}
+    assert listed.keys() <= set(between)
+    if all(number - 1 in known for number in between):
+        counts = [(known[n].added, known[n].removed) for n in between if n in listed]
+        assert [(entry.rows_added, entry.rows_removed) for entry in diff.history] == counts
+        assert sum(added - removed for added, removed in counts) == len(after) - len(before)
+        html = diff_view._history(diff.history)
+        assert signs(html.rpartition("</svg>")[2]) == [n for pair in counts for n in pair if n] if html else True
+
+
+#: Delete files of several snapshots, beside inlined deletions, in merged and rewritten files.
+EVERYTHING = [
+    "CREATE TABLE t AS SELECT i AS k, 0 AS v FROM range(60) r(i)",
+    "UPDATE t SET v = v + 1 WHERE k BETWEEN 0 AND 25",
+    "DELETE FROM t WHERE k BETWEEN 20 AND 45",
+    "DELETE FROM t WHERE k = 50",
+    "INSERT INTO t SELECT i, 1 FROM range(70, 74) r(i)",
+    "INSERT INTO t SELECT i, 2 FROM range(72, 75) r(i)",
+    "DELETE FROM t WHERE k BETWEEN 72 AND 73",
+    "CALL ducklake_flush_inlined_data('lake')",
+    "INSERT INTO t SELECT i, 3 FROM range(0, 30) r(i)",
+    "INSERT INTO t SELECT i, 4 FROM range(5, 35) r(i)",
+    "CALL ducklake_merge_adjacent_files('lake')",
+    "DELETE FROM t WHERE k BETWEEN 5 AND 25",
+    "UPDATE t SET v = v + 1 WHERE k = 0",
+    "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0.1)",
+    "DELETE FROM t WHERE k BETWEEN 26 AND 40",
+    "CALL ducklake_expire_snapshots('lake', versions => [{}])",
+]
+
+
+@settings(
+    max_examples=int(os.environ.get("DUCKLAKE_LAB_EXAMPLES", "8")),
+    derandomize="DUCKLAKE_LAB_EXAMPLES" not in os.environ,
+    # histories are short as they are, and shrinking one takes minutes
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=histories())
+@example(steps=[Step(True, sql) for sql in EVERYTHING])
+@example(steps=[Step(number % 2 == 0, sql) for number, sql in enumerate([*EVERYTHING, "DROP TABLE t"])])
+def test_every_number_is_one_of_the_reference(steps: list[Step], reference: duckdb.DuckDBPyConnection) -> None:
+    folder = Path(tempfile.mkdtemp())
+    uri = f"ducklake:{folder}/lake.ducklake"
+    try:
+        with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
+            known = run(steps, uri, session, reference)
+            check_history(session, known)
+            there = {number: truth.rows for number, truth in known.items() if truth.rows is not None}
+            attach(reference, uri)
+            files = {number: list_files(reference, number) for number in there}
+            newest = rows_of_files(reference) if max(known) in there else {}
+            detach(reference)
+            for number, rows in there.items():
+                check_snapshot(session, number, rows, files[number])
+            numbers = sorted(there)
+            for start, end in {*pairwise(numbers), (numbers[0], numbers[-1])}:
+                found = session.table("t", at=start).diff(start, end)
+                check_diff(found, there[start], there[end], files[start], files[end], known)
+            if max(known) in there:
+                check_newest(session, there[max(known)], newest)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
