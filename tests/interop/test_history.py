@@ -35,28 +35,28 @@ STEPS = [
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-@pytest.mark.parametrize("ours", [True, False])
-def test_every_snapshot_counts_its_own_rows(
-    ours: bool,
-    encrypted: bool,
-    new_catalog: Callable[..., str],
-    tmp_path: Path,
-    reference: duckdb.DuckDBPyConnection,
-) -> None:
-    uri = new_catalog()
-    options = f"DATA_PATH '{tmp_path}/data', ENCRYPTED {encrypted}"
-    if ours:
-        with dl.Session(engine="duckdb") as session:
-            session.sql(f"ATTACH '{uri}' AS lake ({options}); USE lake")
-            for statement, *_ in STEPS:
-                session.sql(statement)
-    else:
-        if encrypted:
-            reference.execute(f"LOAD '{extension('httpfs')}'" if _INSTALLED else _UNSAFE)
-        reference.execute(f"ATTACH '{uri}' AS lake ({options}); USE lake")
+def test_every_snapshot_counts_its_own_rows(lake_uri: Callable[..., str], encrypted: bool, tmp_path: Path) -> None:
+    uri = lake_uri()
+    with dl.Session(engine="duckdb") as session:
+        session.sql(f"ATTACH '{uri}' AS lake (DATA_PATH '{tmp_path}/data', ENCRYPTED {encrypted}); USE lake")
         for statement, *_ in STEPS:
-            reference.execute(statement)
-        detach(reference)
+            session.sql(statement)
+    check_numbers(uri)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_in_a_lake_of_the_reference(encrypted: bool, tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    uri = f"ducklake:{tmp_path}/x.ducklake"
+    if encrypted:
+        reference.execute(f"LOAD '{extension('httpfs')}'" if _INSTALLED else _UNSAFE)
+    reference.execute(f"ATTACH '{uri}' AS lake (DATA_PATH '{tmp_path}/data', ENCRYPTED {encrypted}); USE lake")
+    for statement, *_ in STEPS:
+        reference.execute(statement)
+    detach(reference)
+    check_numbers(uri)
+
+
+def check_numbers(uri: str) -> None:
     with dl.connect(uri, alias="lake", engine="duckdb") as session:
         entries = session.snapshots()[1:]
         assert [(e.rows_added, e.rows_removed) for e in entries] == [(added, gone) for _, added, gone, _ in STEPS]
