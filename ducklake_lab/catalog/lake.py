@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
@@ -29,6 +30,7 @@ from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
+from ducklake_lab.catalog.zones import instant
 from ducklake_lab.errors import (
     CatalogError,
     CatalogNotFoundError,
@@ -50,7 +52,7 @@ class Lake:
     Attributes:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
-        at: the snapshot the lake was attached at, or None for the newest.
+        at: the snapshot or aware time the lake was attached at, or None for the newest.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.
@@ -63,7 +65,7 @@ class Lake:
         data_path: str,
         *,
         read_only: bool = False,
-        at: int | datetime | None = None,
+        at: int | datetime | str | None = None,
         metadata_name: str | None = None,
         attached: Mapping[str, str] | None = None,
         session: SessionOptions | None = None,
@@ -77,7 +79,7 @@ class Lake:
         self.database = database
         self.data_path = data_path
         self.read_only = read_only or at is not None
-        self.at = at
+        self.at = at if at is None or isinstance(at, int) else self.instant(at)
         self._shared = threading.local()
         self.last_committed: int | None = None
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
@@ -126,9 +128,23 @@ class Lake:
             finally:
                 self._shared.connection = None
 
-    def snapshot(self, connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
+    def snapshot(self, connection: sa.Connection, at: int | datetime | date | None = None) -> Snapshot:
         """The snapshot to read: `at`, else the one attached at, else the newest."""
-        return read_snapshot(connection, at if at is not None else self.at)
+        at = self.at if at is None else at
+        found = read_snapshot(connection, at if at is None or isinstance(at, int) else self.instant(at))
+        return replace(found, snapshot_time=self.local(found.snapshot_time))
+
+    def instant(self, value: datetime | date | str) -> datetime:
+        """The aware time that a value means in the session's time zone, as DuckDB casts it.
+
+        Raises:
+            UsageError: a text is not a time.
+        """
+        return instant(value, self.session.time_zone())
+
+    def local(self, moment: datetime) -> datetime:
+        """An aware time in the session's time zone."""
+        return moment.astimezone(ZoneInfo(self.session.time_zone()))
 
     def state(self, connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         """The entries at the snapshot; snapshots of one schema version share them."""
@@ -166,7 +182,7 @@ def open_lake(
     *,
     data_path: str | None = None,
     read_only: bool = False,
-    at: int | datetime | None = None,
+    at: int | datetime | str | None = None,
     encrypted: bool = False,
     create_if_not_exists: bool = True,
     automatic_migration: bool = False,

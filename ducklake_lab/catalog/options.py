@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.zones import process_time_zone
 from ducklake_lab.errors import CatalogError
 
 #: Rows of one INSERT, and deletions per file of one DELETE, up to which they are kept in the catalog.
@@ -59,12 +60,14 @@ class SessionOptions:
         defaults: for lakes that have no value of their own.
         forced: for all lakes, whatever value they have.
         retry: `max_retry_count`, `retry_wait_ms` and `retry_backoff` of commits, as far as they were set.
+        time_zone: gives the zone in which times without one are read, and times are shown.
         report: is told of each query to a catalog: the lake's name, the query, and how long it took in seconds.
     """
 
     defaults: dict[str, str] = field(default_factory=dict)
     forced: dict[str, str] = field(default_factory=dict)
     retry: dict[str, float] = field(default_factory=dict)
+    time_zone: Callable[[], str] = process_time_zone
     report: Callable[[str, str, float], None] | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,15 +38,14 @@ _NEWEST = (
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
-    """The newest snapshot, the one of that id, or the newest not younger than that time (naive times are UTC).
+    """The newest snapshot, the one of that id, or the newest not younger than that time, which is aware.
 
     Raises:
         SnapshotNotFoundError: there is none.
     """
     query = _NEWEST
     if isinstance(at, datetime):
-        moment = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        query = query.where(t.snapshot.c.snapshot_time <= moment)
+        query = query.where(t.snapshot.c.snapshot_time <= at)
     elif at is not None:
         query = query.where(t.snapshot.c.snapshot_id == at)
     row = connection.execute(query).first()
@@ -56,16 +55,15 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
 
 
 def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:
-    """The id of the first snapshot that is as young as a time (naive times are UTC).
+    """The id of the first snapshot that is as young as a time, which is aware.
 
     Raises:
         SnapshotNotFoundError: all are older.
     """
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     s = t.snapshot
-    found = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.snapshot_time >= aware))
+    found = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.snapshot_time >= moment))
     if found is None:
-        raise SnapshotNotFoundError(f"There is no snapshot as young as {moment:%Y-%m-%d %H:%M:%S}.")
+        raise SnapshotNotFoundError(f"There is no snapshot as young as {_shown(moment)}.")
     return int(found)
 
 
@@ -80,8 +78,12 @@ def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     if last is None:
         return "The catalog has no snapshots; it was not initialised completely."
     if isinstance(at, datetime):
-        return f"There is no snapshot as old as {at:%Y-%m-%d %H:%M:%S}; the first is of {since:%Y-%m-%d %H:%M:%S} UTC."
+        return f"There is no snapshot as old as {_shown(at)}; the first is of {_shown(since.astimezone(at.tzinfo))}."
     return f"There is no snapshot {at}; the lake has snapshots {first} to {last}."
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} {moment.tzinfo}"
 
 
 @without_collecting()

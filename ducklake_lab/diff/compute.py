@@ -60,6 +60,7 @@ def diff_sides(
     change = compare(earlier, later) if same else ChangePlan(later, earlier, ())
     count = rows_to_read(change)
     schema = schema_changes(old, new, same=same)
+    zone = before.lake.session.time_zone()
     if count > MAX_CHANGED_ROWS:
         if spark is None:
             raise UnsupportedFeatureError(
@@ -69,9 +70,9 @@ def diff_sides(
         from ducklake_lab.diff.large import changed_rows
 
         with spark() as session:
-            changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned))
+            changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned), zone)
     else:
-        changed = _in_process(change, aligned, key, _baseline(before, aligned))
+        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone)
         counts = changed.count()
     summary = counts.summary(_live_rows(later))
     return Diff(
@@ -131,7 +132,9 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
     )
 
 
-def _in_process(change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known) -> ChangedRows:
+def _in_process(
+    change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
+) -> ChangedRows:
     # few row groups to a file: each is read by one thread, so that the sides are read at once
     with ThreadPoolExecutor(3) as pool:
         rows = pool.submit(reader.read, change.inserted, virtual=True)
@@ -140,7 +143,15 @@ def _in_process(change: ChangePlan, aligned: Aligned, key: Sequence[str], baseli
         added, removed = rows.result(), gone.result()
     if deleted is not None:
         removed = pa.concat_tables([removed, deleted])
-    return ChangedRows(removed, added, aligned.columns, only_before=aligned.only_before, key=key, known=baseline)
+    return ChangedRows(
+        removed,
+        added,
+        aligned.columns,
+        only_before=aligned.only_before,
+        key=key,
+        known=baseline,
+        time_zone=time_zone,
+    )
 
 
 def schema_changes(old: Table, new: Table, *, same: bool = True) -> list[ColumnChange]:
@@ -234,7 +245,8 @@ def _delete_files(files: Sequence[ScanFile]) -> list[FileChange]:
 
 def _info(side: Side) -> SnapshotInfo:
     with side.lake.connect() as connection:
-        return read_history_of(connection, side.snapshot_id)
+        info = read_history_of(connection, side.snapshot_id)
+        return replace(info, snapshot_time=side.lake.local(info.snapshot_time))
 
 
 def _history(before: Side, after: Side) -> Sequence[HistoryEntry]:

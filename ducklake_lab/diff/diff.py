@@ -90,7 +90,7 @@ class Diff:
         return self._changed.first(limit)
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
-        """All of it as values that JSON has, with the first `rows` changed rows; times are ISO texts, in UTC."""
+        """All of it as values that JSON has, with the first `rows` changed rows; times are ISO texts."""
         found = {
             "table": self.table,
             "other": self.other,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
@@ -83,15 +84,16 @@ def _bins(changed: ChangedRows, value: str, kind: DataType, low: float, width: f
     counts: tuple[list[int], list[int]] = ([0] * bins, [0] * bins)
     for side, b, count in zip(*(column.to_pylist() for column in found.columns), strict=True):
         counts[side][b] = count
-    labels = tuple(_edge(low + b * width, kind) for b in range(bins))
+    zone = ZoneInfo(changed.time_zone) if kind.name == "timestamptz" else UTC
+    labels = tuple(_edge(low + b * width, kind, zone) for b in range(bins))
     return Histogram(labels, tuple(counts[0]), tuple(counts[1]), numeric=True)
 
 
-def _edge(value: float, kind: DataType) -> str:
+def _edge(value: float, kind: DataType, zone: tzinfo) -> str:
     if not _is_time(kind):
         return f"{value:.6g}"
     try:
-        moment = datetime.fromtimestamp(value, UTC)
+        moment = datetime.fromtimestamp(value, zone)
     except (OverflowError, ValueError, OSError):
         return f"{value:.6g} s"  # a time Python does not reach
     return moment.date().isoformat() if kind.name == "date" else moment.replace(tzinfo=None).isoformat(" ", "seconds")

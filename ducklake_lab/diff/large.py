@@ -19,7 +19,7 @@ SAMPLE = 100_000
 
 
 def changed_rows(
-    spark: SparkSession, change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known
+    spark: SparkSession, change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
 ) -> tuple[ChangedRows, RowCounts]:
     """A sample of the changed rows, and exact counts of all of them."""
     later = len(aligned.columns) - aligned.only_before
@@ -32,6 +32,7 @@ def changed_rows(
         only_before=aligned.only_before,
         key=key,
         known=baseline,
+        time_zone=time_zone,
         total=counts.changed if pairs.sampled else None,
     )
     return changed, counts

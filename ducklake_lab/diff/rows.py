@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.catalog.casting import shown
+from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.known import Known
 from ducklake_lab.diff.model import DiffSummary, RowChange
 from ducklake_lab.errors import UsageError
@@ -49,6 +50,7 @@ class ChangedRows:
         only_before: how many of them only the earlier one has.
         key: columns by which rows are paired; by row id where there are none.
         known: what is known of the whole table.
+        time_zone: in which times are shown.
         total: how many rows have changed, where these are a sample of them; None where they are all.
 
     Attributes:
@@ -70,11 +72,13 @@ class ChangedRows:
         key: Sequence[str] = (),
         known: Known | None = None,
         total: int | None = None,
+        time_zone: str = "UTC",
     ) -> None:
         self.all_columns = list(columns)
         self.columns = self.all_columns[: len(self.all_columns) - only_before]
         self.known = known or Known()
         self.total = total
+        self.time_zone = time_zone
         names = [f"c{i}" for i in range(len(self.all_columns))]
         self.tables = {
             side: rows.select([ROW_ID, *(c.name for c in self.all_columns)]).rename_columns(["rid", *names])
@@ -144,7 +148,7 @@ class ChangedRows:
 
     def run(self, sql: str) -> pa.Table:
         """A query over `tables`."""
-        return engine.evaluate(sql, self.tables)
+        return in_zone(engine.evaluate(sql, self.tables, self.time_zone), self.time_zone)
 
     def row(self, sql: str) -> list[object]:
         """The one row of a query's result."""

@@ -11,7 +11,8 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import quote_identifier
-from ducklake_lab.errors import SqlSyntaxError
+from ducklake_lab.catalog.zones import process_time_zone, zone_of
+from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.local.engine import carrier_of, fetch_with_types, show, translated
 from ducklake_lab.local.row_by_row import is_row_by_row
 
@@ -43,6 +44,8 @@ class SessionDatabase:
         self._in_transaction = False
         self._holds_entries = False
         self._place: tuple[str, ...] = ("memory",)
+        self._time_zone: str | None = None
+        self._global_time_zone: str | None = None
 
     def run(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> Rows:
         """Runs one statement; `tables` are rows by the name under which it sees them.
@@ -66,11 +69,28 @@ class SessionDatabase:
             return is_row_by_row(connection, query, view)
 
     def time_zone(self) -> str:
-        """The time zone in which texts and timestamps are turned into each other."""
-        with self._reading({}) as connection:
-            row = connection.execute("SELECT current_setting('TimeZone')").fetchone()
-        assert row is not None  # one row, always
-        return str(row[0])
+        """The session's time zone: the process's own until SET TimeZone."""
+        return self._time_zone or process_time_zone()
+
+    def global_time_zone(self) -> str:
+        """The zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
+        return self._global_time_zone or process_time_zone()
+
+    def note_time_zone(self) -> None:
+        """A setting was changed, perhaps this one.
+
+        Raises:
+            UnsupportedFeatureError: it is no zone that Python knows; the one before is set again.
+        """
+        with self._lock:
+            connection = self._open()
+            try:
+                self._time_zone = zone_of(connection)
+                with connection.cursor() as other:
+                    self._global_time_zone = zone_of(other)
+            except UnsupportedFeatureError:
+                connection.execute(f"SET TimeZone = '{self.time_zone()}'")
+                raise
 
     def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
         """Adds an entry to DuckDB's log, if it is of a type and level that is wanted there."""
@@ -114,7 +134,7 @@ class SessionDatabase:
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             self._connection = duckdb.connect(":memory:")
-            self._connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
+            self._connection.execute("SET autoinstall_known_extensions = false")
             self._enter(self._connection)
             if self._in_transaction:
                 self._connection.execute("BEGIN")
@@ -210,6 +230,7 @@ class SessionDatabase:
                 self._connection = None
             self._in_transaction = self._holds_entries = False
             self._place = ("memory",)
+            self._time_zone = self._global_time_zone = None
 
 
 def check_syntax(sql: str) -> None:

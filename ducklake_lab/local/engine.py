@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import carried_sql, from_duckdb, quote_identifier, typed_sql
+from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import from_field, is_marked
 
@@ -27,19 +28,20 @@ _CHANGES = frozenset(
 _RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
 
 
-def evaluate(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -> pa.Table:
     """Runs a query over Arrow tables; nothing else is in reach of it, no files and no network.
 
     Args:
         sql: one SELECT in DuckDB SQL.
         tables: rows by the name under which the query sees them.
+        time_zone: in which times without one are read, and times are written as text.
 
     Raises:
         BindError: the query names what does not exist.
         ConstraintError: a value does not fit a type.
         SqlError: anything else that DuckDB refuses.
     """
-    cursor = _sealed().cursor()
+    cursor = _sealed(time_zone).cursor()
     views = []
     try:
         for name, table in tables.items():
@@ -102,7 +104,7 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
             carried_sql(name, kind) if kind is not None else name for name, kind in zip(names, kinds, strict=True)
         ]
         rows = relation.query("q", f"SELECT {', '.join(selected)} FROM q AS q({', '.join(names)})")
-    table = plain(rows.to_arrow_table())
+    table = in_zone(plain(rows.to_arrow_table()), "UTC")
     fields = []
     for name, kind, field in zip(relation.columns, kinds, table.schema, strict=True):
         marked = kind.field(name) if kind is not None else None
@@ -118,14 +120,16 @@ def _changes_rows(sql: str) -> bool:
     return len(statements) == 1 and statements[0].type in _CHANGES
 
 
-def _sealed() -> duckdb.DuckDBPyConnection:
-    """This thread's connection, without access to anything outside of it."""
-    connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
-    if connection is None:
+def _sealed(time_zone: str) -> duckdb.DuckDBPyConnection:
+    """This thread's connection for a time zone, without access to anything outside of it."""
+    connections: dict[str, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("connections", {})
+    if time_zone not in connections:
         connection = duckdb.connect(":memory:")
-        connection.execute("SET TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
-        _local.connection = connection
-    return connection
+        # GLOBAL, as each cursor has settings of its own
+        connection.execute(f"SET GLOBAL TimeZone = '{time_zone}'; SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        connections[time_zone] = connection
+    return connections[time_zone]
 
 
 def plain(table: pa.Table) -> pa.Table:

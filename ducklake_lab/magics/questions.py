@@ -202,4 +202,4 @@ def _names(entries: Any, schema_id: int) -> list[str]:
 
 
 def _time(moment: datetime) -> str:
-    return moment.isoformat()
+    return f"{moment:%Y-%m-%d %H:%M:%S} {moment.tzinfo}"

@@ -249,7 +249,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One row of `ducklake_snapshot`; `snapshot_time` is aware, in UTC."""
+    """One row of `ducklake_snapshot`; `snapshot_time` is aware."""
 
     snapshot_id: int
     snapshot_time: datetime

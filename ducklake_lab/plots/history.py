@@ -50,7 +50,7 @@ def plot(history: Sequence[HistoryEntry]) -> go.Figure:
 
 def _hover(entry: HistoryEntry) -> str:
     info = entry.info
-    lines = [f"<b>{info.snapshot_id}</b> · {info.snapshot_time:%Y-%m-%d %H:%M} UTC"]
+    lines = [f"<b>{info.snapshot_id}</b> · {info.snapshot_time:%Y-%m-%d %H:%M} {info.snapshot_time.tzinfo}"]
     if info.author or info.commit_message:
         lines.append(" · ".join(plain(part) for part in (info.author, info.commit_message) if part))
     lines += [plain(change, 80) for change in entry.changes[:6]]

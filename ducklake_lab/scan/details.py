@@ -65,7 +65,7 @@ class FileDetails:
             s = t.snapshot
             query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(s.c.snapshot_id.in_(sorted(missing)))
             with self._lake.connect() as connection:
-                self._times |= {row[0]: row[1] for row in connection.execute(query)}
+                self._times |= {row[0]: self._lake.local(row[1]) for row in connection.execute(query)}
         return {snapshot_id: self._times[snapshot_id] for snapshot_id in snapshot_ids if snapshot_id in self._times}
 
     def _of_file(self, file_id: int) -> dict[str, ColumnStats]:

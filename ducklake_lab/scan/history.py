@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 
@@ -88,6 +88,7 @@ def lake_history(
     for info in read_history(connection, last, between):
         if newest is not None and info.snapshot_id > newest:
             continue
+        info = replace(info, snapshot_time=lake.local(info.snapshot_time))
         changes = parse_changes(info.changes_made)
         touched = [i for change in changes if (i := _table_of(change, names, ids)) is not None]
         if table_id is None or table_id in touched:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.catalog.zones import instant
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
-from ducklake_lab.session.lakes import At, Lakes
+from ducklake_lab.session.lakes import Lakes
 from ducklake_lab.session.secrets import Secrets
 from ducklake_lab.sql import operations as op
 
@@ -69,14 +70,13 @@ def attach(
     metadata_schema = metadata_schema or stored.get("metadata_schema")
     if metadata_schema is not None:
         location = replace(location, schema=metadata_schema)
-    at: At = _time(snapshot_time) if isinstance(snapshot_time, str) else snapshot_time
     given = {"data_inlining_row_limit": data_inlining_row_limit, "write_deletion_vectors": write_deletion_vectors}
     lake = open_lake(
         location,
         name,
         data_path=stored.get("data_path") if data_path is None else data_path,
         read_only=read_only,
-        at=snapshot_version if snapshot_version is not None else at,
+        at=snapshot_version if snapshot_version is not None else snapshot_time,
         encrypted=encrypted or bool(stored.get("encrypted")),
         create_if_not_exists=create_if_not_exists,
         automatic_migration=automatic_migration,
@@ -114,6 +114,9 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
                 f"The ATTACH option {key.upper()} is not supported.{did_you_mean(key, OPTIONS)}"
             )
     alias = statement.alias or parse_uri(secrets.resolve(statement.uri)[0]).default_alias
+    if isinstance(options.get("snapshot_time"), date | str):
+        # as in the reference, whatever the session's time zone is
+        options["snapshot_time"] = instant(options["snapshot_time"], "UTC")
     attached = lakes.find(alias)
     if attached is not None and statement.if_not_exists:
         return
@@ -130,10 +133,3 @@ def _check_metadata_parameter(name: str, value: object) -> None:
         raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
     if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):
         raise UnsupportedFeatureError(f"The ATTACH option {name.upper()} is not supported; write it into the URI.")
-
-
-def _time(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00.') from None

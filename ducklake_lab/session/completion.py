@@ -229,8 +229,8 @@ class SqlCompleter:
                 return  # held by another client just now
             self._histories[lake.alias] = known
         for info in reversed(known[1]):
-            moment = info.snapshot_time.strftime("%Y-%m-%d %H:%M:%S.%f+00")
-            yield (f"TIMESTAMP '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"
+            moment = lake.local(info.snapshot_time).isoformat(" ")
+            yield (f"TIMESTAMPTZ '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"
 
     def _scope(self, tokens: Sequence[_Token]) -> Iterator[tuple[str, Table]]:
         """(alias, table) of the lake tables that the statement names."""

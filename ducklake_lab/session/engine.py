@@ -21,11 +21,15 @@ class SparkEngine:
     Attributes:
         session: the SparkSession; None until it is needed, or handed in.
         starting: Spark is being started now.
+        time_zone: gives the session's time zone.
         on_progress: told how far Spark is, from another thread; None where nobody listens.
     """
 
-    def __init__(self, session: SparkSession | None, before_jobs: Callable[[], None]) -> None:
+    def __init__(
+        self, session: SparkSession | None, before_jobs: Callable[[], None], time_zone: Callable[[], str]
+    ) -> None:
         self.session = session
+        self.time_zone = time_zone
         self.starting = False
         self.on_progress: Callable[[Progress], None] | None = None
         self._configured = False

@@ -57,7 +57,7 @@ class Lakes:
 
     def __init__(self, database: SessionDatabase) -> None:
         self._database = database
-        self.options = SessionOptions()
+        self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
         self._pins: dict[str, Snapshot] = {}
         self._by_alias: dict[str, Lake] = {}

@@ -13,6 +13,7 @@ from ducklake_lab.errors import (
     SqlSyntaxError,
     TransactionError,
     UnsupportedFeatureError,
+    UsageError,
 )
 from ducklake_lab.local.database import SessionDatabase, check_syntax
 from ducklake_lab.session.engine import SparkEngine
@@ -111,7 +112,11 @@ class LocalStatements:
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
         if first in _PASSED:
-            return self._in_process(statement.sql, other.refusal)
+            if setting is not None and setting.name == "timezone" and (setting.value or "").casefold() == "null":
+                raise UsageError("TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own.")
+            result = self._in_process(statement.sql, other.refusal)
+            self._database.note_time_zone()
+            return result
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal, engine)
         raise other.refusal

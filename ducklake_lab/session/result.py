@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import cast_columns, python_rows, shown
+from ducklake_lab.catalog.zones import in_zone, process_time_zone
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
@@ -79,6 +80,7 @@ class Result:
         self._frame = frame
         self._given: DataFrame | None = None
         self._engine = engine
+        self._time_zone = process_time_zone() if engine is None else engine.time_zone()
         self._head: pa.Table | None = None
         self.info = info or RunInfo()
         self.is_query = is_query
@@ -100,8 +102,8 @@ class Result:
         return self._arrow is not None
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, variants as text; computed once."""
-        return shown(self.carried())
+        """All rows as an Arrow table, variants as text, times in the session's zone; computed once."""
+        return self._shown(self.carried())
 
     def carried(self) -> pa.Table:
         """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
@@ -113,13 +115,16 @@ class Result:
     def head(self, rows: int) -> pa.Table:
         """The first rows, at most that many; computes no more than needed."""
         if self._arrow is not None:
-            return shown(self._arrow.slice(0, rows))
+            return self._shown(self._arrow.slice(0, rows))
         if self._head is None or self._head.num_rows < rows:
             frame = self._frame
             self._head = pa.table({}) if frame is None else self._timed(frame.limit(rows))
             if self._head.num_rows < rows:
                 self._arrow = self._head
-        return shown(self._head.slice(0, rows))
+        return self._shown(self._head.slice(0, rows))
+
+    def _shown(self, rows: pa.Table) -> pa.Table:
+        return in_zone(shown(rows), self._time_zone)
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame."""

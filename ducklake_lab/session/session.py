@@ -78,7 +78,7 @@ class Session:
         self._database = SessionDatabase()
         self._secrets = Secrets()
         self._lakes = Lakes(self._database)
-        self._engine = SparkEngine(spark, before_jobs=self._lakes.release)
+        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone)
         self._sources = Sources(self._lakes, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         self._statements = Statements(
@@ -138,7 +138,7 @@ class Session:
             data_path: folder or URL of the data; needed to create a lake in PostgreSQL.
             read_only: refuse to write.
             snapshot_version: read the lake as of this snapshot, without writing.
-            snapshot_time: likewise as of this time; naive times are UTC.
+            snapshot_time: likewise as of this time; one without a zone is in the session's TimeZone.
             encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
             automatic_migration: bring a catalog of an older version to the one that is written, in one transaction.
             override_data_path: use `data_path` although the lake says another one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
+from ducklake_lab.catalog.zones import instant
 from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
@@ -117,10 +118,10 @@ class Sources(Names):
             if not isinstance(version, int):
                 raise SnapshotNotFoundError("AT (VERSION => …) needs a snapshot id, not NULL.")
             return version
-        moment = self.value(op.SqlConstant(f"CAST({at.timestamp_sql} AS TIMESTAMP WITH TIME ZONE)"))
-        if not isinstance(moment, datetime):
-            raise SnapshotNotFoundError("AT (TIMESTAMP => …) needs a point in time, not NULL.")
-        return moment
+        moment = self.value(op.SqlConstant(str(at.timestamp_sql)))
+        if not isinstance(moment, date | str):
+            raise SnapshotNotFoundError(f"AT (TIMESTAMP => …) needs a point in time, not {moment or 'NULL'}.")
+        return instant(moment, self._database.global_time_zone())
 
     def value(self, argument: object) -> Any:
         """A Python value of an argument, which may be a constant expression."""

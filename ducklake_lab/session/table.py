@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.sides import Side
@@ -79,7 +80,8 @@ class TableHandle:
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, read in process."""
         place = self._place()
-        return local_reader.read(self._sources.scan(place, place.table()))
+        rows = local_reader.read(self._sources.scan(place, place.table()))
+        return in_zone(rows, self._engine.time_zone())
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame."""
@@ -116,7 +118,7 @@ class TableHandle:
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows
-        return TableView(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows)
+        return TableView(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
 
     def partitions(self) -> Listing:
         """Per partition: files, rows, deleted rows and size in bytes."""

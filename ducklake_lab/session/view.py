@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.local import engine
@@ -56,15 +57,17 @@ class TableView:
         total: rows held.
         partial: not all of the table's rows are held: it is larger than MAX_ROWS.
         sort: (column, descending), most significant first.
+        time_zone: in which times are read and shown.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
     """
 
-    def __init__(self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int) -> None:
+    def __init__(self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> None:
         self.title = title
         self._name = name
         self._plan, self.partial = _first_files(plan)
         self.snapshot_id = snapshot_id
         self.table_rows = table_rows
+        self.time_zone = time_zone
         self.columns = plan.columns
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
@@ -109,7 +112,7 @@ class TableView:
         if not where and not order:
             self._order = None
             return self.total
-        found = engine.evaluate(
+        found = self._evaluate(
             f"SELECT rn FROM (SELECT *, row_number() OVER () - 1 AS rn FROM t) {f'WHERE {where}' if where else ''} "
             f"ORDER BY {f'{order}, ' if order else ''}rn",
             {"t": self.rows},
@@ -120,7 +123,7 @@ class TableView:
     def page(self, start: int, count: int) -> pa.Table:
         """Some of the rows that pass, in order, under the table's column names."""
         rows = self.rows.slice(start, count) if self._order is None else self.rows.take(self._order.slice(start, count))
-        return rows.rename_columns([column.name for column in self.columns])
+        return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
 
     @property
     def sql(self) -> str:
@@ -146,7 +149,7 @@ class TableView:
         ordered = not kind.is_nested and kind.name not in ("json", "blob")
         low, high = ("left(min(v)::VARCHAR, 200)", "left(max(v)::VARCHAR, 200)") if ordered else ("NULL", "NULL")
         distinct_of = "count(DISTINCT " if len(column) <= EXACT else "approx_count_distinct("
-        row = engine.evaluate(
+        row = self._evaluate(
             f"SELECT count(*), count(*) - count(v), {distinct_of}{'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
             tables,
         )
@@ -157,16 +160,15 @@ class TableView:
         if number is not None and distinct > _TOP:
             bins = self._bins(number, tables)
         else:
-            found = engine.evaluate(
+            found = self._evaluate(
                 f"SELECT left(v::VARCHAR, 100) AS label, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_TOP}",
                 tables,
             )
             top = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
         return Profile(name, rows, nulls, distinct, least, most, bins, top)
 
-    @staticmethod
-    def _bins(number: str, tables: dict[str, pa.Table]) -> tuple[int, ...]:
-        found = engine.evaluate(
+    def _bins(self, number: str, tables: dict[str, pa.Table]) -> tuple[int, ...]:
+        found = self._evaluate(
             f"""
             WITH n AS (SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})),
                  b AS (SELECT min(x) AS l, max(x) AS h FROM n)
@@ -176,6 +178,9 @@ class TableView:
         )
         counts = dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
         return tuple(counts.get(at, 0) for at in range(_BINS))
+
+    def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
+        return engine.evaluate(sql, tables, self.time_zone)
 
     def _condition(self, name: str, text: str, place: str) -> str:
         """SQL of a filter as written."""

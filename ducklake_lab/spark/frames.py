@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from ducklake_lab.catalog.casting import carried_as, through, typed_sql
+from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.spark.types import from_spark, spark_type
 
@@ -108,7 +109,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     """All rows of a DataFrame, variants in the model's Arrow form."""
     variants = [i for i, field in enumerate(frame.schema.fields) if isinstance(field.dataType, T.VariantType)]
     if not variants:
-        return frame.toArrow()
+        return in_zone(frame.toArrow(), "UTC")
     # PySpark's own conversion fails on variants that are NULL
     schema = T.StructType(
         [
@@ -124,7 +125,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
                 columns[i] = pc.binary_join_element_wise(columns[i].field("metadata"), columns[i].field("value"), b"")
             yield pa.record_batch(columns, names=batch.schema.names)
 
-    table = frame.mapInArrow(joined, schema).toArrow()
+    table = in_zone(frame.mapInArrow(joined, schema).toArrow(), "UTC")
     for i in variants:
         kind = from_spark(frame.schema.fields[i].dataType)
         table = table.set_column(i, kind.field(frame.columns[i]), table.column(i))

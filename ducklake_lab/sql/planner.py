@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -61,7 +62,19 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> Qu
     return QueryPlan(sources, written, refuse, bound=False)
 
 
+#: Words that DuckDB takes for a column where one of that name is put out, and the functions that they stand for.
+_WORDS: Mapping[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "now",
+    exp.CurrentTime: "get_current_time",
+    exp.Localtime: "current_localtime",
+    exp.Localtimestamp: "current_localtimestamp",
+}
+
+
 def _duckdb_sql(tree: exp.Expr) -> str:
+    if tree.find(*_WORDS) is not None:
+        tree = tree.transform(lambda node: exp.Anonymous(this=_WORDS[type(node)]) if type(node) in _WORDS else node)
     return tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
 
 

@@ -29,6 +29,7 @@ from ducklake_lab.widgets.html import (
     table,
     time,
     view,
+    zone,
 )
 
 _PATTERNS = 6
@@ -86,7 +87,7 @@ def _header(diff: DiffSource) -> str:
         told = ""
     else:
         states = f"snapshot {start.snapshot_id} → {end.snapshot_id}"
-        told = DOT.join(part for part in (end.commit_message, end.author, time(end.snapshot_time) + " UTC") if part)
+        told = DOT.join(part for part in (end.commit_message, end.author, _when(end)) if part)
     if diff.other is not None:
         states += f" of {escape(clip(diff.other, 160))}"
     if diff.key:
@@ -243,6 +244,10 @@ def _file(mark: str, file: FileChange) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
+def _when(info: SnapshotInfo) -> str:
+    return f"{time(info.snapshot_time)} {zone(info.snapshot_time)}"
+
+
 def _history(history: Sequence[HistoryEntry]) -> str:
     """The commits in between, where there is more than the one that the header names."""
     if len(history) < 2:
@@ -261,7 +266,7 @@ def _history(history: Sequence[HistoryEntry]) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = (
         heading("id", right=True),
-        heading("time (UTC)"),
+        heading(f"time ({escape(zone(history[0].info.snapshot_time))})"),
         heading("kind"),
         heading("author"),
         heading("message"),

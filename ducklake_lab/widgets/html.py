@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -192,9 +192,13 @@ def seconds(elapsed: float) -> str:
 
 
 def time(moment: datetime, *, precise: bool = False) -> str:
-    """A time in UTC, to the minute or the second."""
-    moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment
+    """A time in its own zone, to the minute or the second; `zone` names that."""
     return moment.strftime("%Y-%m-%d %H:%M:%S" if precise else "%Y-%m-%d %H:%M")
+
+
+def zone(moment: datetime) -> str:
+    """The time zone of an aware time: `UTC`, `America/New_York`."""
+    return str(moment.tzinfo)
 
 
 def percent(share: float) -> str:

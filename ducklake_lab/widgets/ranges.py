@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
@@ -96,7 +96,7 @@ def _scale(points: Sequence[str]) -> tuple[Callable[[str], float], Sequence[str]
 
 def _moment(text: str) -> float:
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None).timestamp()
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return float(date.fromisoformat(text).toordinal() * 86400)
 

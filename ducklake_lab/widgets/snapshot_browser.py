@@ -11,7 +11,7 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.widgets import snapshots, timeline
 from ducklake_lab.widgets.arrow import pack
-from ducklake_lab.widgets.html import KIND_LABELS, clip
+from ducklake_lab.widgets.html import KIND_LABELS, clip, zone
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 #: (table, earlier snapshot, later snapshot) -> static HTML of the diff
@@ -30,6 +30,7 @@ class SnapshotBrowser(Mounted):
         compare: (earlier, later) ids of the two selected to compare, or ().
         query: words to filter by; `table:x` and `author:x` look there only.
         hidden: kinds of change that are left out.
+        zone: the time zone in which times are shown.
         between: (first, last) in milliseconds since 1970, or ().
         history: all snapshots, oldest first.
     """
@@ -49,6 +50,7 @@ class SnapshotBrowser(Mounted):
     title: Any = traitlets.Unicode("Snapshots").tag(sync=True)
     can_diff: Any = traitlets.Bool(False).tag(sync=True)
     can_look: Any = traitlets.Bool(False).tag(sync=True)
+    zone: Any = traitlets.Unicode("UTC").tag(sync=True)
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class SnapshotBrowser(Mounted):
             title=title,
             can_diff=diff is not None,
             can_look=lake is not None,
+            zone=zone(self.history[0].info.snapshot_time) if self.history else "UTC",
         )
         self.observe(self._filter, ["query", "hidden", "between"])
 

@@ -22,6 +22,7 @@ from ducklake_lab.widgets.html import (
     table,
     time,
     view,
+    zone,
 )
 
 #: Snapshots listed; the browser and `FROM lake.snapshots()` have them all.
@@ -55,7 +56,7 @@ def body(history: Sequence[HistoryEntry], title: str = "Snapshots") -> str:
     listing = table(
         (
             heading("id", right=True),
-            heading("time (UTC)"),
+            heading(f"time ({escape(zone(newest[0].info.snapshot_time))})"),
             heading("kind"),
             heading("author"),
             heading("message"),

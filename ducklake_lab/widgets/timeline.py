@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC
 from math import sqrt
 
 from ducklake_lab.model.history import HistoryEntry
-from ducklake_lab.widgets.html import KIND_COLORS, KIND_LABELS, MINUS, compact, count, counted, escape, time
+from ducklake_lab.widgets.html import KIND_COLORS, KIND_LABELS, MINUS, compact, count, counted, escape, time, zone
 
 #: Snapshots drawn; more would be thinner than a pixel in most notebooks.
 LIMIT = 240
@@ -71,7 +70,7 @@ def _labels(entries: Sequence[HistoryEntry], slot: float, y: float) -> list[str]
     previous = ""
     free_from = -1.0
     for index, entry in enumerate(entries):
-        moment = entry.info.snapshot_time.astimezone(UTC)
+        moment = entry.info.snapshot_time
         date, clock = moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M")
         text = date if date != day else clock
         at = slot * (index + 0.5)
@@ -86,7 +85,7 @@ def _labels(entries: Sequence[HistoryEntry], slot: float, y: float) -> list[str]
 def describe(entry: HistoryEntry) -> str:
     """One snapshot in a few words: id, time, author, message, rows."""
     info = entry.info
-    parts = [f"{info.snapshot_id} · {time(info.snapshot_time)} UTC"]
+    parts = [f"{info.snapshot_id} · {time(info.snapshot_time)} {zone(info.snapshot_time)}"]
     if info.author:
         parts.append(info.author)
     parts.append(info.commit_message or ", ".join(entry.changes[:3]) or KIND_LABELS[entry.kind])

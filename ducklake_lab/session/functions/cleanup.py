@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import date, datetime
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.zones import instant
 from ducklake_lab.errors import TransactionError, UsageError
-from ducklake_lab.local.engine import evaluate
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.maintenance.cleanup_old_files import cleanup_old_files
 from ducklake_lab.maintenance.delete_orphaned_files import delete_orphaned_files
 from ducklake_lab.maintenance.expire_snapshots import expire_snapshots
-from ducklake_lab.session.functions.registry import VARCHAR, Call, Columns, Function, rows_of
+from ducklake_lab.session.functions.registry import NAMED_ZONE, VARCHAR, Call, Columns, Function, rows_of
 from ducklake_lab.session.functions.snapshots import SNAPSHOTS, history_rows
 
 _PATHS: Columns = (("path", VARCHAR),)
@@ -68,14 +68,11 @@ def _flag(call: Call, name: str) -> bool:
 
 def _moment(call: Call) -> datetime | None:
     value = call.named("older_than")
-    if isinstance(value, str):
-        quoted = value.replace("'", "''")
-        value = evaluate(f"SELECT CAST('{quoted}' AS TIMESTAMP WITH TIME ZONE) AS v", {}).column("v")[0].as_py()
     if value is None:
         return None
-    if not isinstance(value, datetime):
+    if not isinstance(value, date | str):
         raise UsageError(f"older_than is a point in time, not {value!r}; write e.g. now() - INTERVAL '1 week'.")
-    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return instant(value, NAMED_ZONE)
 
 
 FUNCTIONS = (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any
+from datetime import date, datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UsageError
@@ -29,18 +28,11 @@ def _feed(call: Call) -> FeedCall:
     # ducklake_table_changes names the schema before the table
     schema, table, start, end = call.args if len(call.args) == 4 else (call.schema, *call.args)
     schema = str(call.named("schema", schema))
-    start, end = (_midnight(bound) for bound in (start, end))
+    start, end = (call.lake.instant(bound) if isinstance(bound, date) else bound for bound in (start, end))
     for bound in (start, end):
         if not isinstance(bound, int | datetime) or isinstance(bound, bool):
             raise UsageError(f"{call.name} takes snapshot ids or timestamps as bounds, not {bound!r}.")
     return FeedCall(call.name, call.lake, schema, str(table), start, end)
-
-
-def _midnight(bound: Any) -> Any:
-    """The time at which a day begins."""
-    if isinstance(bound, date) and not isinstance(bound, datetime):
-        return datetime(bound.year, bound.month, bound.day, tzinfo=UTC)
-    return bound
 
 
 def _columns(call: Call) -> Columns:

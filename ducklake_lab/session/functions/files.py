@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pyarrow as pa
 
+from ducklake_lab.catalog.zones import instant
 from ducklake_lab.errors import UsageError
-from ducklake_lab.local.engine import evaluate
 from ducklake_lab.scan.encryption import key_bytes
 from ducklake_lab.scan.planner import plan_scan
-from ducklake_lab.session.functions.registry import BLOB, UBIGINT, VARCHAR, Call, Columns, Function, rows_of
+from ducklake_lab.session.functions.registry import BLOB, NAMED_ZONE, UBIGINT, VARCHAR, Call, Columns, Function, rows_of
 
 _LIST_FILES: Columns = tuple(
     (f"{file}{suffix}", kind)
@@ -26,9 +28,8 @@ def _list_files(call: Call) -> pa.Table:
     if call.named("snapshot_version") is not None and call.named("snapshot_time") is not None:
         raise UsageError("list_files takes snapshot_version or snapshot_time, not both.")
     at = call.named("snapshot_version", call.named("snapshot_time"))
-    if isinstance(at, str):
-        quoted = at.replace("'", "''")
-        at = evaluate(f"SELECT CAST('{quoted}' AS TIMESTAMP WITH TIME ZONE) AS v", {}).column("v")[0].as_py()
+    if isinstance(at, date | str):
+        at = instant(at, NAMED_ZONE)
     state = call.lakes.state(call.lake, at)
     table = state.table(str(call.named("schema", call.schema)), str(call.args[0]))
     with call.lake.connect() as connection:

@@ -18,6 +18,8 @@ from ducklake_lab.session.lakes import Lakes
 Columns = tuple[tuple[str, DataType], ...]
 
 BOOLEAN, BIGINT, UBIGINT = DataType("boolean"), DataType("int64"), DataType("uint64")
+#: The zone of times without one in arguments that are named, as in the reference, whatever the session's is.
+NAMED_ZONE = "UTC"
 VARCHAR, BLOB, TIMESTAMPTZ = DataType("varchar"), DataType("blob"), DataType("timestamptz")
 
 

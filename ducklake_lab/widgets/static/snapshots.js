@@ -6,8 +6,6 @@ const KINDS = ["insert", "update", "delete", "schema", "maintenance", "none"];
 const LABELS = { none: "no change" };
 const HIGH = 58;
 
-const stamp = (time, precise) => new Date(time).toISOString().replace("T", " ").slice(0, precise ? 19 : 16);
-
 function amount(added, removed, write) {
   const parts = [];
   if (added) parts.push("+" + write(added));
@@ -29,7 +27,13 @@ class Snapshots extends Browsing {
     this.load();
   }
 
+  // A time in the session's zone, as 2024-11-03 01:30, or with seconds.
+  stamp(time, precise) {
+    return this.clock.format(time).slice(0, precise ? 19 : 16);
+  }
+
   build() {
+    this.clock = new Intl.DateTimeFormat("sv-SE", { timeZone: this.model.get("zone"), dateStyle: "short", timeStyle: "medium" });
     this.search = element("input", {
       type: "search", placeholder: "Filter: text, table:, author:", "aria-label": "Filter snapshots", value: this.model.get("query"),
       oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.set({ query: this.search.value }), 120); },
@@ -46,7 +50,7 @@ class Snapshots extends Browsing {
     const text = (name, width, right) => ({ name, width, right });
     this.grid = new Grid({
       label: "Snapshots, newest first", multiple: true,
-      columns: [text("id", "3.4em", true), text("time (UTC)", "9.4em"), text("kind", "7.6em"), text("author", "minmax(4em, .6fr)"),
+      columns: [text("id", "3.4em", true), text(`time (${this.model.get("zone")})`, "9.4em"), text("kind", "7.6em"), text("author", "minmax(4em, .6fr)"),
         text("message", "minmax(7em, 1.6fr)"), text("what changed", "minmax(9em, 1.8fr)"), text("rows", "11.5em", true), text("size", "8em", true)],
       fetch: async (start, count) => {
         const { buffers } = await this.line.ask("page", { start, count, filter: this.model.get("filter") });
@@ -72,7 +76,7 @@ class Snapshots extends Browsing {
 
   cells(row, at) {
     const kind = KINDS[this.data.kind[at]];
-    return [String(this.data.id[at]), stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
+    return [String(this.data.id[at]), this.stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
       row.message, row.changes, amount(this.data.added[at], this.data.removed[at], (n) => number.format(n)) || "–",
       amount(this.data.bytes_added[at], this.data.bytes_removed[at], size)];
   }
@@ -101,7 +105,7 @@ class Snapshots extends Browsing {
     this.zoom.replaceChildren();
     if (between.length === 2) {
       this.zoom.append(element("button", { type: "button", onclick: () => this.set({ between: [] }) },
-        `${stamp(between[0])} – ${stamp(between[1])} ✕`));
+        `${this.stamp(between[0])} – ${this.stamp(between[1])} ✕`));
     } else if (this.length > this.size) {
       this.zoom.append(element("button", { type: "button", title: "List only the snapshots that the timeline shows", onclick: () => this.narrow() }, "Only these"));
     }
@@ -230,7 +234,7 @@ class Snapshots extends Browsing {
         group.append(shape("text", { x, y: base - up - 5, class: "dlk-soft" }, up ? compact(added[at]) : "\u2212" + compact(removed[at])));
       }
       if (slot >= 9 + 6 * String(id[at]).length) group.append(shape("text", { x, y: base + below + 11 }, id[at]));
-      const moment = stamp(time[at]);
+      const moment = this.stamp(time[at]);
       const label = moment.slice(0, 10) !== day ? moment.slice(0, 10) : moment.slice(11);
       if (x - 34 >= free && x + 34 <= width) {
         group.append(shape("text", { x, y: base + below + 28, class: "dlk-soft" }, label));
@@ -238,7 +242,7 @@ class Snapshots extends Browsing {
         free = x + 64;
       }
       const facts = amount(added[at], removed[at], (n) => number.format(n));
-      group.append(shape("title", {}, `${id[at]} · ${moment} UTC · ${LABELS[KINDS[kind[at]]] || KINDS[kind[at]]}${facts ? ` · ${facts} rows` : ""} · schema version ${version[at]}`));
+      group.append(shape("title", {}, `${id[at]} · ${moment} ${this.model.get("zone")} · ${LABELS[KINDS[kind[at]]] || KINDS[kind[at]]}${facts ? ` · ${facts} rows` : ""} · schema version ${version[at]}`));
       group.addEventListener("click", (event) => { this.select(id[at], event.shiftKey); this.grid.root.focus({ preventScroll: true }); });
       svg.append(group);
     });
@@ -287,7 +291,7 @@ class Snapshots extends Browsing {
     if (token !== this.describing || !row) return;
     const { id, time, added, removed, bytes_added, bytes_removed, version } = this.data;
     const changed = amount(added[at], removed[at], (n) => number.format(n));
-    const facts = [stamp(time[at], true) + " UTC", row.author, changed && changed + " rows", amount(bytes_added[at], bytes_removed[at], size), `schema version ${version[at]}`];
+    const facts = [`${this.stamp(time[at], true)} ${this.model.get("zone")}`, row.author, changed && changed + " rows", amount(bytes_added[at], bytes_removed[at], size), `schema version ${version[at]}`];
     this.detail.replaceChildren(
       element("b", {}, `Snapshot ${id[at]}`), " ", row.message || "", " ",
       element("span", { class: "dlk-soft" }, facts.filter(Boolean).join(" · ")), " ");

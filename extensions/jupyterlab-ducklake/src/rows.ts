@@ -258,7 +258,7 @@ function addHistory(rows: IRow[], shelf: Shelf, lake: ILake, parent: string): vo
       label: `${snapshot.id}`,
       detail: what,
       title: [
-        `Snapshot ${snapshot.id}, ${new Date(snapshot.time).toLocaleString()}`,
+        `Snapshot ${snapshot.id}, ${snapshot.time}`,
         snapshot.author ? `by ${snapshot.author}` : '',
         snapshot.message ?? '',
         ...snapshot.changes,
@@ -296,7 +296,7 @@ function badge(lake: ILake): string {
 export function describeLake(lake: ILake): string {
   return [
     `${lake.catalog} (${lake.backend})`,
-    lake.time ? `Snapshot ${lake.snapshot} of ${new Date(lake.time).toLocaleString()}` : '',
+    lake.time ? `Snapshot ${lake.snapshot} of ${lake.time}` : '',
     lake.travelling ? 'Time travelling: attached as of this snapshot, read-only' : lake.read_only ? 'Read-only' : '',
     lake.in_transaction && lake.current ? 'A transaction is open: COMMIT or ROLLBACK ends it' : '',
     lake.session ? `Attached by the session ${lake.session}` : '',
