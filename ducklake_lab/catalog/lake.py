@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -35,15 +35,18 @@ from ducklake_lab.errors import (
     CatalogError,
     CatalogNotFoundError,
     CatalogVersionError,
+    DataFileError,
     TransactionError,
     UsageError,
 )
 from ducklake_lab.model.changes import Change, format_changes
 from ducklake_lab.model.entries import Schema, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.storage import Storage, is_local
 from ducklake_lab.version import __version__
 
 _CACHED_STATES = 32
+_storage = Storage()
 
 
 class Lake:
@@ -167,6 +170,22 @@ class Lake:
         """Forgets entries that were read: the catalog was changed by hand."""
         self._states.clear()
 
+    def check_data_path(self, files: Iterable[str]) -> None:
+        """Raises where one of some files is below the data path and that is not there.
+
+        Raises:
+            DataFileError: names the data path.
+        """
+        if (
+            is_local(self.data_path)
+            and any(path.startswith(self.data_path) for path in files)
+            and not _storage.exists(self.data_path)
+        ):
+            raise DataFileError(
+                f"The lake {self.alias} has files, and its data path {self.data_path} does not exist; "
+                "if it was moved, attach with data_path=… and override_data_path."
+            )
+
     def options(self, connection: sa.Connection) -> Options:
         """The options set in the lake, of all scopes."""
         return read_options(connection, self.session, self._attached)
@@ -219,7 +238,7 @@ def open_lake(
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
             )
-        chosen = _chosen_data_path(location, stored, data_path, override=override_data_path)
+        chosen = _chosen_data_path(connection, location, stored, data_path, override=override_data_path)
         lake = Lake(
             alias,
             database,
@@ -269,12 +288,21 @@ def _check(connection: sa.Connection, location: CatalogLocation, *, encrypted: b
     return stored
 
 
-def _chosen_data_path(location: CatalogLocation, stored: str, given: str | None, *, override: bool = False) -> str:
-    base = str(location.path.parent) + "/" if location.path is not None else str(Path.cwd()) + "/"
-    resolved = stored if paths.is_absolute(stored) else base + stored
-    if given is not None and _absolute(given) != resolved:
-        if override:
-            return _absolute(given)
+def _chosen_data_path(
+    connection: sa.Connection, location: CatalogLocation, stored: str, given: str | None, *, override: bool
+) -> str:
+    """The folder of the data: a relative one is below the working directory, as in the reference.
+
+    Where it is not there, and the lake has files, it is looked for beside the catalog: both may have been moved.
+    """
+    if given is not None and override:
+        return _absolute(given)
+    resolved = _absolute(stored)
+    if location.path is not None and not paths.is_absolute(stored) and not _storage.exists(resolved):
+        beside = _absolute(str(location.path.parent / stored))
+        if _storage.exists(beside) and connection.scalar(sa.select(sa.exists().where(t.data_file.c.path.is_not(None)))):
+            resolved = beside
+    if given is not None and _folder(given) != stored and _absolute(given) != resolved:
         raise UsageError(
             f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is, "
             "or attach with override_data_path."
@@ -282,9 +310,13 @@ def _chosen_data_path(location: CatalogLocation, stored: str, given: str | None,
     return resolved
 
 
+def _folder(path: str) -> str:
+    """A folder as the catalog stores it: with one slash at its end."""
+    return path.rstrip("/") + "/"
+
+
 def _absolute(path: str) -> str:
-    absolute = path if "://" in path else str(Path(path).expanduser().absolute())
-    return absolute if absolute.endswith("/") else absolute + "/"
+    return _folder(path if "://" in path else str(Path(path).expanduser().absolute()))
 
 
 def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str | None, *, encrypted: bool) -> str:
@@ -293,7 +325,7 @@ def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str
     chosen = data_path or location.default_data_path
     if chosen is None:
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
-    stored = _absolute(chosen)
+    stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
     # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
     t.metadata.create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(

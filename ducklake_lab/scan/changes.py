@@ -223,6 +223,7 @@ class _Feed:
         )
 
     def _scan(self, files: Sequence[ScanFile], rows: pa.Table | None) -> ScanPlan:
+        self._lake.check_data_path(file.path for file in files)
         size = sum(file.data_file.file_size_bytes for file in files)
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
         names = read_column_names(self._connection, self._table.table_id)

@@ -72,6 +72,7 @@ def plan_scan(
             rows = None
         found = _with_staged(found, staged, table, folder)
         rows = _rows_with_staged(rows, staged, table)
+    lake.check_data_path(file.path for file in found.files)
     return ScanPlan(
         table=table,
         files=tuple(found.files),
