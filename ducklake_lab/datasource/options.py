@@ -91,7 +91,11 @@ def _integer(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _time(text: str) -> datetime:
+    """A time with its zone: no session's TimeZone is known where Spark runs a data source."""
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00.') from None
+        raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00+00:00.') from None
+    if moment.tzinfo is None:
+        raise UsageError(f'The option "timestamp" needs a time zone; write {text}+00:00 for UTC.')
+    return moment

@@ -27,7 +27,7 @@ class DuckLakeDataSource(DataSource):
         path or uri: the lake, e.g. `ducklake:flights.ducklake`; the argument of `load`.
         table: `table` or `schema.table`.
         data_path: where the data is, for a lake that does not say.
-        version, timestamp: read as of this snapshot id or time (ISO 8601; UTC where it names no zone).
+        version, timestamp: read as of this snapshot id or time (ISO 8601, with its offset).
         filter_pushdown: `true` skips files by the query's filters, where `spark.sql.python.filterPushdown.enabled` is
             set; PySpark 4.1.
         starting_version: the first snapshot whose inserted rows a stream reads; all rows by default.

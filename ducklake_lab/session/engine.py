@@ -51,6 +51,7 @@ class SparkEngine:
         elif not self._configured:
             runtime.configure(self.session)
         self._configured = True
+        runtime.set_time_zone(self.session, self.time_zone())
         return self.session
 
     def with_data_source(self) -> SparkSession:
@@ -73,6 +74,7 @@ class SparkEngine:
         if self._kept_by is not spark:
             self._kept.clear()
             self._kept_by = spark
+        key = (key, self.time_zone())
         frame = self._kept.pop(key, None)
         if frame is None:
             frame = make()

@@ -113,7 +113,9 @@ class LocalStatements:
             return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
         if first in _PASSED:
             if setting is not None and setting.name == "timezone" and (setting.value or "").casefold() == "null":
-                raise UsageError("TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own.")
+                raise UsageError(
+                    "TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own."
+                )
             result = self._in_process(statement.sql, other.refusal)
             self._database.note_time_zone()
             return result

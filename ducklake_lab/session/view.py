@@ -61,7 +61,9 @@ class TableView:
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
     """
 
-    def __init__(self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> None:
+    def __init__(
+        self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str
+    ) -> None:
         self.title = title
         self._name = name
         self._plan, self.partial = _first_files(plan)

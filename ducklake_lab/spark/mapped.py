@@ -14,7 +14,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.scan.footers import file_schemas
 from ducklake_lab.scan.plan import ScanFile
-from ducklake_lab.spark.types import from_stored, spark_type, stored_type
+from ducklake_lab.spark.types import cut, from_stored, spark_type, stored_type
 from ducklake_lab.storage import Storage
 
 #: The column of the texts from a file's path, by column id.
@@ -28,7 +28,7 @@ _BEYOND: dict[str, Callable[[pa.DataType], bool]] = {
 }
 #: Footers that are read to know whether there are any; Spark refuses a file that is missed so.
 _LOOKED_AT = 1_000
-_CUT = {"timestamp_s": "second", "timestamp_ms": "millisecond"}
+_CUT = {"timestamp_s": "1", "timestamp_ms": "0.001"}
 
 
 def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
@@ -130,7 +130,7 @@ def _shaped(value: SparkColumn, column: Column, entry: NameMapping) -> SparkColu
     """A nested value with the table's fields in their order."""
     if column.type in _CUT:
         # the file may have a finer unit
-        return F.date_trunc(_CUT[column.type], value).cast(T.TimestampNTZType())
+        return cut(value, _CUT[column.type])
     if not column.children:
         return value
     by_target = {child.target_field_id: child for child in entry.children}

@@ -24,6 +24,7 @@ from ducklake_lab.files.partitions import (
 )
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.types import FLOATS, TIMESTAMPS, DataType
+from ducklake_lab.spark.types import from_micros, micros_of
 
 # Spark takes an empty text for NULL in folder names, so a value is marked as one
 _VALUE, _NULL = "v", "n"
@@ -71,6 +72,8 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
             part = _bucket(value, table.columns[index].data_type, buckets)
         elif field.transform != "identity":
             part = F.call_function(field.transform, value)
+        if field.transform == "identity" and table.columns[index].type == "timestamptz":
+            part = F.concat(from_micros(F.unix_micros(value)).cast("string"), F.lit("+00"))
         text = F.concat(F.lit(_VALUE), part.cast("string"))
         keys.append(F.when(value.isNull(), F.lit(_NULL)).otherwise(text).alias(name))
     return frame.select("*", *keys)
@@ -88,8 +91,9 @@ def _bucket(value: SparkColumn, data_type: DataType, buckets: int) -> SparkColum
     elif name == "date":
         hashed = F.unix_date(value).cast("bigint")
     elif name in TIMESTAMPS:
-        per_second = {"timestamp_s": F.unix_seconds, "timestamp_ms": F.unix_millis}
-        hashed = per_second.get(name, F.unix_micros)(value.cast("timestamp"))
+        micros = F.unix_micros(value) if name == "timestamptz" else micros_of(value)
+        size = F.lit({"timestamp_s": 1_000_000, "timestamp_ms": 1000}.get(name, 1))
+        hashed = F.call_function("div", micros - F.pmod(micros, size), size)
     else:
         hashed = value.cast("int").cast("bigint") if name == "boolean" else value.cast("bigint")
     # pandas would make floats of integers with NULLs among them

@@ -394,6 +394,10 @@ def _default(column: Column) -> SparkColumn:
     kind = spark_type(column.data_type)
     if isinstance(kind, T.BinaryType):
         return F.lit(bytearray(constant_column(column.initial_default, column.data_type, 1)[0].as_py()))
+    if isinstance(kind, T.TimestampType):
+        # a text without a zone is in UTC, as in the reference
+        instant = constant_column(column.initial_default, column.data_type, 1).cast(pa.int64())[0].as_py()
+        return F.timestamp_micros(F.lit(instant))
     return F.lit(column.initial_default).cast(kind)
 
 

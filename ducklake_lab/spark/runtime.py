@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from ducklake_lab.errors import SparkError
+from ducklake_lab.errors import SparkError, UnsupportedFeatureError
 from ducklake_lab.spark.java import find_java
 
 #: Settings of a running session that the reader and the writer rely on.
@@ -25,8 +25,6 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.write.enabled": "true",
     # a file without any field ids is an error, not NULLs
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    # timestamps are UTC instants; conversions must not depend on the machine
-    "spark.sql.session.timeZone": "UTC",
     # products of decimals keep all their digits, as in DuckDB, or are an error
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     # an overflow or a bad cast is an error, not NULL
@@ -43,6 +41,7 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",
 }
 
+_TIME_ZONE = "spark.sql.session.timeZone"
 _start_lock = threading.Lock()
 
 
@@ -82,6 +81,22 @@ def configure(spark: SparkSession) -> None:
     for key, value in REQUIRED.items():
         if spark.conf.get(key, None) != value:
             spark.conf.set(key, value)
+
+
+def set_time_zone(spark: SparkSession, name: str) -> None:
+    """Sets the zone in which queries that are made from now on read and show times.
+
+    Raises:
+        UnsupportedFeatureError: Spark does not know it.
+    """
+    if spark.conf.get(_TIME_ZONE, None) == name:
+        return
+    try:
+        spark.conf.set(_TIME_ZONE, name)
+    except PySparkException:
+        raise UnsupportedFeatureError(
+            f'Spark does not know the time zone "{name}"; SET TimeZone to another, such as UTC.'
+        ) from None
 
 
 def is_alive(spark: SparkSession) -> bool:

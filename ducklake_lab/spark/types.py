@@ -198,9 +198,8 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
         parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
         return F.when(value.isNotNull(), F.concat_ws("-", *parts))
     if data_type.name == "timestamp_ns":
-        # rounds down, before 1970 too; the session's time zone is UTC
-        micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
-        return F.timestamp_micros(micros).cast(T.TimestampNTZType())
+        # rounds down, before 1970 too
+        return from_micros(F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000)))
     if data_type.name in ("int128", "uint128"):
         return _whole(value)
     if data_type.name == "timetz":
@@ -208,6 +207,28 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
     if data_type.name == "interval":
         return _interval_text(value)
     return _through(value, data_type, from_stored)
+
+
+def from_micros(micros: SparkColumn) -> SparkColumn:
+    """The TIMESTAMP_NTZ so many microseconds after 1970 began, whatever the session's time zone."""
+    seconds = F.call_function("div", micros - F.pmod(micros, F.lit(1_000_000)), F.lit(1_000_000))
+    days = F.call_function("div", seconds - F.pmod(seconds, F.lit(86400)), F.lit(86400))
+    rest = (micros - days * F.lit(86_400_000_000)).cast("decimal(18,0)") / F.lit(1_000_000)
+    midnight = F.date_from_unix_date(days.cast("int")).cast(T.TimestampNTZType())
+    return midnight + F.make_dt_interval(secs=rest.cast("decimal(18,6)"))
+
+
+def micros_of(value: SparkColumn) -> SparkColumn:
+    """The inverse of `from_micros`."""
+    seconds = F.unix_date(value.cast("date")).cast("bigint") * F.lit(86400)
+    seconds = seconds + F.hour(value) * F.lit(3600) + F.minute(value) * F.lit(60)
+    return seconds * F.lit(1_000_000) + (F.extract(F.lit("SECOND"), value) * F.lit(1_000_000)).cast("bigint")
+
+
+def cut(value: SparkColumn, unit: str) -> SparkColumn:
+    """A TIMESTAMP_NTZ without what is less than so many seconds: "1", "0.001"."""
+    rest = F.extract(F.lit("SECOND"), value) % F.lit(unit).cast("decimal(8,6)")
+    return value - F.make_dt_interval(secs=rest.cast("decimal(18,6)"))
 
 
 def _whole(value: SparkColumn) -> SparkColumn:
@@ -275,7 +296,7 @@ def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
     if data_type.name == "uuid":
         return F.unhex(F.replace(value, F.lit("-"), F.lit("")))
     if data_type.name == "timestamp_s":
-        return F.date_trunc("second", value).cast(T.TimestampNTZType())
+        return cut(value, "1")
     if data_type.is_nested and any(part.name in ("uuid", "timestamp_s") for part in data_type.walk()):
         return _through(value, data_type, to_stored)
     return value

@@ -8,6 +8,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, text
 from ducklake_lab.sql.types import UNSIGNED_MAXIMUM, spark_type
+from ducklake_lab.sql.zones import from_local, from_text
 
 #: Types that Spark lacks and only carries, and what as.
 _CARRIED = {"timetz": "STRING", "interval": "STRING", "geometry": "BINARY"}
@@ -28,6 +29,10 @@ def convert(value: exp.Expr, source: DataType | None, target: DataType, safe: bo
     if target.name in _CARRIED and isinstance(value, exp.Null):
         return cast(value, _CARRIED[target.name])
     kind = spark_type(target)
+    if target.name == "timestamptz" and source != target and not isinstance(value, exp.Null):
+        if source is None:
+            raise UnsupportedFeatureError("CAST of a value of no known type to TIMESTAMPTZ is not supported on Spark.")
+        return from_text(value, safe) if source.name == "varchar" else from_local(value)
     if target.name in INTEGERS:
         return _to_integer(value, source, target, kind, safe)
     if target.name == "varchar" and source is not None:

@@ -227,7 +227,12 @@ _add(
     lambda types: TIMESTAMPTZ if types[1] == TIMESTAMPTZ else TIMESTAMP,
     _TWO,
 )
-_add("date_diff datediff", lambda c: temporal.difference(c.literal(0, "part"), c.args[1], c.args[2]), BIGINT, _THREE)
+_add(
+    "date_diff datediff",
+    lambda c: temporal.difference(c.literal(0, "part"), c.args[1], c.args[2], c.types[1:]),
+    BIGINT,
+    _THREE,
+)
 _add("epoch", lambda c: temporal.epoch(c.args[0], c.types[0], 0), DOUBLE)
 _add("epoch_ms", lambda c: temporal.epoch(c.args[0], c.types[0], 3), BIGINT)
 _add("epoch_us", lambda c: temporal.epoch(c.args[0], c.types[0], 6), BIGINT)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.spark_nodes import binary, call, cast, number, text
-
-NTZ = "TIMESTAMP_NTZ"
+from ducklake_lab.sql.zones import NTZ, from_local
 
 _PARTS = {
     "year": "year", "years": "year", "yr": "year", "y": "year",
@@ -61,7 +62,9 @@ def truncate(name: str, value: exp.Expr, kind: DataType | None) -> exp.Expr:
     """date_trunc: a timestamp, also for a date."""
     unit = _unit(name)
     if kind is not None and kind.name == "timestamptz":
-        return call("date_trunc", text(unit), value)
+        if unit in ("MINUTE", "SECOND"):
+            return call("date_trunc", text(unit), value)
+        return from_local(truncate(name, cast(value, NTZ), None))
     if unit == "DAY":
         return cast(cast(value, "DATE"), NTZ)
     if unit in ("HOUR", "MINUTE", "SECOND"):
@@ -100,9 +103,19 @@ def _micros(moment: exp.Expr) -> exp.Expr:
     return binary(exp.Add, binary(exp.Add, total, hours), binary(exp.Add, minutes, fraction))
 
 
-def difference(name: str, start: exp.Expr, end: exp.Expr) -> exp.Expr:
-    """date_diff: how many boundaries of a part lie between two dates or timestamps; BIGINT."""
+def difference(name: str, start: exp.Expr, end: exp.Expr, kinds: Sequence[DataType | None]) -> exp.Expr:
+    """date_diff: how many boundaries of a part lie between two dates or timestamps; BIGINT.
+
+    Args:
+        kinds: their types.
+    """
     unit = _unit(name)
+    zoned = any(kind is not None and kind.name == "timestamptz" for kind in kinds)
+    if zoned and unit in ("WEEK", "DAY", "HOUR"):
+        # DuckDB counts whole ones where clocks change, rather than boundaries
+        raise UnsupportedFeatureError(
+            f"date_diff of TIMESTAMPTZ in {unit.lower()}s is not supported on Spark; cast both to TIMESTAMP."
+        )
 
     def minus(left: exp.Expr, right: exp.Expr) -> exp.Expr:
         return cast(binary(exp.Sub, left, right), "BIGINT")
@@ -126,7 +139,10 @@ def difference(name: str, start: exp.Expr, end: exp.Expr) -> exp.Expr:
     size_us = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000}[unit]
 
     def boundaries(value: exp.Expr) -> exp.Expr:
-        return call("floor", binary(exp.Div, _micros(cast(value, NTZ)), exp.Literal.number(str(size_us))))
+        micros = _micros(cast(value, NTZ))
+        if zoned:
+            micros = call("unix_micros", truncate(name, value, DataType("timestamptz")))
+        return call("floor", binary(exp.Div, micros, exp.Literal.number(str(size_us))))
 
     return minus(boundaries(end), boundaries(start))
 

@@ -23,6 +23,7 @@ from ducklake_lab.sql.inference import Type, type_of
 from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, paren, text
 from ducklake_lab.sql.texts import full_match
 from ducklake_lab.sql.types import from_sqlglot
+from ducklake_lab.sql.zones import added, write_casts
 
 #: Nodes whose children are translated and that mean the same in both, as the generator writes them.
 _ALIKE: tuple[type[exp.Expr], ...] = (
@@ -47,6 +48,7 @@ def spark_sql(tree: exp.Expr) -> str:
         UnsupportedFeatureError: it uses something that Spark has no equal for here.
     """
     refuse_computing(tree)
+    write_casts(tree)
     translated = translate(tree)
     try:
         statement = translated.sql(
@@ -150,8 +152,15 @@ def _power(node: exp.Pow) -> exp.Expr:
 
 def _add_subtract(node: exp.Add | exp.Sub) -> exp.Expr:
     kind = type(node)
+    written = (node.this.copy(), node.expression.copy())
     left, right, a, b = _operands(node)
     names = (a.name if a else "", b.name if b else "")
+    if names[0] == "timestamptz" and names[1] == "interval":
+        return added(kind, left, written[1], right)
+    if names[0] == "interval" and names[1] == "timestamptz":
+        return added(kind, right, written[0], left)
+    if "timestamptz" in names:
+        raise UnsupportedFeatureError("Subtracting times of which one has a time zone is not supported on Spark.")
     if "interval" in names:
         # A date plus an interval is a timestamp in DuckDB; in Spark it may stay a date.
         if names[0] == "date":

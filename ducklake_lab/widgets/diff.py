@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from posixpath import basename
 
 from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileChange, FileDiff, Pattern
+from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import charts, diff_rows, timeline

@@ -66,15 +66,15 @@ SETTINGS = (
 )
 
 
-OPTIONS = tuple(
-    f"SNAPSHOT_TIME {kind}'{moment}'" for kind in ("", "TIMESTAMP ", "TIMESTAMPTZ ") for moment in MOMENTS
-)
+OPTIONS = tuple(f"SNAPSHOT_TIME {kind}'{moment}'" for kind in ("", "TIMESTAMP ", "TIMESTAMPTZ ") for moment in MOMENTS)
 
 
 def make(folder: str) -> None:
     """A lake whose snapshots are of TIMES, made by the reference."""
     with _reference(folder) as reference:
-        reference.execute("CREATE TABLE lake.t (i INT, z TIMESTAMPTZ, n TIMESTAMP, d DATE, s STRUCT(z TIMESTAMPTZ, u UUID))")
+        reference.execute(
+            "CREATE TABLE lake.t (i INT, z TIMESTAMPTZ, n TIMESTAMP, d DATE, s STRUCT(z TIMESTAMPTZ, u UUID))"
+        )
         for i, moment in enumerate(TIMES[2:]):
             reference.execute(
                 f"INSERT INTO lake.t SELECT {i}, '{moment}', '{MOMENTS[i % 4]}', '2024-11-03', "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ducklake_lab.errors import JavaNotFoundError
+from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
 
 _START = """
@@ -24,9 +24,18 @@ def test_start_reuses_the_active_session(spark: SparkSession) -> None:
 
 
 def test_configure_sets_what_reading_relies_on(spark: SparkSession) -> None:
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
     runtime.configure(spark)
-    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def test_a_zone_that_spark_does_not_know_is_refused(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    with pytest.raises(UnsupportedFeatureError, match='Spark does not know the time zone "Mars/Olympus"'):
+        runtime.set_time_zone(spark, "Mars/Olympus")
+    runtime.set_time_zone(spark, "Asia/Kathmandu")
+    assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kathmandu"
+    runtime.set_time_zone(spark, str(before))
 
 
 def test_spark_starts_in_silence_without_java_on_path(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import ducklake_lab as dl
 
 @pytest.fixture
 def session(tmp_path: Path):
-    with dl.connect(f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as made:
+    with dl.connect(
+        f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb"
+    ) as made:
         made.sql("CREATE TABLE t (i INT, z TIMESTAMPTZ, s STRUCT(z TIMESTAMPTZ, u UUID))")
         made.sql("SET TimeZone = 'America/New_York'")
         made.sql("INSERT INTO t VALUES (1, '2024-11-03 01:30:00', {'z': '2024-03-10 02:30:00', 'u': uuid()})")
