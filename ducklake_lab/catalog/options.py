@@ -27,10 +27,12 @@ class Options:
 
     Attributes:
         forced: values of the session that come before those of the lake.
+        time_zone: the session's.
     """
 
     values: Mapping[tuple[str | None, int | None, str], str] = field(default_factory=dict)
     forced: Mapping[str, str] = field(default_factory=dict)
+    time_zone: str = "UTC"
 
     def get(self, key: str, *, schema_id: int | None = None, table_id: int | None = None) -> str | None:
         """The value that applies to a table: its own, else its schema's, else the lake's."""
@@ -91,7 +93,7 @@ def read_options(
         (None, None, key): value for key, value in {**session.defaults, **(attached or {})}.items()
     }
     values.update({(scope, scope_id, key): value for scope, scope_id, key, value in rows})
-    return Options(values, dict(session.forced))
+    return Options(values, dict(session.forced), session.time_zone())
 
 
 def write_option(connection: sa.Connection, scope: Scope, key: str, value: str) -> None:

@@ -34,6 +34,7 @@ class WriteOptions:
         row_group_size: rows.
         row_group_size_bytes: bytes.
         hive_file_pattern: files of partitioned tables lie in folders `key=value`.
+        time_zone: in which partition keys are computed of times that have one.
         target_file_size: bytes; a file of new rows that has reached it is followed by another.
         version: of Parquet, `v1` or `v2`.
         encrypted: each file is encrypted with a key of its own.
@@ -46,6 +47,7 @@ class WriteOptions:
     row_group_size_bytes: int | None = None
     version: str | None = None
     hive_file_pattern: bool = True
+    time_zone: str = "UTC"
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
     encrypted: bool = False
     per_thread_output: bool | None = None
@@ -143,6 +145,7 @@ def write_options(options: Options, table: Table) -> WriteOptions:
         row_group_size_bytes=number("parquet_row_group_size_bytes"),
         # values of encrypted files are not to be read in their paths
         hive_file_pattern=(text("hive_file_pattern") or str(not encrypted).casefold()) != "false",
+        time_zone=options.time_zone,
         encrypted=encrypted,
         per_thread_output=None if text("per_thread_output") is None else text("per_thread_output") == "true",
         target_file_size=target_file_size(options, table),

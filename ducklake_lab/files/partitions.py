@@ -54,8 +54,11 @@ def hive_folder(table: Table, values: Values) -> str:
     return "".join(segments)
 
 
-def key_sql(table: Table) -> list[str]:
+def key_sql(table: Table, time_zone: str) -> list[str]:
     """DuckDB's SQL of the partition keys' texts over the table's columns; for a bucket, of what is hashed.
+
+    Args:
+        time_zone: in which the day or hour is that of a time with a zone.
 
     Raises:
         UnsupportedFeatureError: names a key that is not computed here.
@@ -76,6 +79,8 @@ def key_sql(table: Table) -> list[str]:
                 raise UnsupportedFeatureError(
                     f"The partition transform {field.transform} of {column.name} is not supported."
                 )
+            if column.type == "timestamptz":
+                value = f"timezone('{time_zone}', {value})"
             value = f"{field.transform}({value})"
         texts.append(f"CAST({value} AS VARCHAR)")
     return texts

@@ -48,7 +48,7 @@ def write_rows(
     """
     if rows.num_rows == 0:
         return []
-    keys = key_sql(table)
+    keys = key_sql(table, options.time_zone)
     written: list[WrittenFile] = []
     storage = Storage()
     with Writer(table, options, keeps_ids=row_ids is not None) as writer:

@@ -81,7 +81,7 @@ def _write(
     rows = version.rows.select([*range(3, 3 + count), 0, 1, 2])
     rows = sort_rows(rows, newest, version.columns, [ROW_ID, SNAPSHOT_ID])
     table = replace(then, columns=version.columns)
-    keys = key_sql(table)
+    keys = key_sql(table, options.time_zone)
     files: list[FlushedFile] = []
     with Writer(table, options, keeps_ids=True, keeps_snapshots=True) as writer:
         parts = groups(writer.evaluate(rows.select(range(count)), keys), table) if keys else [((), None)]
