@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -156,12 +156,17 @@ class Storage:
             yield places[path]
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes files; those that are not there are no error."""
+        """Deletes files; those that are not there are no error.
+
+        Raises:
+            DataFileError: one cannot be deleted.
+        """
 
         def remove(path: str) -> None:
             filesystem, _, inner = self._resolve(path)
             try:
-                filesystem.delete_file(inner)
+                with _saying(path, "deleted"):
+                    filesystem.delete_file(inner)
             except FileNotFoundError:
                 return
 
@@ -172,11 +177,26 @@ class Storage:
             with ThreadPoolExecutor(_PARALLEL) as pool:
                 list(pool.map(remove, listed))
 
+    def discard(self, paths: Iterable[str]) -> None:
+        """Deletes what a failed write has left, as far as that is possible: the error of the write is the one to show.
+
+        What stays belongs to no snapshot; `delete_orphaned_files` finds it.
+        """
+        for path in paths:
+            with suppress(DataFileError):
+                self.delete([path])
+
     def delete_folder(self, folder: str) -> None:
         """Deletes a folder with all that is in it; one that is not there is no error."""
         filesystem, _, inner = self._resolve(folder)
         if filesystem.get_file_info(inner.rstrip("/")).type == fs.FileType.Directory:
-            filesystem.delete_dir(inner.rstrip("/"))
+            with _saying(folder, "deleted"):
+                filesystem.delete_dir(inner.rstrip("/"))
+
+    def discard_folder(self, folder: str) -> None:
+        """Deletes the folder of a failed write, as `discard` does files."""
+        with suppress(DataFileError):
+            self.delete_folder(folder)
 
     def move(self, source: str, target: str) -> None:
         """Moves a file within one filesystem, making the folders it goes to."""
@@ -185,7 +205,8 @@ class Storage:
         parent = inner_target.rpartition("/")[0]
         if parent and is_local(target):
             filesystem.create_dir(parent, recursive=True)
-        filesystem.move(inner, inner_target)
+        with _saying(target, "written"):
+            filesystem.move(inner, inner_target)
 
     def duplicate(self, source: str, target: str) -> None:
         """Gives a file a second name that lives on without the first: a link, or a copy where there are none."""
@@ -205,7 +226,8 @@ class Storage:
         if is_object(path):
             return
         filesystem, _, inner = self._resolve(path)
-        filesystem.create_dir(inner.rstrip("/"), recursive=True)
+        with _saying(path, "made"):
+            filesystem.create_dir(inner.rstrip("/"), recursive=True)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Opens a file for reading at any position.
@@ -224,12 +246,14 @@ class Storage:
     def open_output(self, path: str) -> pa.NativeFile:
         """Opens a new file for writing; its folder must exist."""
         filesystem, _, inner = self._resolve(path)
-        return filesystem.open_output_stream(inner)
+        with _saying(path, "written"):
+            return filesystem.open_output_stream(inner)
 
     def upload(self, source: str, path: str) -> None:
         """Copies a file of this machine to a path or URL."""
         filesystem, _, inner = self._resolve(path)
-        fs.copy_files(source, inner, fs.LocalFileSystem(), filesystem)
+        with _saying(path, "written"):
+            fs.copy_files(source, inner, fs.LocalFileSystem(), filesystem)
 
     @contextmanager
     def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:
@@ -278,6 +302,18 @@ class Storage:
         if key not in self._filesystems:
             self._filesystems[key] = _connect(scheme, authority, access)
         return self._filesystems[key]
+
+
+@contextmanager
+def _saying(path: str, what: str) -> Iterator[None]:
+    """Around a change of one path; FileNotFoundError is left to the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else _first_line(error)
+        raise DataFileError(f"{path} cannot be {what}: {reason}.") from None
 
 
 def _connect(scheme: str, authority: str, access: S3Access | None) -> fs.FileSystem:

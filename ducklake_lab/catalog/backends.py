@@ -13,6 +13,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from ducklake_lab.catalog.uri import Backend
+from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.types import DataType
 
 #: What MySQL compares by code points; its TEXT would end after 64 kB.
@@ -53,7 +54,12 @@ class UtcTimestamp(TypeDecorator[datetime]):
         if isinstance(value, datetime):
             return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)
         text = str(value)
-        return datetime.fromisoformat(text + ":00" if text[-3] in "+-" else text).astimezone(UTC)
+        try:
+            return datetime.fromisoformat(text + ":00" if text[-3:-2] in ("+", "-") else text).astimezone(UTC)
+        except ValueError:
+            raise CatalogError(
+                f"The catalog is damaged: {text[:40]!r} is not a time; restore it from a backup."
+            ) from None
 
 
 class Uuid(TypeDecorator[str]):

@@ -8,28 +8,33 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
+import duckdb
 import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog.casting import quote_identifier
+from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES
 from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
-from ducklake_lab.catalog.uri import CatalogLocation
+from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.errors import (
     CatalogError,
     CatalogLockedError,
     CatalogNotFoundError,
     CatalogVersionError,
+    DuckLakeError,
     UnsupportedFeatureError,
 )
 
 #: How long a locked catalog file is waited for.
 LOCK_WAIT_SECONDS = 3.0
+#: What drivers of catalog databases raise.
+_DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
 _MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
 #: What servers are called, the package that connects to them, and the extra that installs it.
@@ -69,7 +74,8 @@ def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
     Raises:
         CatalogError: there is no driver for it.
     """
-    url, options = location.url, dict[str, Any]()
+    # parameters hold keys of encrypted files
+    url, options = location.url, dict[str, Any](hide_parameters=True)
     path = location.path
     if path is None:
         options["pool_pre_ping"] = True
@@ -130,7 +136,7 @@ class CatalogDatabase:
         Raises:
             CatalogNotFoundError: there is no such catalog and `create` is false.
             CatalogLockedError: another process or client holds the file, or holds it for too long while it is read.
-            CatalogError: the database refuses the connection.
+            CatalogError: the database refuses the connection or a statement, or what is read from it makes no sense.
         """
         if not create and not self.exists():
             raise CatalogNotFoundError(
@@ -141,14 +147,41 @@ class CatalogDatabase:
             if self.version is not None and self.version != SPEC_VERSION:
                 self._show(connection, self.version)
             yield connection
-        except sa.exc.DBAPIError as error:
-            # SQLite gives a connection out at once, and waits for others when it reads or writes
-            locked = self._lock_message(str(error.orig))
-            if locked is None:
+        except DuckLakeError:
+            raise
+        except Exception as error:
+            explained = self._explained(error, connection)
+            if explained is None:
                 raise
-            raise CatalogLockedError(locked) from error
+            raise explained from error
         finally:
             self._leave(connection)
+
+    def explain(self, error: Exception) -> CatalogError | None:
+        """What an error that came up while the catalog was used says of it; None where the catalog is not its cause."""
+        with suppress(CatalogError), self.connect() as connection:
+            return self._explained(error, connection)
+        return None
+
+    def _explained(self, error: Exception, connection: sa.Connection) -> CatalogError | None:
+        is_of_driver = isinstance(error, _DRIVER_ERRORS)
+        if is_of_driver and (locked := self._lock_message(_reason(error))) is not None:
+            # SQLite gives a connection out at once, and waits for others when it reads or writes
+            return CatalogLockedError(locked)
+        with suppress(*_DRIVER_ERRORS):
+            connection.rollback()
+            damage = find_damage(connection) if not self._is_foreign(error) else None
+            if damage is not None:
+                return CatalogError(
+                    f"The catalog {self.location.display} is damaged: {damage}; restore it from a backup."
+                )
+        return CatalogError(self._refusal(error)) if is_of_driver else None
+
+    @staticmethod
+    def _is_foreign(error: Exception) -> bool:
+        """Whether a file is no database of this kind at all."""
+        text = _reason(error)
+        return "not a valid DuckDB database file" in text or "file is not a database" in text
 
     def _leave(self, connection: sa.Connection) -> None:
         if self._keeping != threading.get_ident() or self._idle is not None or connection.invalidated:
@@ -214,8 +247,8 @@ class CatalogDatabase:
                 connection = self._engine.connect()
                 connection.begin()
                 return connection
-            except (sa.exc.DBAPIError, sqlite3.OperationalError) as error:
-                locked = self._lock_message(str(getattr(error, "orig", error)))
+            except _DRIVER_ERRORS as error:
+                locked = self._lock_message(_reason(error))
                 if locked is None:
                     raise CatalogError(self._refusal(error)) from error
                 if time.monotonic() + pause > deadline:
@@ -239,14 +272,16 @@ class CatalogDatabase:
         return None
 
     def _refusal(self, error: Exception) -> str:
-        text = str(getattr(error, "orig", error)).strip().splitlines()
-        reason = text[0] if text else type(error).__name__
-        if "not a valid DuckDB database file" in reason or "file is not a database" in reason:
+        reason, path = self._safe(error), self.location.path
+        if path is not None and path.is_dir():
+            return f"{path} is a folder; name the catalog's file."
+        if self._is_foreign(error):
             return f"{self.location.display} is not a {self.location.backend} database file."
-        password = self.location.url.password
-        if password:
-            reason = reason.replace(str(password), "***")
-        return f"The catalog {self.location.display} cannot be opened: {reason}"
+        return f"The catalog {self.location.display} cannot be used: {reason}"
+
+    def _safe(self, error: Exception) -> str:
+        """The first line of a driver's reason, without what may be a secret of the URL."""
+        return without_secrets(self.location.url, _reason(error).partition("\n")[0])
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
         """Whether the catalog has a table of that name."""
@@ -278,6 +313,10 @@ class CatalogDatabase:
         self._engine.dispose()
         if self.backend == "duckdb" and self.location.path is not None:
             FILES.write_back(self.location.path)
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip() or type(error).__name__
 
 
 def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:

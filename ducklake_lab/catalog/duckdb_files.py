@@ -58,12 +58,17 @@ class DuckDBFiles:
                 file = _AttachedFile(f"catalog_{next(self._numbers)}")
                 quoted = str(path).replace("'", "''")
                 # what reads spec 1.0 reads this storage; older one, in files that are there, has no VARIANT
-                storage = "" if path.exists() else " (STORAGE_VERSION 'v1.5.0')"
-                root.execute(f"ATTACH '{quoted}' AS {file.name}{storage}")
+                storage = "" if path.exists() else ", STORAGE_VERSION 'v1.5.0'"
+                # without the type, a file of rows is attached as a view, and SQLite's by an extension
+                root.execute(f"ATTACH '{quoted}' AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
             file.users += 1
             connection = root.cursor()
-        connection.execute(f"USE {file.name}")
+        try:
+            connection.execute(f"USE {file.name}")
+        except duckdb.Error:
+            self.closed(path)
+            raise
         return _Connection(connection, self, path)
 
     def closed(self, path: Path) -> None:

@@ -59,6 +59,7 @@ class Lake:
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.
+        created: whether attaching it made it.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class Lake:
         metadata_name: str | None = None,
         attached: Mapping[str, str] | None = None,
         session: SessionOptions | None = None,
+        created: bool = False,
     ) -> None:
         self.alias = alias
+        self.created = created
         self.session = session or SessionOptions()
         self._attached = attached or {}
         self.metadata_name = metadata_name or f"__ducklake_metadata_{alias}"
@@ -190,6 +193,9 @@ class Lake:
         """The options set in the lake, of all scopes."""
         return read_options(connection, self.session, self._attached)
 
+    def __repr__(self) -> str:
+        return f"<Lake {self.alias}: {self.location.display}>"
+
     def folder(self, state: CatalogState, table: Table) -> str:
         """Absolute path or URL of a table's folder, ending in `/`."""
         return paths.table_folder(self.data_path, state.schemas[table.schema_id], table)
@@ -204,6 +210,7 @@ def open_lake(
     at: int | datetime | str | None = None,
     encrypted: bool = False,
     create_if_not_exists: bool = True,
+    create_folders: bool = False,
     automatic_migration: bool = False,
     override_data_path: bool = False,
     metadata_name: str | None = None,
@@ -213,13 +220,15 @@ def open_lake(
     """Opens a lake, creating it where there is none and that is wanted.
 
     Args:
+        create_folders: make the folder of a new catalog file, and those above it.
         override_data_path: use the given data path, although the lake says another.
         metadata_name: the name its catalog database goes by in SQL.
         options: options for as long as it is attached; those that are set in the lake come before them.
         session: options of the session it is attached to.
 
     Raises:
-        CatalogNotFoundError: there is no lake, and `create_if_not_exists` is false or `read_only` is true.
+        CatalogNotFoundError: there is no lake, and `create_if_not_exists` is false or `read_only` is true; or its folder
+            does not exist.
         CatalogVersionError: the lake's spec version is not supported.
         UsageError: the given data path is not the lake's, or it is to be encrypted and is not.
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
@@ -227,9 +236,10 @@ def open_lake(
     create = create_if_not_exists and not read_only and at is None
     database = CatalogDatabase(location)
     if location.path is not None and create:
-        location.path.parent.mkdir(parents=True, exist_ok=True)
+        _check_folder(location.path.parent, create=create_folders)
     with database.connect(create=create) as connection:
-        if _is_initialised(connection, database):
+        exists = _is_initialised(connection, database)
+        if exists:
             _settle_version(connection, database, automatic_migration=automatic_migration)
             stored = _check(connection, location, encrypted=encrypted)
         elif create:
@@ -248,10 +258,22 @@ def open_lake(
             metadata_name=metadata_name,
             attached=options,
             session=session,
+            created=not exists,
         )
-        if at is not None:
-            lake.snapshot(connection)
+        lake.snapshot(connection)  # what has none cannot be used
         return lake
+
+
+def _check_folder(folder: Path, *, create: bool) -> None:
+    """Raises where a new file cannot be made in a folder; makes the folder if that is wanted."""
+    if not create and not folder.is_dir():
+        raise CatalogNotFoundError(
+            f"The folder {folder} does not exist; check the path, or attach with create_folders to make it."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogNotFoundError(f"The folder {folder} cannot be made: {error.strerror}.") from None
 
 
 def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> bool:

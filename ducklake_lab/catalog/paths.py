@@ -18,8 +18,11 @@ def resolve(base: str, path: str, relative: bool) -> str:
 
 
 def folder_name(name: str, uuid: str) -> str:
-    """The folder, ending in `/`, of a new schema or table: its name if that is a plain one, else its UUID."""
-    return f"{name if re.fullmatch(r'[A-Za-z0-9_-]+', name) else uuid}/"
+    """The folder, ending in `/`, of a new schema or table: its name if that is a plain one, else its UUID.
+
+    File systems take names of up to 255 bytes.
+    """
+    return f"{name if re.fullmatch(r'[A-Za-z0-9_-]{1,255}', name) else uuid}/"
 
 
 def schema_folder(data_path: str, schema: Schema) -> str:

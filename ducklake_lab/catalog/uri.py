@@ -24,6 +24,11 @@ _LIBPQ_TO_URL = {
     "user": "username",
     "password": "password",
 }
+#: `password=…` in a connection string, quoted or not, and `user:password@` in a URL.
+_PASSWORD_WORD = re.compile(
+    r"""(passw\w*["']?\s*=\s*["']?)(?!\$\{)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'&]+)""", re.IGNORECASE
+)
+_PASSWORD_IN_URL = re.compile(r"(//[^\s/@:]*:)(?!\$\{)[^\s/]+@")
 #: as DuckDB's mysql extension names them
 _MYSQL_TO_URL = {
     "host": "host",
@@ -97,7 +102,25 @@ def parse_uri(uri: str) -> CatalogLocation:
     return _file("duckdb", text)
 
 
+def without_secrets(url: sa.URL, text: str) -> str:
+    """A text without the password of a URL, or without its user where a lost `:` made one of both."""
+    for secret in (str(url.password or url.username or ""), str(url.query.get("password", ""))):
+        text = text.replace(secret, "***") if secret else text
+    return text
+
+
+def hide_passwords(text: str) -> str:
+    """A URI, or a text with URIs in it, with `***` in the place of passwords; `${NAME}` stays."""
+    text = _PASSWORD_WORD.sub(r"\1***", text)
+    return _PASSWORD_IN_URL.sub(r"\1***@", text)
+
+
 def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
+    if hide_passwords(f"//{text}") != f"//{text}":
+        # a letter of the server's kind may be missing, and the whole would be the name of a file
+        raise UsageError(
+            "The lake's URI holds a password and names no server; write ducklake:postgres:dbname=… or ducklake:mysql:db=…."
+        )
     if text in ("", ":memory:"):
         raise UnsupportedFeatureError("A catalog in memory is not supported; name a file, e.g. ducklake:lake.ducklake.")
     path = Path(text).expanduser().absolute()
@@ -138,6 +161,10 @@ def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str
         if not separator:
             # the word itself may be part of a password with a space in it
             raise UsageError(f"Word {number} of the {database} connection string is not of the form key=value.")
+        if "passw" in value.partition("=")[0].casefold() and "=" in value:
+            raise UsageError(
+                f"Word {number} of the {database} connection string holds two; put a blank before password=."
+            )
         if key in names:
             parts[names[key]] = value
         else:
@@ -148,7 +175,7 @@ def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str
 def _url(driver: str, parts: dict[str, str], query: dict[str, str]) -> sa.URL:
     port = parts.pop("port", None)
     if port is not None and not port.isdigit():
-        raise UsageError(f'"{port}" is not a port number.')
+        raise UsageError("The port in the connection string is not a number.")
     return sa.URL.create(
         driver,
         username=parts.get("username"),
@@ -163,7 +190,7 @@ def _url(driver: str, parts: dict[str, str], query: dict[str, str]) -> sa.URL:
 def _from_url(text: str) -> CatalogLocation:
     try:
         url = sa.make_url(text)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         raise UsageError("The lake's URI is neither a DuckLake URI nor a SQLAlchemy URL.") from None
     backend = url.get_backend_name()
     if backend in ("postgresql", "postgres"):

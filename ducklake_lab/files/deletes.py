@@ -66,7 +66,7 @@ def write_matched(
             )
             written += [found] if found is not None else []
     except BaseException:
-        storage.delete(join(folder, deletes.path) for deletes in written if deletes.path is not None)
+        storage.discard(join(folder, deletes.path) for deletes in written if deletes.path is not None)
         raise
     return written
 

@@ -67,7 +67,7 @@ def write_rows(
                     file = writer.write(part, join(folder, path), storage)
                     written.append(_described(file, path, values))
         except BaseException:
-            storage.delete(join(folder, file.path) for file in written)
+            storage.discard(join(folder, file.path) for file in written)
             raise
     return written
 
@@ -153,7 +153,7 @@ class Writer:
             try:
                 return self._copy_one(rows, target, path)
             except BaseException:
-                storage.delete([path])
+                storage.discard([path])
                 raise
         with TemporaryDirectory() as folder:
             local = str(Path(folder) / "file.parquet")
@@ -189,7 +189,7 @@ class Writer:
                         storage.upload(file.path, join(folder, name))
                     placed.append(replace(file, path=name))
             except BaseException:
-                storage.delete(join(folder, file.path) for file in placed)
+                storage.discard(join(folder, file.path) for file in placed)
                 raise
             return placed
 

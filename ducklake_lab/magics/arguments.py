@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -13,6 +14,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}. {self.prog} --help tells more.")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parses all words; says how many too many there are, and not which: they may be parts of a password."""
+        given, left = self.parse_known_args(args, namespace)
+        if left:
+            self.error(self._too_many(left))
+        return given
+
+    def _too_many(self, left: Sequence[str]) -> str:
+        known = [name for action in self._actions for name in action.option_strings]
+        if left[0].startswith("--"):
+            hint = did_you_mean(left[0].partition("=")[0], known) or f" It has {', '.join([*known, '--help'])}."
+            return f"there is no such option.{hint}".rstrip(".")
+        takes = ", ".join(str(action.metavar) for action in self._actions if not action.option_strings)
+        words = "one word" if len(left) == 1 else f"{len(left)} words"
+        return f"it takes {takes or 'no argument'}; {words} too many. Quote what holds blanks as 'text'"
 
 
 def parsers() -> dict[str, Parser]:
@@ -35,6 +52,10 @@ def parsers() -> dict[str, Parser]:
     connect.add_argument("--encrypted", action="store_true", help="encrypt the data files of a new lake")
     connect.add_argument("--at", metavar="SNAPSHOT", help="attach as of a snapshot id or a time, without writing")
     connect.add_argument("--existing", action="store_true", help="fail where there is no lake, rather than make one")
+    connect.add_argument("--create-folders", action="store_true", help="make the folder of a new catalog file")
+    add("disconnect", "detach a lake; nothing of it changes").add_argument(
+        "alias", metavar="LAKE", nargs="?", help="the lake in use if left out"
+    )
     add("lakes", "the attached lakes, and those of the connections file")
     add("use", "make a lake or schema current").add_argument("name", metavar="NAME", help="lake, or lake.schema")
     add("schema", "schemas, tables and columns as a tree").add_argument("--at", metavar="SNAPSHOT", help=_AT)

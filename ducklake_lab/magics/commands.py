@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from posixpath import basename
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import UsageError, did_you_mean
@@ -46,14 +45,14 @@ class Commands:
 
     Args:
         session: gives the session, or raises a UsageError that says how to connect.
-        connect: attaches a lake and makes it current.
+        connect: attaches a lake, makes it current and gives what a function says of it; detaches it if that fails.
         connections: the connections file by name, as written.
     """
 
     def __init__(
         self,
         session: Callable[[], LakeSession],
-        connect: Callable[[str, dict[str, Any]], LakeSession],
+        connect: Callable[[str, dict[str, Any], Callable[[LakeSession], Any]], Any],
         connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
         self._session = session
@@ -87,7 +86,9 @@ class Commands:
         name, *arguments = words or ["help"]
         if name not in self._runs:
             hint = did_you_mean(name, self.names) or f" Choose one of: {', '.join(self.names)}."
-            raise UsageError(f'%ducklake has no subcommand "{name}".{hint}')
+            # a word with more than letters in it may be a URI with a password
+            shown = f'subcommand "{name}"' if name.replace("-", "_").isidentifier() else "such subcommand"
+            raise UsageError(f"%ducklake has no {shown}.{hint}")
         parser = self._parsers[name]
         if "--help" in arguments or "-h" in arguments:
             return Help(parser.format_help().rstrip())
@@ -98,7 +99,7 @@ class Commands:
     def _run_connect(self, given: argparse.Namespace) -> LakeSummary:
         chosen: dict[str, Any] = {
             name: value
-            for name in ("data_path", "alias", "read_only", "encrypted")
+            for name in ("data_path", "alias", "read_only", "encrypted", "create_folders")
             if (value := getattr(given, name)) not in (None, False)
         }
         if given.existing:
@@ -106,10 +107,20 @@ class Commands:
         if given.at is not None:
             at = options.moment(given.at)
             chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
-        session = self._connect(given.uri, chosen)
-        return _summary(_name(given.uri, session), session)
+        connected: LakeSummary = self._connect(given.uri, chosen, _summary)
+        return connected
+
+    def _run_disconnect(self, given: argparse.Namespace) -> Listing:
+        from ducklake_lab.session.listings import Listing
+
+        session = self._session()
+        alias = given.alias or session.current_lake.alias
+        session.detach(alias)
+        left = tuple((lake.alias,) for lake in session.lakes)
+        return Listing("Lakes still attached", ("name",), left, noun="lake", note=f"{alias} disconnected")
 
     def _run_lakes(self, _given: argparse.Namespace) -> Listing:
+        from ducklake_lab.catalog.uri import hide_passwords
         from ducklake_lab.session.listings import Listing
 
         rows: list[tuple[Any, ...]] = []
@@ -126,9 +137,9 @@ class Commands:
                 (lake.alias, "in use" if lake is current else "attached", lake.database.location.display)
                 for lake in session.lakes
             ]
-        # As written: what the environment holds may be a secret.
+        # As written, without passwords: what the environment holds may be a secret, too.
         rows += [
-            (name, "not attached", str(entry["uri"]))
+            (name, "not attached", hide_passwords(str(entry["uri"])))
             for name, entry in named.items()
             if name not in {r[0] for r in rows}
         ]
@@ -137,7 +148,7 @@ class Commands:
     def _run_use(self, given: argparse.Namespace) -> LakeSummary:
         session = self._session()
         session.use(given.name)
-        return _summary(given.name, session)
+        return _summary(session, given.name)
 
     # What there is
 
@@ -255,13 +266,17 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _summary(name: str, session: LakeSession) -> LakeSummary:
+def _summary(session: LakeSession, name: str | None = None) -> LakeSummary:
+    """The line about the current lake, by the name of its catalog file unless another name is given."""
     from ducklake_lab.widgets.summary import summarize
 
-    return summarize(name, session.current_snapshot().snapshot_id, session.current_lake.alias, session.tables())
-
-
-def _name(uri: str, session: LakeSession) -> str:
-    """The catalog's file name; the lake's alias where the catalog is no file."""
-    name = basename(uri.replace("\\", "/").rpartition(":")[2].partition("?")[0])
-    return name if "=" not in name and name else session.current_lake.alias
+    lake = session.current_lake
+    path = lake.location.path
+    shown = name or (path.name if path is not None else lake.alias)
+    return summarize(
+        shown,
+        session.current_snapshot().snapshot_id,
+        lake.alias,
+        session.tables(),
+        created=name is None and lake.created,
+    )

@@ -92,6 +92,9 @@ class MagicCompleter:
             return _prefixed(((name, "option") for name in self._commands.option_names(command)), fragment), fragment
         if command == "connect":
             return _prefixed(((name, "connection") for name in self._connections()), fragment), fragment
+        if command == "disconnect":
+            session = self._session()
+            return _prefixed(((lake.alias, "lake") for lake in (session.lakes if session else ())), fragment), fragment
         if command == "use":
             return self._sql(f"USE {fragment}", len(fragment) + 4)
         positional = [word for word in before if not word.startswith("-")]

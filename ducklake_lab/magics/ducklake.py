@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
-from ducklake_lab.errors import SqlError, UsageError, did_you_mean
+from ducklake_lab.errors import DuckLakeError, SqlError, UsageError, did_you_mean
 from ducklake_lab.magics import messages, options
 from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
@@ -96,7 +96,10 @@ class DuckLakeMagics(Magics):
                 shown = fill_template(shown, self._variables)
             return self._run(given, shown, whole_cell=cell is not None)
         except (Exception, KeyboardInterrupt) as error:
-            if not traceback:
+            from ducklake_lab.session.redacting import may_hold_secret
+
+            # IPython's stack traces begin with the cell
+            if not traceback or may_hold_secret(f"{line}\n{cell or ''}"):
                 messages.quiet(error, shown)
             raise
 
@@ -190,24 +193,47 @@ class DuckLakeMagics(Magics):
         """The saved connections by name."""
         return read_connections(Path(self.connections).expanduser())
 
-    def _attach(self, uri: str, given: dict[str, Any]) -> LakeSession:
-        """The session with the lake attached; `uri` may also name a connection, or a variable that holds a session."""
+    def _attach(self, uri: str, given: dict[str, Any], then: Callable[[LakeSession], Any] | None = None) -> Any:
+        """Attaches a lake and makes it current; `uri` may also name a connection, or a variable that holds a session.
+
+        Args:
+            then: looks at the lake; where it fails nothing stays attached, and its value is what is returned.
+        """
         held = self._shell.user_ns.get(uri)
         if hasattr(held, "attach") and hasattr(held, "sql"):
             self.session = held
-            return self.session
+            return then(self.session) if then is not None else None
         named = self.named_connections() if ":" not in uri else {}
         if uri in named:
             given = {"alias": uri, **expand(named[uri]), **given}
             uri = given.pop("uri")
         elif named and not Path(uri).suffix and (hint := did_you_mean(uri, named)):
-            raise UsageError(f'There is no connection "{uri}" in {self.connections}.{hint}')
+            raise UsageError(f"There is no such connection in {self.connections}.{hint}")
         if self.session is None:
-            self.session = self._open(uri, **given)
+            session, before = self._open(uri, **given), None
+            alias = session.current_lake.alias
         else:
-            self.session.use(_quoted(self.session.attach(uri, **given).alias))
-        assert self.session is not None
-        return self.session
+            session, before = self.session, _place(self.session)
+            alias = session.attach(uri, **given).alias
+        try:
+            if session is self.session:
+                session.use(_quoted(alias))
+            found = then(session) if then is not None else None
+        except BaseException:
+            session.detach(alias)
+            if before is not None:
+                session.use(before)
+            raise
+        self.session = session
+        return found
+
+
+def _place(session: LakeSession) -> str | None:
+    """The lake and schema of unqualified names; None where no lake is in use."""
+    try:
+        return f"{_quoted(session.current_lake.alias)}.{_quoted(session.current_schema)}"
+    except DuckLakeError:
+        return None
 
 
 @contextmanager
@@ -216,12 +242,13 @@ def _in_lake(session: LakeSession, lake: str | None) -> Iterator[None]:
     if lake is None:
         yield
         return
-    before = f"{_quoted(session.current_lake.alias)}.{_quoted(session.current_schema)}"
+    before = _place(session)
     session.use(lake)
     try:
         yield
     finally:
-        session.use(before)
+        if before is not None:
+            session.use(before)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
         deletes += [_merged(found, folder, storage, encrypted) for found in deletions]
     except BaseException:
         paths = [f.file.path for f in files] + [f.deletes.path for f in files if f.deletes and f.deletes.path]
-        storage.delete(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
+        storage.discard(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
         raise
     flushed = {version.name: at for _, version in versions if version.rows.num_rows}
     transaction.flush(table, files, flushed, deletes, at if deletes else None)

@@ -80,7 +80,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
         if plan.rows is not None:
             _add_rows(transaction, table, plan.rows, folder)
     except BaseException:
-        storage.delete(join(folder, path) for path in written)
+        storage.discard(join(folder, path) for path in written)
         raise
 
 

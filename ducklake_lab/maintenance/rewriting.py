@@ -74,7 +74,7 @@ def rewrite_all(rewrites: Sequence[Rewrite], spark: Spark) -> list[WrittenFile |
         with spark() as session:
             return run_tasks(session, rewrite, rewrites)
     except BaseException:
-        Storage().delete(join(item.folder, item.path) for item in rewrites)
+        Storage().discard(join(item.folder, item.path) for item in rewrites)
         raise
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.errors import (
     BindError,
     CommitUnknownError,
+    DuckLakeError,
     EntryExistsError,
     EntryNotFoundError,
     TransactionError,
@@ -26,6 +30,7 @@ from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
 At = int | datetime | None
+_Reader = TypeVar("_Reader", bound=type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,19 @@ class Lakes:
             if not self._explicit:
                 self._pins.clear()
             self.release()
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Around what reads entries: an error that a damaged catalog causes says what is wrong with the catalog."""
+        try:
+            yield
+        except DuckLakeError:
+            raise
+        except Exception as error:
+            for lake in self:
+                if (explained := lake.database.explain(error)) is not None:
+                    raise explained from error
+            raise
 
     def release(self) -> None:
         """Lets go of catalog files, so that others can use them while a job runs."""
@@ -333,6 +351,27 @@ class Lakes:
         finally:
             self._open = None
             self._pins.clear()
+
+
+def explains_damage(reader: _Reader) -> _Reader:
+    """A class whose public methods read the lakes in `self._lakes`: their errors are those of `Lakes.explaining`."""
+
+    def explained(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with self._lakes.explaining():
+                return method(self, *args, **kwargs)
+
+        return run
+
+    for name, member in list(vars(reader).items()):
+        if name.startswith("_") or hasattr(member, "__wrapped__"):
+            continue  # what has a decorator of its own sees to it itself
+        if isinstance(member, FunctionType):
+            setattr(reader, name, explained(member))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(reader, name, property(explained(member.fget), member.fset))
+    return reader
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -75,7 +75,9 @@ class Secrets:
         known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
         for key in options:
             if key not in known and key not in ("provider", "scope"):
-                raise UsageError(f"A secret of type {statement.kind} has no option {key}.{did_you_mean(key, known)}")
+                # after a lost quote, what was read as an option may be a part of the secret
+                hint = did_you_mean(key, known) or f" It has {', '.join(known)}."
+                raise UsageError(f"A secret of type {statement.kind} has no such option.{hint}")
         if name.casefold() in self._by_name and not statement.replace:
             if statement.if_not_exists:
                 return

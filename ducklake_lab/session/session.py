@@ -22,13 +22,15 @@ from ducklake_lab.scan.history import lake_history
 from ducklake_lab.scan.shapes import table_shapes
 from ducklake_lab.session.attaching import attach, attach_statement
 from ducklake_lab.session.completion import Completion, SqlCompleter
+from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.health import Health, findings
-from ducklake_lab.session.lakes import At, Lakes, split_name
+from ducklake_lab.session.lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.local import check
 from ducklake_lab.session.plots import Plots
+from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.result import Result, nothing
 from ducklake_lab.session.secrets import Secrets
 from ducklake_lab.session.sources import Sources
@@ -63,6 +65,7 @@ class TableInfo:
     file_size_bytes: int
 
 
+@explains_damage
 class Session:
     """Attached lakes and a Spark session that is started when rows are first read or written.
 
@@ -111,6 +114,7 @@ class Session:
 
     # Lakes
 
+    @redacts
     def attach(
         self,
         uri: str,
@@ -122,6 +126,7 @@ class Session:
         snapshot_time: datetime | str | None = None,
         encrypted: bool = False,
         create_if_not_exists: bool = True,
+        create_folders: bool = False,
         automatic_migration: bool = False,
         override_data_path: bool = False,
         metadata_catalog: str | None = None,
@@ -140,6 +145,8 @@ class Session:
             snapshot_version: read the lake as of this snapshot, without writing.
             snapshot_time: likewise as of this time; one without a zone is in the session's TimeZone.
             encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
+            create_if_not_exists: make a lake where there is none.
+            create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
             automatic_migration: bring a catalog of an older version to the one that is written, in one transaction.
             override_data_path: use `data_path` although the lake says another one.
             metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
@@ -148,7 +155,7 @@ class Session:
             write_deletion_vectors: likewise whether to write deletion vectors.
 
         Raises:
-            CatalogNotFoundError: there is no lake and none shall be created.
+            CatalogNotFoundError: there is no lake and none is to be created, or its folder does not exist.
             CatalogVersionError: the lake's spec version is not supported.
             EntryExistsError: the alias is taken.
         """
@@ -163,6 +170,7 @@ class Session:
             snapshot_time=snapshot_time,
             encrypted=encrypted,
             create_if_not_exists=create_if_not_exists,
+            create_folders=create_folders,
             automatic_migration=automatic_migration,
             override_data_path=override_data_path,
             metadata_catalog=metadata_catalog,
@@ -198,6 +206,7 @@ class Session:
 
     # Statements
 
+    @redacts
     def sql(
         self,
         text: str,
@@ -226,16 +235,16 @@ class Session:
             raise UsageError(f'"{dialect}" is not a dialect; use "duckdb" or "spark".')
         started = time.monotonic()
         result = nothing()
-        if dialect == "spark":
-            with self._lakes.statement(at):
-                result = self._sources.run_spark_text(text, params)
-            result.info.seconds += time.monotonic() - started
-            return result
-        statements = parse(text, params, keep_refused=True)
-        check(statements)
-        for statement in statements:
-            with self._lakes.statement(at):
-                result = self._statements.run_statement(statement, engine or self.engine)
+        with room_for_depth(), self._lakes.explaining():
+            if dialect == "spark":
+                with self._lakes.statement(at):
+                    result = self._sources.run_spark_text(text, params)
+            else:
+                statements = parse(text, params, keep_refused=True)
+                check(statements)
+                for statement in statements:
+                    with self._lakes.statement(at):
+                        result = self._statements.run_statement(statement, engine or self.engine)
         result.info.seconds += time.monotonic() - started
         return result
 
@@ -454,6 +463,7 @@ class Session:
         return f"<Session: {', '.join(lake.alias for lake in self._lakes) or 'no lake attached'}>"
 
 
+@redacts
 def connect(
     uri: str, alias: str | None = None, *, spark: SparkSession | None = None, engine: Engine = "spark", **options: Any
 ) -> Session:

@@ -22,7 +22,7 @@ from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.lakes import At, Lakes, Place
+from ducklake_lab.session.lakes import At, Lakes, Place, explains_damage
 from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.loaded import Scan, frame_of
 from ducklake_lab.session.result import Result
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@explains_damage
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 

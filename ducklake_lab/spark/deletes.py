@@ -58,7 +58,7 @@ def write_deletes(
         found: list[WrittenDeletes] = [pickle.loads(data) for data in rows.column("deletes").to_pylist()]
         written = [_published(deletes, folder, temporary) for deletes in sorted(found, key=lambda d: d.data_file_id)]
     except BaseException:
-        _storage.delete_folder(temporary)
+        _storage.discard_folder(temporary)
         raise
     if is_local(folder):
         _storage.delete_folder(temporary)

@@ -107,7 +107,7 @@ def write(
             parts = _write_native(frame, table, temporary, names, keeps_ids, options)
             files = _describe(parts, table, temporary, keeps_ids)
     except BaseException:
-        _storage.delete_folder(temporary)
+        _storage.discard_folder(temporary)
         raise
     return _publish(files, table, folder, temporary, hive=options.hive_file_pattern)
 
@@ -211,8 +211,8 @@ def _publish(
             kept = {join(folder, file.path) for file in published}
             _storage.delete(path for path in _storage.list_files(temporary) if path not in kept)
     except BaseException:
-        _storage.delete(join(folder, file.path) for file in published)
-        _storage.delete_folder(temporary)
+        _storage.discard(join(folder, file.path) for file in published)
+        _storage.discard_folder(temporary)
         raise
     return published
 

@@ -430,7 +430,7 @@ class Transaction:
 
     def rollback(self) -> None:
         """Forgets everything and removes the files that were written."""
-        Storage().delete(self.written_paths())
+        Storage().discard(self.written_paths())
         self.data.clear()
         self._discarded.clear()
         self.state = self.base

@@ -19,6 +19,7 @@ class LakeSummary:
     Attributes:
         rows: rows of all tables, as far as the catalog knows.
         bytes: size of all data files.
+        created: whether the lake was made just now.
     """
 
     name: str
@@ -27,11 +28,13 @@ class LakeSummary:
     tables: int
     rows: int
     bytes: int
+    created: bool = False
 
     def facts(self) -> str:
         """The line without the name."""
         sizes = (counted(self.schemas, "schema"), counted(self.tables, "table"), counted(self.rows, "row"))
-        return DOT.join((f"snapshot {self.snapshot_id}", *sizes, size(self.bytes)))
+        made = ("created",) if self.created else ()
+        return DOT.join((*made, f"snapshot {self.snapshot_id}", *sizes, size(self.bytes)))
 
     def __repr__(self) -> str:
         return f"{self.name}{DOT}{self.facts()}"
@@ -42,7 +45,9 @@ class LakeSummary:
         )
 
 
-def summarize(name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo]) -> LakeSummary:
+def summarize(
+    name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo], *, created: bool = False
+) -> LakeSummary:
     """Sums up what a session lists, of one lake."""
     own = [info for info in tables if info.lake == lake]
     return LakeSummary(
@@ -53,4 +58,5 @@ def summarize(name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo
         tables=len(own),
         rows=sum(info.record_count or 0 for info in own),
         bytes=sum(info.file_size_bytes or 0 for info in own),
+        created=created,
     )

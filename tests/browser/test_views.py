@@ -58,7 +58,7 @@ def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Pa
     page = lab.open("errors.ipynb")
     run_all(page)
     outputs = page.locator(".jp-CodeCell .jp-OutputArea-output")
-    assert "errors.ducklake · snapshot 0 · 1 schema · 0 tables · 0 rows" in outputs.nth(0).inner_text()
+    assert "errors.ducklake · created · snapshot 0 · 1 schema · 0 tables · 0 rows" in outputs.nth(0).inner_text()
     shown = page.locator(".jp-CodeCell").nth(1).locator(".jp-OutputArea-output").inner_text()
     assert "nothing_here" in shown
     assert "Traceback" not in shown

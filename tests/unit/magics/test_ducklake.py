@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,9 +14,10 @@ import traitlets
 from IPython.core.interactiveshell import InteractiveShell
 
 import ducklake_lab
-from ducklake_lab.errors import BindError, UsageError
+from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 from ducklake_lab.magics import DuckLakeMagics, load
 from ducklake_lab.magics.compose import SavedQuery, compose
+from ducklake_lab.magics.questions import Questions
 from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.model.entries import Schema, Snapshot
 from ducklake_lab.model.state import CatalogState
@@ -30,8 +32,9 @@ class Session:
         self.on_progress: Any = None
         self.current_schema = "main"
         self.spark_starting = False
-        place = SimpleNamespace(location=SimpleNamespace(display="flights.ducklake"))
-        self.current_lake = SimpleNamespace(alias="flights", database=place)
+        location = SimpleNamespace(display="flights.ducklake", path=Path("data/flights.ducklake"))
+        place = SimpleNamespace(location=location)
+        self.current_lake = SimpleNamespace(alias="flights", database=place, location=location, created=False)
         self.lakes = [self.current_lake]
         self.asked: list[tuple[str, dict[str, object]]] = []
         self.used: list[str] = []
@@ -266,7 +269,7 @@ def test_a_real_lake_without_spark(shell: InteractiveShell, tmp_path: Path, caps
         return outcome.result
 
     line = run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
-    assert repr(line).startswith("small.ducklake · snapshot 0 · 1 schema · 0 tables · 0 rows")
+    assert repr(line).startswith("small.ducklake · created · snapshot 0 · 1 schema · 0 tables · 0 rows")
     run('%%ducklake\nCREATE TABLE "<b>" (a INTEGER, s STRUCT(x DOUBLE))')
     assert "&lt;b&gt;" in run("%ducklake schema")._repr_html_()
     browser = run("%ducklake snapshots")
@@ -431,3 +434,74 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
     assert len(run("%ducklake maintain t")) == 0
     assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
     assert run("%ducklake diff t 2 3").summary.deleted == 1
+
+
+def test_disconnect_and_a_connect_that_fails(
+    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    ducklake_lab.load_ipython_extension(shell)
+    magics = shell.magics_manager.registry["DuckLakeMagics"]
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    broken = tmp_path / "broken.sqlite"
+    ducklake_lab.connect(f"ducklake:sqlite:{broken}").close()
+    with sqlite3.connect(broken) as connection:
+        connection.execute("DROP TABLE ducklake_table")
+    (tmp_path / "orders.csv").write_text("a,b\n1,2\n")
+
+    def fails(uri: str, message: str) -> None:
+        capsys.readouterr()
+        with pytest.raises(DuckLakeError, match=message):
+            run(f"%ducklake connect {uri}")
+        assert len(capsys.readouterr().out.strip().splitlines()) <= 1
+
+    def asked() -> list[tuple[str, bool]]:
+        held = {"": magics.session} if magics.session is not None else {}
+        return [(lake["alias"], lake["current"]) for lake in Questions(lambda: held).ask("lakes", {})["lakes"]]
+
+    for uri, message in (
+        (f"ducklake:{tmp_path}/orders.csv", "orders.csv is not a duckdb database file"),
+        (f"ducklake:sqlite:{broken}", "broken.sqlite is damaged: its table ducklake_table is missing"),
+        (f"ducklake:{tmp_path}/no/such.ducklake", "attach with create_folders"),
+    ):
+        fails(uri, message)
+        assert asked() == []
+    with pytest.raises(UsageError, match="No lake is connected"):
+        run("%ducklake tables")
+    assert "good.ducklake · created · snapshot 0" in repr(run(f"%ducklake connect ducklake:{tmp_path}/good.ducklake"))
+    fails(f"ducklake:sqlite:{broken}", "ducklake_table is missing")
+    assert asked() == [("good", True)]
+    assert "created" not in repr(run("%ducklake use good"))
+    run(f"%ducklake connect ducklake:{tmp_path}/new/b.ducklake --create-folders")
+    assert asked() == [("good", False), ("b", True)]
+    assert magics.completer.complete("%ducklake disconnect b", 22) == ([("b", "lake")], "b")
+    assert [row["name"] for row in run("%ducklake disconnect good")] == ["b"]
+    assert list(run("%ducklake disconnect")) == []
+    assert asked() == []
+    with pytest.raises(UsageError, match="No lake is attached"):
+        run("%ducklake disconnect")
+
+
+def test_passwords_are_not_shown(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "connections.toml"
+    file.write_text(
+        '[a]\nuri = "ducklake:postgres:dbname=x password=hunter2"\n[b]\nuri = "postgresql://u:hunter2@h/${DB}"\n'
+    )
+    ducklake_lab.load_ipython_extension(shell)
+    shell.run_cell(f"%config DuckLakeMagics.connections = {str(file)!r}")
+    for cell in (
+        "%ducklake lakes",
+        "%ducklake connect ducklake:postgres:dbname=x password=hunter2",
+        "%ducklake connect a",
+        "%%ducklake\nCREATE SECRET (TYPE s3, SECRET hunter2')",
+        "%%ducklake --traceback\nCREATE SECRET (TYPE s3, SECRET 'hunter2' x)",
+    ):
+        capsys.readouterr()
+        shell.run_cell(cell)
+        printed = capsys.readouterr()
+        assert "hunter2" not in printed.out + printed.err, cell
+        assert printed.out.strip(), cell

@@ -1,0 +1,84 @@
+"""Errors of texts that may hold a secret: they repeat nothing of the text, and carry no error that does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+import duckdb
+
+from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: What statements and URIs with a secret have in them, most of them more than once.
+_SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//[^\s/'\"]*@", re.IGNORECASE)
+#: Statements that hold none.
+_PLAIN = re.compile(
+    r"\s*(?:select|from|with|values|insert|update|delete|merge|explain|describe|show|summarize|truncate|alter|drop|comment"
+    r"|create\s+(?:or\s+replace\s+)?(?:temp\s+|temporary\s+)?(?:table|view|schema|macro))\b[^;]*;?\s*",
+    re.IGNORECASE,
+)
+#: What comes after a word for a secret, up to where it can end.
+_VALUES = re.compile(
+    r"(?:secret|key_?id|token|passw\w*)[\s=:'\"]*([^\s'\",;)]+)|//[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE
+)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
+    return _SIGNS.search(text) is not None and _PLAIN.fullmatch(text) is None
+
+
+def redacts(function: _Function) -> _Function:
+    """A function with an argument `text` of SQL, or `uri`: its errors disclose no secret of it.
+
+    Errors of texts that may hold one are raised anew: without the frames, causes and contexts of the first, which show
+    parts of the text.
+    """
+    names = list(signature(function).parameters)
+    name = "text" if "text" in names else "uri"
+    place = names.index(name)
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            text = str(args[place] if len(args) > place else kwargs.get(name))
+            if not may_hold_secret(text):
+                raise
+            redacted = _redacted(error, text)
+        # the frame of this function stays in the traceback
+        args, kwargs, text = (), {}, ""
+        raise redacted
+
+    return run  # type: ignore[return-value]
+
+
+def _redacted(error: Exception, text: str) -> DuckLakeError:
+    message = str(error)
+    parsed = isinstance(error, DuckLakeError) and not isinstance(error, SqlError | ConstraintError)
+    if parsed and not _is_of_duckdb(error) and not _discloses(message, text):
+        return type(error)(message)  # type: ignore[return-value]
+    line, column = getattr(error, "line", None), getattr(error, "column", None)
+    place = f" (line {line}, column {column})" if line is not None else ""
+    kind = type(error) if isinstance(error, DuckLakeError) else SqlError
+    return kind(f"The statement cannot be run{place}. Its text is not shown: it may hold a secret.")
+
+
+def _is_of_duckdb(error: BaseException | None) -> bool:
+    """Whether a message is, or was made of, one of DuckDB's, which quote the statement."""
+    while error is not None:
+        if isinstance(error, duckdb.Error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _discloses(message: str, text: str) -> bool:
+    values = [value for found in _VALUES.findall(text) for value in found if value]
+    return any(value in message for value in values)
