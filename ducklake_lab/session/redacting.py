@@ -27,6 +27,9 @@ _VALUES = re.compile(
     r"(?:secret|key_?id|token|passw\w*)[\s=:'\"]*([^\s'\",;)]+)|//[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE
 )
 
+#: A secret's own name, which may be shown.
+_NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECASE)
+
 
 def may_hold_secret(text: str) -> bool:
     """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
@@ -80,5 +83,5 @@ def _is_of_duckdb(error: BaseException | None) -> bool:
 
 
 def _discloses(message: str, text: str) -> bool:
-    values = [value for found in _VALUES.findall(text) for value in found if value]
+    values = [value for found in _VALUES.findall(_NAME.sub("(", text)) for value in found if value]
     return any(value in message for value in values)
