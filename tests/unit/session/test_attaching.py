@@ -162,3 +162,22 @@ def test_a_folder_that_takes_no_files(session: dl.Session) -> None:
     with pytest.raises(dl.DataFileError, match="A data file cannot be written: IO Error: Cannot open file") as caught:
         session.sql("INSERT INTO t SELECT * FROM range(20)")
     assert "\n" not in str(caught.value)
+
+
+def test_a_catalog_that_has_lost_a_table(lake_uri: Callable[..., str], tmp_path: Path) -> None:
+    uri = lake_uri()
+    with dl.connect(uri, "lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        session.sql("DROP TABLE __ducklake_metadata_lake.ducklake_data_file")
+        for fails in (session.tables, session.health, session.table("t").files, lambda: session.sql("FROM t")):
+            with pytest.raises(dl.CatalogError, match="damaged: its table ducklake_data_file is missing") as caught:
+                fails()
+            assert "\n" not in str(caught.value)
+        with pytest.raises(dl.DuckLakeError) as caught:
+            session.sql("DELETE FROM t")
+        assert "\n" not in str(caught.value)
+        session.sql("DROP TABLE __ducklake_metadata_lake.ducklake_snapshot")
+        with pytest.raises(dl.CatalogError, match="damaged: its table ducklake_(data_file|snapshot) is missing"):
+            session.sql("FROM t")
+    with pytest.raises(dl.CatalogError, match="damaged: its table ducklake_(data_file|snapshot) is missing"):
+        dl.connect(uri)
