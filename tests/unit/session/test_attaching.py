@@ -177,7 +177,7 @@ def test_a_catalog_that_has_lost_a_table(lake_uri: Callable[..., str], tmp_path:
             session.sql("DELETE FROM t")
         assert "\n" not in str(caught.value)
         session.sql("DROP TABLE __ducklake_metadata_lake.ducklake_snapshot")
-        with pytest.raises(dl.CatalogError, match="damaged: its table ducklake_(data_file|snapshot) is missing"):
+        with pytest.raises(dl.CatalogError, match=r"damaged: its table ducklake_(data_file|snapshot) is missing"):
             session.sql("FROM t")
-    with pytest.raises(dl.CatalogError, match="damaged: its table ducklake_(data_file|snapshot) is missing"):
+    with pytest.raises(dl.CatalogError, match=r"damaged: its table ducklake_(data_file|snapshot) is missing"):
         dl.connect(uri)
