@@ -15,7 +15,7 @@ from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: What statements and URIs with a secret have in them, most of them more than once.
-_SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//[^\s/'\"]*@", re.IGNORECASE)
+_SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//[^'\"]*@", re.IGNORECASE)
 #: Statements that hold none.
 _PLAIN = re.compile(
     r"\s*(?:select|from|with|values|insert|update|delete|merge|explain|describe|show|summarize|truncate|alter|drop|comment"
