@@ -10,6 +10,9 @@ DEMO ?= $(if $(filter duckdb,$(CATALOG)),demo,demo-$(CATALOG))
 TESTS ?= tests
 # How many processes the tests are shared out among, each with a Spark of its own; 0 for this one only.
 WORKERS ?= 2
+# Options of JupyterLab, e.g. LAB_ARGS="--no-browser --port 9000". It wants to be asked before it runs as root.
+LAB_ARGS ?=
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # The JupyterLab extension's sources.
 LAB := extensions/jupyterlab-ducklake
 # The first Python that is 3.11 or newer and can make virtual environments.
@@ -27,8 +30,8 @@ demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the q
 	@echo "Executed notebook      $(abspath $(DEMO))/quickstart.ipynb"
 	@echo "Open in JupyterLab     make lab$(if $(filter duckdb,$(CATALOG)),, CATALOG=$(CATALOG))"
 
-lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lake in JupyterLab
-	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb
+lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lake in JupyterLab; LAB_ARGS="…" are its options
+	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
 
 test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS)

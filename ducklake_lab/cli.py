@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,12 +20,19 @@ SAME, DIFFERENT, FAILED = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; gives the exit code."""
+    """Runs a command.
+
+    Returns:
+        The exit code: SAME, DIFFERENT or FAILED, which is that of a wrong option too.
+    """
     given = _parser().parse_args(arguments)
     try:
         return int(given.run(given))
     except DuckLakeError as error:
         print(f"ducklake-lab: {error}", file=sys.stderr)
+        return FAILED
+    except Exception:  # noqa: BLE001 - Python would exit with 1, which says that the states differ
+        traceback.print_exc()
         return FAILED
 
 
@@ -42,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
     diff.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
     diff.add_argument("--json", action="store_true", help="print JSON")
-    diff.add_argument("--rows", type=int, default=20, metavar="N", help="changed rows printed at most (20)")
+    diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
     diff.set_defaults(run=_diff)
     indexes = commands.add_parser("indexes", help="indexes that make a large catalog quicker; --create makes them")
@@ -96,6 +104,12 @@ def _uri(given: str) -> str:
     return given if ":" in given else f"ducklake:{given}"
 
 
+def _count(given: str) -> int:
+    if not given.isdecimal():
+        raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
+    return int(given)
+
+
 def _moment(given: str, newest: int) -> int | datetime:
     try:
         number = int(given)
@@ -104,6 +118,10 @@ def _moment(given: str, newest: int) -> int | datetime:
             return datetime.fromisoformat(given)
         except ValueError:
             raise UsageError(f'"{given}" is neither a snapshot id nor a time such as "2026-03-02 09:30".') from None
+    if number < -newest:
+        raise UsageError(
+            f"There is no snapshot {number}: the newest is {newest}, and -{newest} counts back to the first."
+        )
     return number if number >= 0 else newest + number
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from ducklake_lab.diff import distributions, segments
 from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
+from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
@@ -87,6 +88,8 @@ class Diff:
 
     def rows(self, limit: int = 50) -> list[RowChange]:
         """The first changed rows by row id or key, of those looked at: at most `limit`."""
+        if limit < 0:
+            raise UsageError(f"The number of rows to show is 0 or more, not {limit}.")
         return self._changed.first(limit)
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
@@ -114,10 +117,17 @@ class Diff:
         return json.dumps(self.to_dict(rows), ensure_ascii=False, indent=2)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """The diff as one self-contained page that needs no network; also written to a file if one is given."""
+        """The diff as one self-contained page that needs no network; also written to a file if one is given.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
         html: str = hook("diff.page")(self)
         if path is not None:
-            Path(path).write_text(html, encoding="utf-8")
+            try:
+                Path(path).write_text(html, encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"The diff cannot be written to {path}: {error.strerror}.") from error
         return html
 
     def plot(self) -> Any:

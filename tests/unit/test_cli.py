@@ -38,6 +38,42 @@ def test_exit_code(lake: str, capsys: pytest.CaptureFixture[str]):
     assert not Path(lake + "x").exists()
 
 
+@pytest.mark.parametrize("path", ["no/such/o.html", "."])
+def test_a_page_that_cannot_be_written_is_an_error(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str
+):
+    assert main(["diff", lake, "t", "2", "--exit-code", "--html", str(tmp_path / path)]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 1
+    assert f"cannot be written to {tmp_path / path}: " in shown[0]
+
+
+def test_a_crash_does_not_say_that_the_states_differ(
+    lake: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(dl.Diff, "to_json", lambda self, rows: 1 / 0)
+    assert main(["diff", lake, "t", "2", "--exit-code", "--json"]) == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["-1", "-999", "x", "1.5"])
+def test_the_number_of_rows_is_checked(lake: str, capsys: pytest.CaptureFixture[str], number: str):
+    with pytest.raises(SystemExit) as stopped:
+        main(["diff", lake, "t", "2", "--rows", number])
+    assert stopped.value.code == 2
+    assert f'--rows: takes a number of rows, 0 or more, not "{number}"' in capsys.readouterr().err
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        with pytest.raises(dl.UsageError, match="0 or more, not -1"):
+            session.table("t").diff(2, 3).rows(-1)
+
+
+def test_snapshots_counted_from_the_newest(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["diff", lake, "t", "-1"]) == 0
+    assert capsys.readouterr().out.startswith("main.t  snapshot 2 → 3")
+    assert main(["diff", lake, "t", "-999"]) == 2
+    assert "There is no snapshot -999: the newest is 3, and -3 counts back to the first." in capsys.readouterr().err
+
+
 def test_html_and_json(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["diff", lake, "t", "0002", "--html", str(tmp_path / "d.html"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["summary"]["updated"] == 1
