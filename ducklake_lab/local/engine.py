@@ -99,11 +99,14 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
     kinds = [from_duckdb(kind) for kind in relation.types]
     rows = relation
     if any(kind is not None and carried_sql("v", kind) != "v" for kind in kinds):
-        names = [f"c{i}" for i in range(len(kinds))]
-        selected = [
-            carried_sql(name, kind) if kind is not None else name for name, kind in zip(names, kinds, strict=True)
-        ]
-        rows = relation.query("q", f"SELECT {', '.join(selected)} FROM q AS q({', '.join(names)})")
+        # by position: names may be there twice, and a view that gave new ones would stay in the database
+        places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
+        rows = relation.project(
+            ", ".join(
+                carried_sql(place, kind) if kind is not None else place
+                for place, kind in zip(places, kinds, strict=True)
+            )
+        )
     table = in_zone(plain(rows.to_arrow_table()), "UTC")
     fields = []
     for name, kind, field in zip(relation.columns, kinds, table.schema, strict=True):

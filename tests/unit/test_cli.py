@@ -62,9 +62,8 @@ def test_the_number_of_rows_is_checked(lake: str, capsys: pytest.CaptureFixture[
         main(["diff", lake, "t", "2", "--rows", number])
     assert stopped.value.code == 2
     assert f'--rows: takes a number of rows, 0 or more, not "{number}"' in capsys.readouterr().err
-    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
-        with pytest.raises(dl.UsageError, match="0 or more, not -1"):
-            session.table("t").diff(2, 3).rows(-1)
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session, pytest.raises(dl.UsageError, match="not -1"):
+        session.table("t").diff(2, 3).rows(-1)
 
 
 def test_snapshots_counted_from_the_newest(lake: str, capsys: pytest.CaptureFixture[str]):

@@ -41,6 +41,20 @@ def test_a_temporary_table_hides_the_lakes(session: dl.Session) -> None:
     assert session.sql("SELECT i, typeof(u) FROM t ORDER BY i DESC LIMIT 1").fetchone() == (3, "UUID")
 
 
+@pytest.mark.parametrize(
+    "value", ["uuid()", "TIMETZ '12:00:00+01'", "{'a': 1}::VARIANT", "MAP {'k': [{'x x': uuid()}]}", "1::UHUGEINT"]
+)
+def test_queries_leave_nothing_in_the_session(session: dl.Session, value: str) -> None:
+    session.sql("CREATE TEMP TABLE q AS SELECT 42 AS mine")
+    (row,) = session.sql(f"SELECT {value} AS a, mine AS a FROM q").fetchall()
+    assert row[1] == 42
+    assert session.sql("SHOW TABLES").fetchall() == [("q",)]
+    assert session.sql("FROM q").fetchall() == [(42,)]
+    session.sql("DROP TABLE q")
+    session.sql(f"SELECT {value} AS a")
+    assert session.sql("SHOW TABLES").fetchall() == []
+
+
 def test_rows_of_the_session_take_part_in_transactions(session: dl.Session) -> None:
     session.sql("BEGIN; CREATE TABLE memory.z (i INTEGER); INSERT INTO lake.t VALUES (3, NULL); ROLLBACK")
     with pytest.raises(dl.BindError, match=r"memory\.z"):
