@@ -51,6 +51,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext ducklake_lab`: registers the magics."""
     import_module("ducklake_lab.magics").load(ipython)

@@ -53,7 +53,6 @@ __all__ = [
     "TransactionError",
     "UnsupportedFeatureError",
     "UsageError",
-    "did_you_mean",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -26,6 +27,7 @@ _CHANGES = frozenset(
     }
 )
 _RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
+_NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
 
 def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -> pa.Table:
@@ -166,6 +168,9 @@ def translated(error: duckdb.Error) -> DuckLakeError:
         return BindError(message)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | duckdb.ConstraintException):
         return ConstraintError(message)
+    missing = _NO_FILES.match(message)
+    if missing is not None:
+        return SqlError(f"There is no file {missing[1]}; relative paths start at {Path.cwd()}.")
     if isinstance(error, duckdb.NotImplementedException):
         return UnsupportedFeatureError(message)
     return SqlError(message)

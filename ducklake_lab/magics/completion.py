@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -28,6 +29,7 @@ class MagicCompleter:
         session: the session, or None where no lake is connected.
         saved: queries kept with --save, by name.
         connections: named connections.
+        variables: the notebook's.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class MagicCompleter:
         session: Callable[[], LakeSession | None],
         saved: Mapping[str, object],
         connections: Callable[[], Mapping[str, object]],
+        variables: Callable[[], Mapping[str, object]],
     ) -> None:
         self._commands = commands
         self._session = session
         self._saved = saved
         self._connections = connections
+        self._variables = variables
 
     def complete(self, text: str, cursor: int) -> tuple[list[tuple[str, str]], str] | None:
         """((text, kind) …, the fragment that they replace); None where the text is not ours.
@@ -124,7 +128,9 @@ class MagicCompleter:
         session = self._session()
         if session is None:
             return [], ""
-        found = session.complete(sql, cursor)
+        variables = list(self._variables().items())
+        values = [name for name, value in variables if not isinstance(value, ModuleType) and not callable(value)]
+        found = session.complete(sql, cursor, values)
         fragment = sql[found[0].start : cursor] if found else ""
         return [(one.text, one.kind) for one in found], fragment
 

@@ -76,7 +76,9 @@ class DuckLakeMagics(Magics):
         self._open = connect
         self.saved: dict[str, SavedQuery] = {}
         self.commands = Commands(self._current, self._attach, self.named_connections)
-        self.completer = MagicCompleter(self.commands, lambda: self.session, self.saved, self.named_connections)
+        self.completer = MagicCompleter(
+            self.commands, lambda: self.session, self.saved, self.named_connections, lambda: self._variables
+        )
 
     @no_var_expand
     @line_cell_magic("ducklake")  # type: ignore[arg-type]
@@ -180,7 +182,7 @@ class DuckLakeMagics(Magics):
 
     @property
     def _variables(self) -> Variables:
-        return Variables(self._shell.user_ns)
+        return Variables(self._shell.user_ns, self._shell.user_ns_hidden)
 
     def _current(self) -> LakeSession:
         if self.session is None and self.lake:

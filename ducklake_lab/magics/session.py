@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+
+from ducklake_lab.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
@@ -57,7 +59,7 @@ class LakeSession(Protocol):
     def preview(
         self, text: str, params: Mapping[str, object] | None = None, *, engine: Any = None, dialect: Any = "duckdb"
     ) -> Any: ...
-    def complete(self, text: str, cursor: int) -> Sequence[Any]: ...
+    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> Sequence[Any]: ...
     def restore(self, table: str, to: int | datetime) -> Snapshot | None: ...
     def health(self, table: str | None = None) -> Any: ...
     def options(self) -> Listing: ...
@@ -73,16 +75,32 @@ class LakeSession(Protocol):
 
 
 class Variables(Mapping[str, object]):
-    """The notebook's variables as parameters: looked up when a statement names one, never copied."""
+    """The notebook's variables as parameters: looked up when a statement names one, never copied.
 
-    def __init__(self, namespace: Mapping[str, object]) -> None:
+    Names that begin with an underscore, and those in `hidden`, are not listed.
+    """
+
+    def __init__(self, namespace: Mapping[str, object], hidden: Container[str] = ()) -> None:
         self._namespace = namespace
+        self._hidden = hidden
 
     def __getitem__(self, name: str) -> object:
-        return self._namespace[name]
+        """The value of a variable.
+
+        Raises:
+            UsageError: there is no such variable.
+        """
+        if name in self._namespace:
+            return self._namespace[name]
+        if name.isdecimal():
+            raise UsageError("A cell has no values for ?; write :name for the notebook's variable of that name.")
+        raise UsageError(f'The notebook has no variable "{name}".{did_you_mean(name, self)}')
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._namespace
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._namespace if not name.startswith("_"))
+        return (name for name in self._namespace if not name.startswith("_") and name not in self._hidden)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

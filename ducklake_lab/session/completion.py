@@ -17,7 +17,7 @@ from ducklake_lab.model.entries import Column, SnapshotInfo, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.lakes import Lakes
 
-Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword"]
+Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword", "variable"]
 
 #: How long what was read of a catalog serves, in seconds: while somebody types, not longer.
 _FRESH = 2.0
@@ -97,12 +97,13 @@ class SqlCompleter:
         self._states: dict[str, tuple[float, CatalogState]] = {}
         self._histories: dict[str, tuple[float, list[SnapshotInfo]]] = {}
 
-    def complete(self, text: str, cursor: int) -> list[Completion]:
+    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> list[Completion]:
         """What may stand at the cursor, best first, at most LIMIT.
 
         Args:
             text: one or more statements, which may be unfinished.
             cursor: 0-based place in it.
+            variables: what a parameter, `:name` or `$name`, may be called.
         """
         tokens = _statement(text, cursor)
         before = [token for token in tokens if token.start + len(token.text) <= cursor and token.kind != "space"]
@@ -115,6 +116,8 @@ class SqlCompleter:
         elif before and before[-1].is_name and before[-1].start + len(before[-1].text) == cursor:
             last = before.pop()
             fragment, start = last.text, last.start
+        if _is_parameter(before, start):
+            return _matching(((name, "variable") for name in variables), fragment, start)
         path: list[str] = []
         while len(before) >= 2 and before[-1].text == "." and before[-2].is_name:
             before.pop()
@@ -317,6 +320,15 @@ def _is_open(token: _Token, cursor: int) -> bool:
     if token.kind != "space" or token.text[0].isspace():
         return False
     return cursor < end or not token.text.endswith("*/")
+
+
+def _is_parameter(before: Sequence[_Token], start: int) -> bool:
+    """Whether a name that starts there is that of a parameter, as `:` or `$` directly before it says."""
+    if not before or before[-1].text not in (":", "$") or before[-1].start + 1 != start:
+        return False
+    # in `x::INTEGER`, `{'a':b}` and `l[1:n]` a colon is just a colon
+    last = before[-2] if len(before) > 1 else None
+    return before[-1].text == "$" or last is None or not (last.kind == "text" or last.text[0] in ":0123456789")
 
 
 def _wants_table(before: Sequence[_Token]) -> bool:

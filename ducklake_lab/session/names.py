@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
-from ducklake_lab.errors import EntryNotFoundError, SqlError, UsageError
+from ducklake_lab.errors import BindError, EntryNotFoundError, UsageError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import View
 from ducklake_lab.model.types import DataType, from_field
@@ -79,10 +79,14 @@ class Names(ABC):
         return self._lakes.find(name) is None and self._database.is_attached(name)
 
     def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        """The columns of a query over the session's own database and files; None where it cannot be bound."""
+        """The columns of a query over the session's own database and files; None where it cannot be bound.
+
+        Raises:
+            SqlError: a file that it names cannot be read.
+        """
         try:
             found = self._database.describe(query)
-        except SqlError:
+        except BindError:
             return None
         return [(name, type_or_none(kind)) for name, kind in found]
 

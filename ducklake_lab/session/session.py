@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -298,9 +298,13 @@ class Session:
             restore_table(self._lakes, place.lake, place.schema, place.name, to)
         return transaction.snapshot
 
-    def complete(self, text: str, cursor: int) -> list[Completion]:
-        """Names that may stand at a place of unfinished SQL, from the catalog; Spark takes no part."""
-        return self._completer.complete(text, cursor)
+    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> list[Completion]:
+        """Names that may stand at a place of unfinished SQL, from the catalog; Spark takes no part.
+
+        Args:
+            variables: names that may follow the colon of a parameter.
+        """
+        return self._completer.complete(text, cursor, variables)
 
     # Transactions
 

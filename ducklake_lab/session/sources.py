@@ -234,7 +234,7 @@ class Sources(Names):
             raise plan.refusal from error
         try:
             return self._database.run(plan.duckdb_sql, tables)
-        except SqlError as error:
+        except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error
             raise
@@ -246,7 +246,7 @@ class Sources(Names):
             return
         try:
             self._database.describe(plan.duckdb_sql, self._empty(plan))
-        except SqlError:
+        except BindError:
             raise plan.refusal from None
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
 
@@ -317,7 +317,7 @@ class Sources(Names):
         info = RunInfo()
         self.create_views({source.view: self.load(source, info) for source in plan.sources})
         # only those that it names: a notebook offers all of its variables, which Spark would make literals of
-        named = {name: params[name] for name in parameters(text) if name in params} if params is not None else None
+        named = parameters(text, params) if params is not None else None
         return Result(frame=self.spark_sql(plan.spark_sql, named), info=info, engine=self._engine)
 
     def spark_sql(self, text: str, params: Mapping[str, object] | None = None) -> DataFrame:

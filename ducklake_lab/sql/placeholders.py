@@ -26,7 +26,7 @@ class Binder:
     """
 
     def __init__(self, params: Mapping[str, object] | None) -> None:
-        self._params = params or {}
+        self._params = params if params is not None else {}
         self.bound = 0
         self._positional = 0
 
@@ -38,7 +38,7 @@ class Binder:
         """
         for node in list(tree.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
             name = self._name(node)
-            value = self._value(name)
+            value = self.value(name)
             self.bound += 1
             parent = node.parent
             if isinstance(value, list | tuple | set | frozenset) and isinstance(parent, exp.In):
@@ -76,7 +76,7 @@ class Binder:
         return splice(text, tokens, replacements)
 
     def _text(self, name: str) -> str:
-        return literal(self._value(name), name).sql(dialect=DuckLakeSql)
+        return literal(self.value(name), name).sql(dialect=DuckLakeSql)
 
     def fork(self) -> Binder:
         """A binder that counts on from here on its own."""
@@ -91,12 +91,19 @@ class Binder:
         self._positional += 1
         return str(self._positional)
 
-    def _value(self, name: str) -> object:
-        if name in self._params:
+    def value(self, name: str) -> object:
+        """The value of a parameter.
+
+        Raises:
+            UsageError: it has none.
+        """
+        try:
             return self._params[name]
-        raise UsageError(
-            f'Parameter "{name}" has no value; pass it with params={{"{name}": …}}.{did_you_mean(name, self._params)}'
-        )
+        except KeyError:
+            raise UsageError(
+                f'Parameter "{name}" has no value; pass it with params={{"{name}": …}}.'
+                f"{did_you_mean(name, self._params)}"
+            ) from None
 
 
 def literal(value: object, name: str = "") -> exp.Expr:

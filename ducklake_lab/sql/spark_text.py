@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
@@ -9,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql.as_written import with_views
 from ducklake_lab.sql.binder import QueryBinder
+from ducklake_lab.sql.placeholders import Binder
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.references import word
 from ducklake_lab.sql.translate import spark_sql
@@ -35,14 +38,19 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
     return QueryPlan(tuple(draft.finish() for draft in binder.drafts), "", lambda: written)
 
 
-def parameters(text: str) -> list[str]:
-    """The names of the `:name` parameters of a text in Spark's SQL; `v:field` is a field of a variant."""
+def parameters(text: str, params: Mapping[str, object]) -> dict[str, object]:
+    """The values of the `:name` parameters of a text in Spark's SQL, by name; `v:field` is a field of a variant.
+
+    Raises:
+        UsageError: a parameter has no value.
+    """
     tokens = _tokens(text)
-    found = []
+    binder = Binder(params)
+    found = {}
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
         field = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_FIELD
         if colon.token_type is TokenType.COLON and name.start == colon.end + 1 and not field:
-            found.append(name.text)
+            found[name.text] = binder.value(name.text)
     return found
 
 

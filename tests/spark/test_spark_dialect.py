@@ -31,5 +31,7 @@ def test_queries_in_sparks_sql(spark: Any, new_catalog: Callable[..., str], tmp_
         assert rows("SELECT max(snapshot_id) FROM lake.snapshots()") == [(session.current_snapshot().snapshot_id,)]
         with pytest.raises(dl.UnsupportedFeatureError, match="one query"):
             rows("INSERT INTO t VALUES (1, 'x')")
+        with pytest.raises(dl.UsageError, match='Parameter "j" has no value'):
+            rows("SELECT :j", i=4)
         with pytest.raises(dl.UsageError, match="not a dialect"):
             session.sql("SELECT 1", dialect="oracle")  # type: ignore[arg-type]

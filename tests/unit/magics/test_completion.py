@@ -28,7 +28,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     )
     session.sql('CREATE TABLE "Odd name" (a INTEGER); CREATE SCHEMA raw; CREATE TABLE raw.events (kind VARCHAR)')
     magics.session = session  # type: ignore[assignment]
-    shell.user_ns["flute"] = 1
+    shell.user_ns |= {"flute": 1, "Report_day": "2013-01-01", "report": str, "_report": 2}
     yield shell
     session.close()
     InteractiveShell.clear_instance()
@@ -66,6 +66,12 @@ def complete(shell: InteractiveShell) -> Complete:
             "%%ducklake\nFROM flights f, raw.events e WHERE e.kind|",
         ),
         ("%%ducklake\nSELECT date_tr|", "%%ducklake\nSELECT date_trunc(|"),
+        ("%%ducklake\nSELECT :fl|", "%%ducklake\nSELECT :flute|"),
+        (
+            "%%ducklake\nSELECT * FROM flights WHERE carrier = :re|",
+            "%%ducklake\nSELECT * FROM flights WHERE carrier = :Report_day|",
+        ),
+        ("%%ducklake\nSELECT $f|", "%%ducklake\nSELECT $flute|"),
         ("%%ducklake\nselect 1 fro|", "%%ducklake\nselect 1 from|"),
         ("%%ducklake\nUPDATE flights SET dep|", "%%ducklake\nUPDATE flights SET dep_delay|"),
         ("%%ducklake\nCALL lake.exp|", "%%ducklake\nCALL lake.expire_snapshots|"),
@@ -95,6 +101,21 @@ def test_names_of_the_catalog(complete: Complete, marked: str, expected: str):
 )
 def test_where_nothing_fits_nothing_of_python_is_offered(complete: Complete, marked: str):
     assert set(complete(marked)) <= {marked}
+
+
+def test_a_parameter_is_a_variable_of_the_notebook_and_nothing_else(complete: Complete):
+    assert complete("%%ducklake\nFROM flights WHERE carrier = :re|") == [
+        "%%ducklake\nFROM flights WHERE carrier = :Report_day|"
+    ]
+    assert complete("%%ducklake\nSELECT :|") == [f"%%ducklake\nSELECT :{name}|" for name in ("flute", "Report_day")]
+    assert complete("%ducklake SELECT :flu|") == ["%ducklake SELECT :flute|"]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT carrier::fl|", "SELECT {'a':fl|", "SELECT x[1:fl|", "SELECT ': fl|", "SELECT : fl|"]
+)
+def test_other_colons_take_no_variable(complete: Complete, text: str):
+    assert not any("flute" in one for one in complete(f"%%ducklake\n{text}"))
 
 
 def test_python_cells_are_left_alone(complete: Complete):

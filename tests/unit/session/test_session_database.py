@@ -55,6 +55,35 @@ def test_queries_leave_nothing_in_the_session(session: dl.Session, value: str) -
     assert session.sql("SHOW TABLES").fetchall() == []
 
 
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM '{}'",
+        "USE lake; FROM '{}'",
+        'SELECT count(*) FROM "{}"',
+        "FROM lake.t JOIN '{}' USING (i)",
+        "USE lake; SELECT t.i FROM t JOIN '{}' AS n USING (i)",
+        "CREATE TABLE lake.u AS FROM read_csv('{}')",
+    ],
+)
+@pytest.mark.parametrize("name", ["nope.csv", "no/such/*.parquet"])
+def test_a_file_that_does_not_exist(session: dl.Session, engine: str, sql: str, name: str) -> None:
+    with pytest.raises(dl.SqlError) as raised:
+        session.sql(sql.format(name), engine=engine)
+    assert str(raised.value) == f'There is no file "{name}"; relative paths start at {Path.cwd()}.'
+
+
+def test_a_file_that_cannot_be_read_is_no_missing_table(session: dl.Session, tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_text("x")
+    for place in ("memory", "lake"):
+        session.sql(f"USE {place}")
+        with pytest.raises(dl.SqlError, match="too small to be a Parquet file"):
+            session.sql(f"FROM '{tmp_path}/bad.parquet'")
+        with pytest.raises(dl.BindError, match='There is no table "nope"'):
+            session.sql("FROM nope")
+
+
 def test_rows_of_the_session_take_part_in_transactions(session: dl.Session) -> None:
     session.sql("BEGIN; CREATE TABLE memory.z (i INTEGER); INSERT INTO lake.t VALUES (3, NULL); ROLLBACK")
     with pytest.raises(dl.BindError, match=r"memory\.z"):
