@@ -77,6 +77,10 @@ class DataType:
     name: str
     children: tuple[tuple[str, DataType], ...] = ()
 
+    def __deepcopy__(self, memo: object) -> DataType:
+        """Itself, which cannot change: copies of syntax trees hold one for each node."""
+        return self
+
     @property
     def is_nested(self) -> bool:
         return self.name in NESTED

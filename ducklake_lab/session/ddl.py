@@ -29,12 +29,13 @@ def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
     """Columns of a new table, ids counting from 1, parents before children."""
     columns: list[Column] = []
     seen: set[str] = set()
+    next_id = 1
     for definition in definitions:
         if definition.name.casefold() in seen:
             raise EntryExistsError(f'There are two columns named "{definition.name}"; rename one.')
         seen.add(definition.name.casefold())
-        next_id = 1 + sum(1 for column in columns for _ in column.walk())
         columns.append(build_column(definition, next_id))
+        next_id += sum(1 for _ in columns[-1].walk())
     return tuple(columns)
 
 

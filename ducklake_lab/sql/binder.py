@@ -298,6 +298,9 @@ class QueryBinder:
         return shown
 
     def _projection(self, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+        if not isinstance(item, exp.Alias):
+            # the caller puts all of them in place at once: replacing one item of a list walks all of them
+            item.parent = None
         return self.expression(item.this if isinstance(item, exp.Alias) else item, scope, ctes, aliases)
 
     def _group(self, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -334,7 +337,8 @@ class QueryBinder:
                 item.set("this", exp.Literal.number(position))
             else:
                 value = self.expression(item.this, scope, ctes, aliases)
-                shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias() == value), None)
+                bare = value.unnest()
+                shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias().unnest() == bare), None)
                 # The position of an equal output column serves after DISTINCT too.
                 item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.from_clause import LATERAL
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, Output
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.spark_nodes import binary, call, number
 
 Step = Callable[[exp.Expr], exp.Expr]
@@ -23,6 +24,8 @@ def select(node: exp.Select, translate: Step, children: Step) -> exp.Expr:
         if node.args.get("qualify"):
             raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
         _distinct_on(node, keys)
+    elif distinct is not None:
+        _sort_distinct(node)
     if node.args.get("qualify"):
         return children(_nested(node))
     _explode(node)
@@ -83,6 +86,23 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     )
     node.set("distinct", None)
     node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+
+
+def _sort_distinct(node: exp.Select) -> None:
+    """Writes sort keys after SELECT DISTINCT with its output columns; Spark sees no others there."""
+    names = Counter(item.alias.casefold() for item in node.expressions)
+    outputs = [item for item in node.expressions if names[item.alias.casefold()] == 1]
+    for key in node.args["order"].expressions if node.args.get("order") is not None else []:
+        for item in outputs:
+            for part in [part for part in key.this.walk() if part == item.unalias().unnest()]:
+                column = exp.column(exp.to_identifier(item.alias, quoted=True))
+                column.meta[TYPE] = part.meta.get(TYPE)
+                part.replace(column)
+        hidden = next((column for column in key.find_all(exp.Column) if column.table), None)
+        if hidden is not None:
+            raise UnsupportedFeatureError(
+                f"ORDER BY {hidden.name} after SELECT DISTINCT, which does not select it, is not supported on Spark."
+            )
 
 
 def _nested(node: exp.Select) -> exp.Select:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -150,6 +152,11 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
 
 def to_sqlglot(kind: DataType) -> exp.DataType:
     """The syntax tree of a type's DuckDB spelling."""
+    return _tree(kind).copy()
+
+
+@lru_cache(maxsize=1000)
+def _tree(kind: DataType) -> exp.DataType:
     parsed = exp.DataType.build(kind.sql(), dialect=DuckLakeSql, udt=True)
     assert isinstance(parsed, exp.DataType)
     return parsed

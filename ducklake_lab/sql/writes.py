@@ -261,12 +261,15 @@ def _cast_values(values: exp.Values, op: Insert, given: Sequence[Column]) -> Non
         items = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()]
         if len(items) != len(given):
             raise _arity(op, len(given), len(items))
-        for item, column in zip(list(items), given, strict=True):
-            kind = to_sqlglot(column.data_type)
-            if is_default(item):
-                item.replace(unbound_default(column))
-            else:
-                item.replace(exp.Cast(this=item.copy(), to=kind))
+        cast: list[exp.Expr] = [
+            unbound_default(column) if is_default(item) else exp.Cast(this=item.copy(), to=to_sqlglot(column.data_type))
+            for item, column in zip(items, given, strict=True)
+        ]
+        if isinstance(row, exp.Tuple):
+            # all at once: replacing one item of a list walks all of them
+            row.set("expressions", cast)
+        else:
+            items[0].replace(cast[0])
 
 
 def unbound_default(column: Column) -> exp.Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -236,26 +236,21 @@ class RowWriter:
         }
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
         unbounded = self._unbounded(table_id, blank) if blank else set()
-        added = []
+        written = []
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
             old = existing.get(column.column_id)
             if new is None or (old is None and not first):
                 continue
             merged = merge(old, new, column.data_type, unbounded=column.column_id in unbounded)
-            values = {
-                "contains_null": merged.contains_null,
-                "contains_nan": merged.contains_nan,
-                "min_value": merged.min_value,
-                "max_value": merged.max_value,
-                "extra_stats": merged.extra_stats,
-            }
-            if old is None:
-                added.append({"table_id": table_id, "column_id": column.column_id, **values})
-            elif merged != old:
-                where = sa.and_(c.c.table_id == table_id, c.c.column_id == column.column_id)
-                self._metadata.connection.execute(c.update().where(where).values(values))
-        self._metadata.insert_many(c, added)
+            if merged != old:
+                written.append({"table_id": table_id, "column_id": column.column_id, **asdict(merged)})
+        changed = [row["column_id"] for row in written if row["column_id"] in existing]
+        if changed:
+            # two statements for all columns, which may be thousands; ids are no parameters, which are limited
+            ids = sa.bindparam("ids", changed, expanding=True, literal_execute=True)
+            self._metadata.connection.execute(c.delete().where(c.c.table_id == table_id, c.c.column_id.in_(ids)))
+        self._metadata.insert_many(c, written)
 
     def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
         """Those of the columns of which some file holds values whose bounds its writer did not tell."""

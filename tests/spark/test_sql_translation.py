@@ -181,6 +181,8 @@ QUERIES = [
     "SELECT count(*) FILTER (WHERE cancelled), count(DISTINCT carrier), count(dep_delay) FROM flights",
     "SELECT month, carrier, count(*) AS n FROM flights GROUP BY ROLLUP (month, carrier) ORDER BY ALL",
     "SELECT DISTINCT carrier FROM flights ORDER BY carrier",
+    "SELECT DISTINCT (f.carrier) FROM flights f WHERE (SELECT count(*) FROM planes p WHERE p.tailnum = f.tailnum) > 0 ORDER BY f.carrier",
+    "SELECT DISTINCT carrier AS c, flown AS d FROM flights f ORDER BY f.flown + 1 DESC, f.carrier || 'x'",
     "SELECT sum(fare), avg(fare), sum(fare) FILTER (WHERE month = 2) FROM flights",
     # Names of columns
     "SELECT id + 1, dep_delay * 2, -distance, 'x' || carrier, id::VARCHAR, upper(carrier), carrier IS NULL FROM flights WHERE id < 5",
@@ -313,6 +315,7 @@ REFUSED = [
     ("SELECT tags -> 'a' FROM flights", "JSON"),
     ("SELECT * FROM flights ASOF JOIN planes ON flights.id >= planes.seats", "ASOF"),
     ("SELECT strftime(dep, '%U') FROM flights", "%U"),
+    ("SELECT DISTINCT carrier FROM flights f ORDER BY f.month + 1", "ORDER BY month after SELECT DISTINCT"),
     ("SELECT quantile_disc(id, 0.5) FROM flights", "quantile_disc"),
     ("SELECT info::VARCHAR FROM flights", "VARCHAR"),
     ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM flights", "EXCLUDE"),
