@@ -229,6 +229,7 @@ class Dml:
         return self._sources.spark_sql(plan.spark_sql)
 
     def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+        self._engine()  # running, it knows what its workers can do
         query = self._sources.row_query(plan, loaded)
         if query is None:
             return None

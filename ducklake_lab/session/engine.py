@@ -58,6 +58,9 @@ class SparkEngine:
         """The SparkSession, for code of the user's: it knows `format("ducklake")`, which takes Spark a second to learn."""
         spark = self()
         if not self._registered:
+            from ducklake_lab.spark import workers
+
+            workers.send(spark)
             from ducklake_lab.datasource import DuckLakeDataSource
 
             spark.dataSource.register(DuckLakeDataSource)

@@ -278,6 +278,11 @@ class Sources(Names):
         known = tuple((name, kind) for name, kind in columns if kind is not None)
         if not known or len(known) < len(columns):
             return None
+        if self._engine.session is not None:
+            from ducklake_lab.spark import workers
+
+            if workers.fault(self._engine.session) is not None:
+                return None
         return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
     def _empty(self, plan: QueryPlan) -> dict[str, pa.Table]:

@@ -22,6 +22,7 @@ from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
 from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.spark import workers
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.storage import Storage
 
@@ -81,6 +82,7 @@ def write(
     Returns:
         One per file, with the texts of its keys; paths are relative to the folder.
     """
+    workers.check(frame.sparkSession)
     ids = [F.col(ROW_ID_COLUMN).alias(f"c{len(table.columns)}")] if keeps_ids else []
     prepared = frame.select(*(f"c{i}" for i in range(len(table.columns))), *ids, *keys)
     task = _task(table, folder, len(keys), keeps_ids, options)

@@ -45,6 +45,20 @@ _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FI
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
 _OWN = {kind.__name__: kind for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError)}
+_IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
+#: The last line of a Python stack trace.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n|\n)+([^\n]+)")
+#: What keeps a Python worker from running at all, and how to say it.
+_WORKERS = {
+    re.compile(r"No module named '([\w]+)[\w.]*'"): "Spark's Python workers have no package {}; install it there.",
+    re.compile(r"worker has different version: ([\d.]+) than that in driver: ([\d.]+)"): (
+        "Spark's workers run Python {}, and this process Python {}; name one of the same minor version in PYSPARK_PYTHON."
+    ),
+    re.compile(r"\[PACKAGE_NOT_INSTALLED\] (\w+ >= [\w.]+) must be installed"): (
+        "Spark's Python workers have no {}; install it there."
+    ),
+    re.compile(r'Cannot run program "([^"]+)"'): "Spark's workers cannot run Python as {}; name it in PYSPARK_PYTHON.",
+}
 _MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*)")
 
 
@@ -83,7 +97,24 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
         "SPARK_JOB_CANCELLED" in text or "cancelled part of" in text or "OPERATION_CANCEL" in text
     ):
         return SparkError("The Spark job was cancelled.")
-    return SparkError(f"Spark failed: {_message(text)}")
+    unfit = worker_fault(error)
+    if unfit is not None:
+        return SparkError(unfit)
+    traces = _TRACEBACK.findall(text) if _IN_WORKER.search(text) else None
+    return SparkError(
+        f"A Python worker of Spark failed: {_message(traces[-1])}" if traces else f"Spark failed: {_message(text)}"
+    )
+
+
+def worker_fault(error: BaseException) -> str | None:
+    """Why a Python worker could not run what it was sent, as an exception of Spark has it; None for other failures."""
+    text = _text(error)
+    if _IN_WORKER.search(text):
+        for pattern, said in _WORKERS.items():
+            found = pattern.search(text)
+            if found is not None:
+                return said.format(*found.groups())
+    return None
 
 
 def _is_spark(error: BaseException) -> bool:

@@ -24,6 +24,7 @@ from ducklake_lab.files.partitions import (
 )
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.types import FLOATS, TIMESTAMPS, DataType
+from ducklake_lab.spark import workers
 from ducklake_lab.spark.types import from_micros, micros_of
 
 # Spark takes an empty text for NULL in folder names, so a value is marked as one
@@ -69,6 +70,7 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
         buckets = bucket_count(field.transform)
         part = value
         if buckets is not None:
+            workers.check(frame.sparkSession)
             part = _bucket(value, table.columns[index].data_type, buckets)
         elif field.transform != "identity":
             part = F.call_function(field.transform, value)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.spark import workers
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -17,6 +18,7 @@ Found = TypeVar("Found")
 
 def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """The function of each item, computed by the executors; function, items and results are pickled."""
+    workers.check(spark)
     accesses = granted()
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

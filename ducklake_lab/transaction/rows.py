@@ -248,7 +248,7 @@ class RowWriter:
         changed = [row["column_id"] for row in written if row["column_id"] in existing]
         if changed:
             # two statements for all columns, which may be thousands; ids are no parameters, which are limited
-            ids = sa.bindparam("ids", changed, expanding=True, literal_execute=True)
+            ids: sa.BindParameter[int] = sa.bindparam("ids", changed, expanding=True, literal_execute=True)
             self._metadata.connection.execute(c.delete().where(c.c.table_id == table_id, c.c.column_id.in_(ids)))
         self._metadata.insert_many(c, written)
 
