@@ -32,7 +32,7 @@ class SchemaBrowser(Mounted):
 
     nodes: Any = traitlets.List().tag(sync=True)
     query: Any = traitlets.Unicode("").tag(sync=True)
-    matches: Any = traitlets.List(None, allow_none=True).tag(sync=True)
+    matches: Any = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
     selected: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
     inserted: Any = traitlets.Unicode("").tag(sync=True)
     title: Any = traitlets.Unicode().tag(sync=True)
