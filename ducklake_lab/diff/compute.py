@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: Changed rows up to which a diff is computed in process; more are counted on Spark and sampled.
 MAX_CHANGED_ROWS = 1_000_000
 
+#: Rows of the earlier state up to which changed rows are compared with unchanged ones.
+MAX_COMPARED_ROWS = 2_000_000
+
 #: A block in which Spark's jobs run.
 SparkRunner = Callable[[], "AbstractContextManager[SparkSession]"]
 
@@ -72,7 +75,7 @@ def diff_sides(
         with spark() as session:
             changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned), zone)
     else:
-        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone)
+        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone, _reading(earlier))
         counts = changed.count()
     summary = counts.summary(_live_rows(later))
     return Diff(
@@ -132,8 +135,25 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
     )
 
 
+def _reading(plan: ScanPlan) -> Callable[[Sequence[int]], pa.Table] | None:
+    """Reads some columns of all rows of a plan, named by their places; None where there are too many rows."""
+    if sum(file.data_file.record_count for file in plan.files) > MAX_COMPARED_ROWS:
+        return None
+
+    def read(places: Sequence[int]) -> pa.Table:
+        narrow = replace(plan.table, columns=tuple(plan.columns[at] for at in places))
+        return reader.read(replace(plan, table=narrow)).rename_columns([f"c{at}" for at in places])
+
+    return read
+
+
 def _in_process(
-    change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
+    change: ChangePlan,
+    aligned: Aligned,
+    key: Sequence[str],
+    baseline: Known,
+    time_zone: str,
+    earlier: Callable[[Sequence[int]], pa.Table] | None,
 ) -> ChangedRows:
     # few row groups to a file: each is read by one thread, so that the sides are read at once
     with ThreadPoolExecutor(3) as pool:
@@ -151,6 +171,7 @@ def _in_process(
         key=key,
         known=baseline,
         time_zone=time_zone,
+        earlier=earlier,
     )
 
 

@@ -137,9 +137,11 @@ class Pattern:
         condition: SQL condition over the table's columns.
         share: share of those rows for which it holds, 0.0 to 1.0.
         rows: how many rows that is, of those looked at.
+        unchanged_share: share of the unchanged rows for which it holds; None where they are not compared.
     """
 
     kind: Literal["inserted", "deleted", "updated"]
     condition: str
     share: float
     rows: int = 0
+    unchanged_share: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -52,6 +52,8 @@ class ChangedRows:
         known: what is known of the whole table.
         time_zone: in which times are shown.
         total: how many rows have changed, where these are a sample of them; None where they are all.
+        earlier: reads some columns of all rows of the earlier state, by their places in `columns`, as c0, c1, …; None
+            where they are too many.
 
     Attributes:
         columns: those of the later schema.
@@ -73,12 +75,14 @@ class ChangedRows:
         known: Known | None = None,
         total: int | None = None,
         time_zone: str = "UTC",
+        earlier: Callable[[Sequence[int]], pa.Table] | None = None,
     ) -> None:
         self.all_columns = list(columns)
         self.columns = self.all_columns[: len(self.all_columns) - only_before]
         self.known = known or Known()
         self.total = total
         self.time_zone = time_zone
+        self.earlier = earlier
         names = [f"c{i}" for i in range(len(self.all_columns))]
         self.tables = {
             side: rows.select([ROW_ID, *(c.name for c in self.all_columns)]).rename_columns(["rid", *names])

@@ -1,88 +1,150 @@
-"""Where changes concentrate: conditions that hold for most changed rows, and not anyway for the whole table."""
+"""Where changes concentrate: conditions that hold for most changed rows, and for fewer of the unchanged ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal
 
 from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
+from ducklake_lab.local import engine
 from ducklake_lab.model.entries import Column
 
 _MOST = 0.5
-#: A range is worth telling where it holds this share of the rows in at most that share of the table's range.
-_INSIDE, _NARROW = 0.95, 0.2
+#: A condition tells something where the share of unchanged rows is at most this part of that of changed rows.
+_RARER = 0.8
+#: A range is a candidate where it holds this share of the rows.
+_INSIDE = 0.95
+#: Changed rows from which an interval of their values says something.
+_RANGE_ROWS = 20
+#: Where unchanged rows are not compared, it is one only in at most this share of the table's range.
+_NARROW = 0.2
 _PER_KIND = 4
 
 Kind = Literal["inserted", "deleted", "updated"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A condition that holds for most of the changed rows.
+
+    Attributes:
+        test: what follows the column's name in it.
+        width: of a range, how wide it is.
+    """
+
+    kind: Kind
+    index: int
+    test: str
+    rows: int
+    share: float
+    width: float | None = None
+
+    @property
+    def sql(self) -> str:
+        return f"c{self.index} {self.test}"
+
+
 def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
-    """At most four per kind of change, the largest shares first."""
-    found: list[Pattern] = []
+    """At most four per kind of change; first those that are rarest among unchanged rows, compared with changed ones.
+
+    Reads columns of the earlier state where `changed.earlier` gives them.
+    """
     kinds: tuple[tuple[Kind, str, int], ...] = (
         ("deleted", "removed", counts.deleted),
         ("inserted", "added", counts.inserted),
         ("updated", "removed", counts.updated),
     )
-    for kind, side, count in kinds:
-        if count >= 2:
-            found += _patterns_of(changed, kind, side)
-    return found
+    found = [one for kind, side, count in kinds if count >= 2 for one in _candidates(changed, kind, side)]
+    compared: list[tuple[_Candidate, float | None]]
+    if changed.earlier is None:
+        compared = [(one, None) for one in found if _is_telling(changed, one)]
+    else:
+        shares = _unchanged_shares(changed, found)
+        compared = [(one, share) for one, share in zip(found, shares, strict=True) if share <= _RARER * one.share]
+    compared.sort(key=lambda pair: ((pair[1] or 0.0) / pair[0].share, -pair[0].share))
+    return [
+        Pattern(kind, f"{identifier(changed.columns[one.index].name)} {one.test}", one.share, one.rows, share)
+        for kind, _, _ in kinds
+        for one, share in [pair for pair in compared if pair[0].kind == kind][:_PER_KIND]
+    ]
 
 
-def _patterns_of(changed: ChangedRows, kind: Kind, side: str) -> list[Pattern]:
-    told = [
+def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candidate]:
+    """What holds for more than half of the rows of a kind: a NULL, a value, or an interval for nearly all."""
+    columns = [
         (index, column)
         for index, column in enumerate(changed.columns)
-        if not column.data_type.is_nested
-        and column.data_type.name not in ("blob", "json", "variant", "geometry")
-        and column.name not in changed.known.constant
+        if not column.data_type.is_nested and column.data_type.name not in ("blob", "json", "variant", "geometry")
     ]
-    if not told:
-        return []
+    if not columns:
+        return
     source = f"FROM {side} JOIN pairs USING (rid) WHERE kind = '{kind}'"
+    tail = (1 - _INSIDE) / 2
     total, *facts = changed.row(
-        f"SELECT count(*), {', '.join(f'count(*) - count(c{i}), mode(left(c{i}::VARCHAR, 200))' for i, _ in told)} {source}"
+        "SELECT count(*), "
+        + ", ".join(
+            f"count(*) - count(c{index}), mode(left(c{index}::VARCHAR, 200)), "
+            + (f"quantile_disc(c{index}, [{tail}, {1 - tail}])" if column.data_type.is_numeric else "NULL")
+            for index, column in columns
+        )
+        + f" {source}"
     )
     rows = int(str(total))
-    if rows < 2:
+    tests: list[tuple[int, str, float | None]] = []
+    for (index, column), nulls, mode, bounds in zip(columns, facts[::3], facts[1::3], facts[2::3], strict=True):
+        if int(str(nulls)) / rows > _MOST:
+            tests.append((index, "IS NULL", None))
+            continue
+        if isinstance(mode, str) and len(mode) < 200:
+            tests.append((index, f"= {_literal(mode, column)}", None))
+        if isinstance(bounds, list) and rows >= _RANGE_ROWS:
+            low, high = bounds
+            width = float(high) - float(low)
+            if isfinite(width) and width > 0:
+                tests.append((index, f"BETWEEN {low} AND {high}", width))
+    found = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
+    taken = set()
+    for (index, test, width), count in zip(tests, found, strict=True):
+        if count / rows > (_MOST if width is None else _INSIDE - 0.01) and index not in taken:
+            taken.add(index)
+            yield _Candidate(kind, index, test, count, count / rows, width)
+
+
+def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:
+    """For how many rows each condition holds."""
+    sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
+    return [int(str(count)) for count in changed.row(f"SELECT {sums} {source}")] if conditions else []
+
+
+def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list[float]:
+    """The exact share of unchanged rows for which each condition holds; 1.0 where there are no unchanged rows."""
+    assert changed.earlier is not None  # asked for only where it is there
+    if not found:
         return []
-    nulls, modes = [int(str(value)) for value in facts[::2]], facts[1::2]
-    sums = [
-        f"count(*) FILTER (left(c{i}::VARCHAR, 200) = {_text(mode)})" for (i, _), mode in zip(told, modes, strict=True)
-    ]
-    equal = [int(str(value)) for value in changed.row(f"SELECT {', '.join(sums)} {source}")]
-    found: list[Pattern] = []
-    for (index, column), empty, mode, same in zip(told, nulls, modes, equal, strict=True):
-        name = identifier(column.name)
-        if empty / rows > _MOST:
-            if changed.known.null_shares.get(column.name, 0.0) < empty / rows * 0.8:
-                found.append(Pattern(kind, f"{name} IS NULL", empty / rows, empty))
-        elif same / rows > _MOST and isinstance(mode, str) and len(mode) < 200:
-            found.append(Pattern(kind, f"{name} = {_literal(mode, column)}", same / rows, same))
-        else:
-            found += _range(changed, kind, source, rows, index, column)
-    found.sort(key=lambda pattern: -pattern.share)
-    return found[:_PER_KIND]
+    conditions = ["true", *(one.sql for one in found)]
+    whole = changed.earlier(sorted({one.index for one in found}))
+    sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
+    before = [int(column[0].as_py()) for column in engine.evaluate(f"SELECT {sums} FROM t", {"t": whole}).columns]
+    gone = _counts(changed, conditions, "FROM removed JOIN pairs USING (rid) WHERE kind <> 'inserted'")
+    total, *unchanged = [had - lost for had, lost in zip(before, gone, strict=True)]
+    return [count / total if total else 1.0 for count in unchanged]
 
 
-def _range(changed: ChangedRows, kind: Kind, source: str, rows: int, index: int, column: Column) -> Iterator[Pattern]:
-    """A narrow interval that holds nearly all of the rows, where the table's own is known to be much wider."""
-    bounds = changed.known.ranges.get(column.name)
-    if bounds is None or bounds[1] <= bounds[0]:
-        return
-    tail = (1 - _INSIDE) / 2
-    low, high, inside = changed.row(
-        f"WITH b AS (SELECT quantile_disc(c{index}, {tail}) AS l, quantile_disc(c{index}, {1 - tail}) AS h {source}) "
-        f"SELECT l, h, (SELECT count(*) {source} AND c{index} BETWEEN b.l AND b.h) FROM b"
-    )
-    if low is None or high is None or rows < 20:
-        return
-    width = float(str(high)) - float(str(low))
-    count = int(str(inside))
-    if width / (bounds[1] - bounds[0]) <= _NARROW and count / rows >= _INSIDE - 0.01:
-        yield Pattern(kind, f"{identifier(column.name)} BETWEEN {low} AND {high}", count / rows, count)
+def _is_telling(changed: ChangedRows, one: _Candidate) -> bool:
+    """Whether the statistics of the files leave room for the condition to be rarer elsewhere."""
+    name, known = changed.columns[one.index].name, changed.known
+    if name in known.constant:
+        return False
+    if one.test == "IS NULL":
+        return known.null_shares.get(name, 0.0) < one.share * _RARER
+    if one.width is None:
+        return True
+    bounds = known.ranges.get(name)
+    return bounds is not None and one.width <= _NARROW * (bounds[1] - bounds[0])
 
 
 def identifier(name: str) -> str:
@@ -91,7 +153,8 @@ def identifier(name: str) -> str:
 
 
 def _literal(value: str, column: Column) -> str:
-    return value if column.data_type.is_numeric or column.data_type.name == "boolean" else _text(value)
+    plain = column.data_type.is_numeric and re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?", value)
+    return value if plain or column.data_type.name == "boolean" else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.cli import text
+from ducklake_lab.diff import compute
 from ducklake_lab.diff.diff import Diff
 
 
@@ -115,6 +117,40 @@ def test_segments_say_where_changes_concentrate(session: dl.Session) -> None:
     assert told["carrier = 'UA'"] == 1.0
     assert not any("fixed" in condition for condition in told)
     assert not any(condition == "n IS NULL" for condition in told)  # so are all others
+
+
+def test_segments_are_ranked_by_how_rare_they_are_among_unchanged_rows(session: dl.Session) -> None:
+    session.sql(
+        "CREATE TABLE t AS SELECT i::INTEGER AS id, CASE WHEN i % 100 = 0 THEN 2400 ELSE i % 2000 END AS arrival, "
+        "(i * 7919 % 9973)::DOUBLE AS delay, CASE WHEN i % 4 = 0 THEN 'B6' ELSE 'UA' END AS \"the carrier\" FROM range(10000) r(i)"
+    )
+    start = newest(session)
+    session.sql("UPDATE t SET arrival = 0 WHERE arrival = 2400 OR id IN (1, 2, 3, 4, 6); DELETE FROM t WHERE id = 7")
+    diff = session.table("t").diff(start)
+    first, second, *others = [pattern for pattern in diff.patterns if pattern.kind == "updated"]
+    assert (first.condition, first.rows, first.unchanged_share) == ("arrival = 2400", 100, 0.0)
+    assert second.condition == "\"the carrier\" = 'B6'"
+    assert not any("delay" in pattern.condition for pattern in others)  # holds for as many of all others
+    changed = f"SELECT id FROM t AT (VERSION => {start}) WHERE arrival = 2400 OR id IN (1, 2, 3, 4, 6)"
+    for pattern in (first, second, *others):
+        ((updated, same, all_updated, all_same),) = session.sql(
+            f"""SELECT count(*) FILTER (u AND c), count(*) FILTER (NOT u AND id <> 7 AND c), count(*) FILTER (u),
+            count(*) FILTER (NOT u AND id <> 7)
+            FROM (SELECT id, id IN ({changed}) AS u, {pattern.condition} AS c FROM t AT (VERSION => {start}))"""
+        ).fetchall()
+        assert pattern.rows == updated
+        assert (pattern.share, pattern.unchanged_share) == (updated / all_updated, same / all_same)
+    assert "holds for <b>95%</b> of updated rows, and for <b>0%</b> of unchanged rows" in diff._repr_html_()
+    assert "arrival = 2400 holds for 95% of updated rows, and for 0% of unchanged rows" in text(diff)
+
+
+def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "MAX_COMPARED_ROWS", 99)
+    session.sql("CREATE TABLE t AS SELECT i::INTEGER AS id, i % 7 AS n, 1 AS same FROM range(100) r(i)")
+    start = newest(session)
+    session.sql("DELETE FROM t WHERE n = 3")
+    (pattern,) = session.table("t").diff(start).patterns
+    assert (pattern.condition, pattern.share, pattern.unchanged_share) == ("n = 3", 1.0, None)
 
 
 def test_the_open_transaction_as_diffs(session: dl.Session) -> None:
