@@ -41,7 +41,7 @@ def plot(files: Sequence[FileEntry]) -> go.Figure:
         sizes.append(data.file_size_bytes)
         colors.append(_color(share))
         texts.append(
-            f"{plain(basename(entry.path), 70)}<br>{entry.rows:,} rows, {entry.deleted:,} deleted ({share:.1%})"
+            f"{plain(basename(entry.path), 70)}<br>{entry.rows:,} rows, {entry.deleted:,} deleted"
             f"<br>snapshot {data.begin_snapshot}"
         )
     figure = go.Figure(

@@ -36,7 +36,12 @@ def describe(lake: Lake, state: CatalogState, table: Table) -> Listing:
     if table.comment:
         note += f" · {table.comment}"
     return Listing(
-        state.qualified_name(table), ("column", "type", "nulls", "default", "key"), rows, noun="column", note=note
+        state.qualified_name(table),
+        ("column", "type", "nulls", "default", "key"),
+        rows,
+        noun="column",
+        total=len(table.columns),
+        note=note,
     )
 
 
@@ -63,7 +68,7 @@ def column_stats(title: str, snapshot_id: int, table: Table, files: Sequence[Fil
                 column.data_type.sql(),
                 low,
                 high,
-                round(nulls / total, 4) if total else None,
+                _share(nulls, total),
                 any(stats.contains_nan for stats in known) if column.type in ("float32", "float64") else None,
                 sum(stats.column_size_bytes or 0 for stats in known) or None,
             )
@@ -73,8 +78,16 @@ def column_stats(title: str, snapshot_id: int, table: Table, files: Sequence[Fil
         ("column", "type", "min", "max", "null share", "NaN", "bytes"),
         rows,
         noun="column",
+        total=len(table.columns),
         note=f"of {len(files):,} data files, rows deleted since included · snapshot {snapshot_id}",
     )
+
+
+def _share(part: int, total: int) -> float | None:
+    """To four places, and neither 0 nor 1 where it is not."""
+    if not total:
+        return None
+    return part / total if part in (0, total) else min(max(round(part / total, 4), 0.0001), 0.9999)
 
 
 def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:

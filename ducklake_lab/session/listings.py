@@ -59,6 +59,7 @@ class Listing(_Listing[dict[str, Any]]):
         title: told above the rows.
         columns: their names, in order.
         noun: what one row is.
+        total: how many of them there are; fewer than the rows where some rows are parts of others.
         note: told below the rows, or "".
     """
 
@@ -71,11 +72,13 @@ class Listing(_Listing[dict[str, Any]]):
         rows: Sequence[Sequence[Any]],
         *,
         noun: str = "row",
+        total: int | None = None,
         note: str = "",
     ) -> None:
         self.columns = tuple(columns)
         self.rows = tuple(tuple(row) for row in rows)
         self.noun = noun
+        self.total = len(self.rows) if total is None else total
         self.note = note
         super().__init__(title, [dict(zip(self.columns, row, strict=True)) for row in self.rows])
 
@@ -91,7 +94,11 @@ class Listing(_Listing[dict[str, Any]]):
 
 
 class FileListing(_Listing[FileEntry]):
-    """Data files of a table at a snapshot."""
+    """Data files of a table at a snapshot.
+
+    Attributes:
+        inlined_rows: rows of the table that are in the catalog, and in no file.
+    """
 
     _view = "files.html"
 
@@ -101,8 +108,10 @@ class FileListing(_Listing[FileEntry]):
         snapshot_id: int,
         entries: Sequence[FileEntry],
         details: FileDetails | None = None,
+        inlined_rows: int = 0,
     ) -> None:
         super().__init__(title, entries)
+        self.inlined_rows = inlined_rows
         self.snapshot_id = snapshot_id
         self._details = details
 

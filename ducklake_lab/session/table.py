@@ -16,7 +16,7 @@ from ducklake_lab.diff.sides import Side
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.engine import SparkEngine
@@ -95,7 +95,8 @@ class TableHandle:
         state, table = place.state, place.table()
         with place.lake.connect() as connection:
             entries, details = table_files(place.lake, connection, state, table)
-        return FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details)
+            inlined = inlined_rows(connection, state.snapshot.snapshot_id, table.table_id).get(table.table_id, 0)
+        return FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
 
     def describe(self) -> Listing:
         """The columns with types, defaults, keys, and what is known of their values."""

@@ -19,8 +19,6 @@ from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
 #: Rows held in memory to look through. Of a larger table, files are read until there are so many.
 MAX_ROWS = 2_000_000
-#: Rows of which different values are counted exactly.
-EXACT = 200_000
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<>|!=|<|>|=)\s*(.*)", re.DOTALL)
 _BINS = 16
@@ -32,7 +30,7 @@ class Profile:
     """The values of one column in the rows that pass the filters.
 
     Attributes:
-        distinct: how many different values there are; about, of more than EXACT rows.
+        distinct: how many different values there are.
         low, high: smallest and largest value as text; None where there are none, or the type has no order.
         bins: counts in equal intervals from low to high, for numbers and times; () for others.
         top: (value, count) of the most frequent ones, for others.
@@ -150,9 +148,8 @@ class TableView:
         tables = {"t": pa.table({"v": column})}
         ordered = not kind.is_nested and kind.name not in ("json", "blob")
         low, high = ("left(min(v)::VARCHAR, 200)", "left(max(v)::VARCHAR, 200)") if ordered else ("NULL", "NULL")
-        distinct_of = "count(DISTINCT " if len(column) <= EXACT else "approx_count_distinct("
         row = self._evaluate(
-            f"SELECT count(*), count(*) - count(v), {distinct_of}{'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
+            f"SELECT count(*), count(*) - count(v), count(DISTINCT {'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
             tables,
         )
         rows, nulls, distinct, least, most = (column[0].as_py() for column in row.columns)
@@ -163,7 +160,8 @@ class TableView:
             bins = self._bins(number, tables)
         else:
             found = self._evaluate(
-                f"SELECT left(v::VARCHAR, 100) AS label, count(*) AS n FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_TOP}",
+                f"SELECT left(label, 100), n FROM (SELECT v::VARCHAR AS label, count(*) AS n FROM t GROUP BY 1) "
+                f"ORDER BY n DESC, label LIMIT {_TOP}",
                 tables,
             )
             top = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
@@ -182,7 +180,7 @@ class TableView:
         return tuple(counts.get(at, 0) for at in range(_BINS))
 
     def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
-        return engine.evaluate(sql, tables, self.time_zone)
+        return self._evaluate(sql, tables, self.time_zone)
 
     def _condition(self, name: str, text: str, place: str) -> str:
         """SQL of a filter as written."""
@@ -239,7 +237,7 @@ def _checked(value: str, column: Column) -> str:
     if kind.name == "varchar":
         return _text(value)
     sql = f"CAST({_text(value)} AS {kind.sql()})"
-    fits = engine.evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
+    fits = self._evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
     if not fits.column(0)[0].as_py():
         raise UsageError(f'"{value}" is no {kind.sql()}, which {column.name} is; write e.g. > 5, null or not null.')
     return value if kind.is_numeric and re.fullmatch(r"-?\d+(\.\d+)?", value) else sql

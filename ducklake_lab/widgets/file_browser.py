@@ -57,6 +57,7 @@ class FileBrowser(Mounted):
     findings: Any = traitlets.List().tag(sync=True)
     title: Any = traitlets.Unicode().tag(sync=True)
     note: Any = traitlets.Unicode().tag(sync=True)
+    inlined: Any = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, files: FileListing, health: Health | None = None) -> None:
         self.files = files
@@ -72,6 +73,7 @@ class FileBrowser(Mounted):
             findings=[[one.problem, one.effect, one.call] for one in health] if health is not None else [],
             title=files.title,
             note=f"snapshot {files.snapshot_id}",
+            inlined=files.inlined_rows,
         )
         self.observe(self._order, ["sort"])
 

@@ -47,6 +47,8 @@ def render(files: FileListing) -> str:
     rows = sum(entry.rows for entry in entries)
     deleted = sum(entry.deleted for entry in entries)
     facts = [f"snapshot {files.snapshot_id}", counted(len(entries), "data file"), size(total), counted(rows, "row")]
+    if files.inlined_rows:
+        facts.append(f"{counted(files.inlined_rows, 'more row')} in the catalog")
     if deleted:
         facts.append(f"{count(deleted)} deleted ({escape(percent(deleted / max(rows, 1)))})")
     delete_files = sum(entry.delete_path is not None for entry in entries)
@@ -101,9 +103,7 @@ def _row(entry: FileEntry, largest: int, partitioned: bool, with_stats: bool) ->
         pairs = ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in entry.partition)
         cells.insert(1, cell(escape(clip(pairs, 60)), title=pairs if len(pairs) > 60 else ""))
     if with_stats and entry.stats:
-        cells.append(
-            cell(f"<details><summary>{counted(len(entry.stats), 'column')}</summary>{_stats(entry)}</details>")
-        )
+        cells.append(cell(f"<details><summary>statistics</summary>{_stats(entry)}</details>"))
     else:
         cells.append(cell(""))
     return f"<tr>{''.join(cells)}</tr>"

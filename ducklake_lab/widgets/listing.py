@@ -26,8 +26,8 @@ def render(listing: Listing) -> str:
         "<tr>" + "".join(cell(_html(value), right=right) for value, right in zip(row, numeric, strict=True)) + "</tr>"
         for row in listing.rows[:LIMIT]
     )
-    shown = f"first {count(LIMIT)} of " if len(listing.rows) > LIMIT else ""
-    foot = f"{shown}{counted(len(listing.rows), noun)}" + (f" · {listing.note}" if listing.note else "")
+    shown = f"first {count(LIMIT)} of {counted(len(listing.rows), 'line')} · " if len(listing.rows) > LIMIT else ""
+    foot = f"{shown}{counted(listing.total, noun)}" + (f" · {listing.note}" if listing.note else "")
     above = f'<p><span class="dlk-title">{escape(clip(title, 160))}</span></p>' if title else ""
     rows = scroll(table(head, body), title or f"{noun}s") if listing.rows else ""
     return view(f'{above}{rows}<div class="dlk-foot">{escape(foot)}</div>', label=title or noun)

@@ -17,7 +17,7 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 if TYPE_CHECKING:
     from ducklake_lab.session.view import TableView
 
-#: Rows of the static view; columns of either.
+#: Rows and columns of the static view.
 ROWS = 20
 COLUMNS = 200
 _TEXT = 300
@@ -41,16 +41,15 @@ def render(data: TableView) -> str:
         for row in zip(*lists, strict=True)
     )
     listing = scroll(table(head, body), "Rows")
-    foot = f"first {counted(rows.num_rows, 'row')} of {count(data.table_rows)}" + _more(data)
+    wide = f" · first {COLUMNS} of {count(len(data.columns))} columns" if len(data.columns) > COLUMNS else ""
+    foot = f"first {counted(rows.num_rows, 'row')} of {count(data.table_rows)}{wide}" + _part(data, " · ")
     sql = f'<p><code class="dlk-mono">{escape(clip(data.sql, 2000))}</code></p>'
     title = f'<p><span class="dlk-title">{escape(clip(data.title, 160))}</span></p>'
     return view(f'{title}{listing}<div class="dlk-foot">{foot}</div>{sql}', label=data.title)
 
 
-def _more(data: TableView) -> str:
-    wide = f" · first {COLUMNS} of {count(len(data.columns))} columns" if len(data.columns) > COLUMNS else ""
-    held = f" · looks through the first {count(data.total)} rows only" if data.partial else ""
-    return wide + held
+def _part(data: TableView, mark: str = "") -> str:
+    return f"{mark}looks through the first {count(data.total)} rows only" if data.partial else ""
 
 
 class TableBrowser(Mounted):
@@ -80,18 +79,17 @@ class TableBrowser(Mounted):
 
     def __init__(self, data: TableView) -> None:
         self.data = data
-        shown = data.columns[:COLUMNS]
         super().__init__(
             columns=[
                 [column.name, clip(column.data_type.sql().lower(), 60), values.is_number(column.data_type.sql())]
-                for column in shown
+                for column in data.columns
             ],
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
             sql=data.sql,
             passing=data.total,
             title=data.title,
-            note=_more(data).removeprefix(" · "),
+            note=_part(data),
         )
         self.observe(self._look, ["sort", "filters"])
 
@@ -117,10 +115,11 @@ class TableBrowser(Mounted):
         return rows[0] if rows else None
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Some rows as texts; NULL is null."""
+        """Some columns of some rows as texts; NULL is null."""
         rows = self.data.page(int(content["start"]), int(content["count"]))
+        first = int(content["first"])
         columns: dict[str, tuple[str, list[object]]] = {}
-        for at in range(min(len(self.data.columns), COLUMNS)):
+        for at in range(first, min(len(self.data.columns), first + int(content["wide"]))):
             found = rows.column(at).to_pylist()
             decimals = values.shared_decimals(found)
             texts = [None if one is None else visible(clip(values.text(one, decimals), _TEXT)) for one in found]

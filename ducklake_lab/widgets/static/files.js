@@ -39,14 +39,13 @@ class Files extends Browsing {
       onSelect: (at) => this.set({ place: at }),
       onError: (error) => this.detail.replaceChildren(element("p", { role: "alert" }, error.message)),
     });
+    this.pictures = element("div", { class: "dlk-fb-two" },
+      element("figure", {}, element("figcaption", {}, "Size by partition ", element("span", { class: "dlk-soft" }, "red: share of rows deleted")), this.map),
+      element("figure", {}, element("figcaption", {}, "File sizes"), this.sizes));
+    this.ranged = element("div", { class: "dlk-bar dlk-fb-ranges" }, element("b", {}, "Range per file of"), this.choice, this.told);
     this.root = element("div", { class: "dlk-live dlk-fb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.facts),
-      element("div", { class: "dlk-fb-two" },
-        element("figure", {}, element("figcaption", {}, "Size by partition ", element("span", { class: "dlk-soft" }, "red: share of rows deleted")), this.map),
-        element("figure", {}, element("figcaption", {}, "File sizes"), this.sizes)),
-      this.care,
-      element("div", { class: "dlk-bar dlk-fb-ranges" }, element("b", {}, "Range per file of"), this.choice, this.told), this.strip,
-      this.grid.root, this.detail);
+      this.pictures, this.care, this.ranged, this.strip, this.grid.root, this.detail);
   }
 
   cells(row, at) {
@@ -55,7 +54,7 @@ class Files extends Browsing {
     const bar = element("span", { class: "dlk-fb-bar", "aria-hidden": "true" }, element("i", { style: `width:${(100 * sizes[at]) / this.largest}%` }));
     return [
       element("span", { class: "dlk-mono", title: row.path }, row.name), this.model.get("partitions")[partition[at]] || "", String(snapshot[at]), row.age,
-      number.format(rows[at]), deleted[at] ? `${number.format(deleted[at])} (${share < 0.01 ? "<1" : Math.round(share * 100)}%)` : "–", [size(sizes[at]), bar],
+      number.format(rows[at]), deleted[at] ? `${number.format(deleted[at])} (${percent(share)})` : "–", [size(sizes[at]), bar],
     ];
   }
 
@@ -66,8 +65,9 @@ class Files extends Browsing {
     this.largest = columns.size.reduce((most, one) => Math.max(most, one), 1);
     const sum = (list) => list.reduce((total, one) => total + one, 0);
     const deleted = sum(columns.deleted);
-    this.facts.textContent = [this.model.get("note"), `${number.format(length)} files`, size(sum(columns.size)), `${number.format(sum(columns.rows))} rows`,
-      deleted ? `${number.format(deleted)} deleted` : null].filter(Boolean).join(" · ");
+    const inlined = this.model.get("inlined");
+    this.facts.textContent = [this.model.get("note"), counted(length, "file"), size(sum(columns.size)), counted(sum(columns.rows), "row"),
+      inlined ? `${counted(inlined, "more row")} in the catalog` : null, deleted ? `${number.format(deleted)} deleted` : null].filter(Boolean).join(" · ");
     const [sorted, down] = this.model.get("sort");
     const widths = { file: "minmax(14em, 1.6fr)", partition: "minmax(8em, 1.2fr)", snapshot: "5.5em", age: "5em", rows: "7em", deleted: "9em", size: "12em" };
     this.grid.setColumns(NAMES.map((name) => ({
@@ -76,7 +76,8 @@ class Files extends Browsing {
         name + (name === sorted ? (down ? " ▼" : " ▲") : "")),
     })));
     this.grid.reset(length);
-    this.draw();
+    for (const part of [this.pictures, this.ranged, this.strip, this.grid.root]) part.style.display = length ? "" : "none";
+    if (length) this.draw();
   }
 
   // Squares of the files, or of the partitions where there are too many files, their area the size.
@@ -111,7 +112,7 @@ class Files extends Browsing {
         const text = shape("text", { x: x + 5, y: y + 14, class: "dlk-fb-name" }, box.name.length * 6.4 > w - 8 ? box.name.slice(0, Math.floor((w - 14) / 6.4)) + "…" : box.name);
         group.append(text);
       }
-      group.append(shape("title", {}, [box.name, box.count ? `${number.format(box.count)} files` : null, size(box.value), box.share ? `${(100 * box.share).toFixed(1)}% deleted` : null].filter(Boolean).join(" · ")));
+      group.append(shape("title", {}, [box.name, box.count ? `${number.format(box.count)} files` : null, size(box.value), box.share ? `${percent(box.share)} deleted` : null].filter(Boolean).join(" · ")));
       if (box.at !== undefined) group.addEventListener("click", () => { this.set({ place: box.at }); });
       svg.append(group);
     }
@@ -135,7 +136,7 @@ class Files extends Browsing {
       const group = shape("g", {});
       group.append(shape("rect", { x: bin * slot + 1, y: base - tall, width: Math.max(1, slot - 2), height: tall, rx: 1.5, class: "dlk-fb-even" }));
       if (slot > 26) group.append(shape("text", { x: (bin + 0.5) * slot, y: base - tall - 4, "text-anchor": "middle", class: "dlk-soft" }, compact(files)));
-      group.append(shape("title", {}, `${number.format(files)} files of ${from} to ${to}`));
+      group.append(shape("title", {}, `${counted(files, "file")} of ${from} to ${to}`));
       svg.append(group);
     }
     const every = Math.max(1, Math.ceil(64 / slot));
@@ -155,7 +156,7 @@ class Files extends Browsing {
     const { content, buffers } = await this.line.ask("ranges", { column });
     if (asked !== this.asking) return;
     const { length, columns } = readArrow(buffers[0]);
-    const nulls = content.nulls === null ? "" : `${content.nulls > 0 && content.nulls < 0.01 ? "<1" : Math.round(100 * content.nulls)}% null${content.nan ? ", has NaN" : ""}`;
+    const nulls = content.nulls === null ? "" : `${percent(content.nulls)} null${content.nan ? ", has NaN" : ""}`;
     if (!length) {
       this.told.textContent = ["no ranges to compare", nulls].filter(Boolean).join(" · ");
       this.strip.replaceChildren();

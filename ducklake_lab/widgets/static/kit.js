@@ -41,6 +41,14 @@ function size(bytes) {
   return `${value.toFixed(1)} TB`;
 }
 
+// A share as a whole percentage; it never rounds to all or nothing when it is not.
+function percent(share) {
+  if (share > 0 && share < 0.01) return "<1%";
+  if (share > 0.99 && share < 1) return ">99%";
+  return `${Math.round(share * 100)}%`;
+}
+
+const counted = (value, noun) => `${number.format(value)} ${value === 1 ? noun : noun + "s"}`;
 
 // Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.
 class Line {

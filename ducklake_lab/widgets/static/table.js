@@ -1,5 +1,8 @@
 // The rows of a table: sorted by a click on a name, filtered by what is written under it, profiled above it.
 
+// Columns in the page at once.
+const WIDE = 100;
+
 class Table extends Browsing {
   constructor(model, host) {
     super(model);
@@ -20,18 +23,14 @@ class Table extends Browsing {
 
   build() {
     this.columns = this.model.get("columns");
+    this.first = 0;
     this.status = element("span", { class: "dlk-soft", role: "status" });
     this.problem = element("span", { role: "alert" });
     this.sql = element("code", { class: "dlk-tb-sql", tabindex: "0", "aria-label": "What is shown, as SQL" });
     this.copy = element("button", { type: "button", onclick: () => this.copySql() }, "Copy SQL");
     this.grid = new Grid({
       label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
-      fetch: async (start, count) => {
-        const { buffers } = await this.line.ask("page", { start, count, look: this.model.get("look") });
-        const { length, columns } = readArrow(buffers[0]);
-        const lists = this.columns.map((_, at) => columns["c" + at]);
-        return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
-      },
+      fetch: (start, count) => this.rows(start, count, this.first, this.shown().length),
       cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
       onSelect: (at) => { this.set({ place: at }); this.detail(at); },
       onError: (error) => { this.problem.textContent = error.message; },
@@ -39,15 +38,53 @@ class Table extends Browsing {
     this.grid.root.classList.add("dlk-tb-grid");
     this.row = element("div", { class: "dlk-tb-detail", "aria-live": "polite" });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem),
+      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places()),
       this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.row);
   }
 
+  // The columns that are in the page.
+  shown() {
+    return this.columns.slice(this.first, this.first + WIDE);
+  }
+
+  // What leads to the other columns, where there are more than are in the page at once.
+  places() {
+    if (this.columns.length <= WIDE) return "";
+    this.which = element("span", { class: "dlk-soft" });
+    const step = (by, text, label) => element("button", { type: "button", "aria-label": label, onclick: () => this.turn(this.first + by) }, text);
+    const go = element("input", {
+      type: "search", placeholder: "Go to column", "aria-label": "Go to column",
+      onchange: () => {
+        const names = this.columns.map(([name]) => name.toLowerCase());
+        const word = go.value.toLowerCase();
+        const at = names.includes(word) ? names.indexOf(word) : names.findIndex((name) => name.includes(word));
+        if (word && at >= 0) this.turn(at);
+      },
+    });
+    return element("span", { class: "dlk-tb-places" }, step(-WIDE, "‹", "Earlier columns"), this.which, step(WIDE, "›", "Later columns"), go);
+  }
+
+  turn(first) {
+    this.first = Math.max(0, Math.min(first, this.columns.length - WIDE));
+    this.heads();
+    this.grid.root.scrollLeft = 0;
+    this.grid.reset(this.model.get("passing"), true);
+  }
+
+  // Texts of some columns of some rows, row by row.
+  async rows(start, count, first, wide) {
+    const { buffers } = await this.line.ask("page", { start, count, first, wide, look: this.model.get("look") });
+    const { length, columns } = readArrow(buffers[0]);
+    const lists = Array.from({ length: wide }, (_, at) => columns["c" + (first + at)]);
+    return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
+  }
+
   heads() {
+    if (this.which) this.which.textContent = `columns ${number.format(this.first + 1)} to ${number.format(this.first + this.shown().length)} of ${number.format(this.columns.length)}`;
     const sort = this.model.get("sort");
     this.inputs = new Map();
     this.watching.disconnect();
-    this.grid.setColumns(this.columns.map(([name, type, right]) => {
+    this.grid.setColumns(this.shown().map(([name, type, right]) => {
       const place = sort.findIndex(([key]) => key === name);
       const down = place >= 0 && sort[place][1];
       const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
@@ -133,19 +170,16 @@ class Table extends Browsing {
       svg.append(shape("rect", { x: at * step + 0.5, y: high_ - tall, width: Math.max(1, step - 1), height: tall, class: "dlk-tb-fill" }));
     });
     const empty = rows ? nulls / rows : 0;
-    const facts = [
-      `${number.format(distinct)} distinct`,
-      nulls ? `${empty < 0.01 ? "<1" : Math.round(empty * 100)}% null` : "no nulls",
-    ].join(", ");
+    const facts = [`${number.format(distinct)} distinct`, nulls ? `${percent(empty)} null` : "no nulls"];
     const told = bins.length ? `${low} to ${high}` : top.map(([text, count]) => `${text === null ? "NULL" : text}: ${number.format(count)}`).join("\n");
-    svg.setAttribute("aria-label", `${facts}; ${told}`);
-    svg.append(shape("title", {}, `${facts}\n${told}`));
-    return element("span", {}, svg, element("span", { class: "dlk-soft" }, facts));
+    svg.setAttribute("aria-label", `${facts.join(", ")}; ${told}`);
+    svg.append(shape("title", {}, `${facts.join(", ")}\n${told}`));
+    return element("span", {}, svg, ...facts.map((fact) => element("div", { class: "dlk-soft" }, fact)));
   }
 
   // All values of the selected row, one below the other, in full when asked for.
   async detail(at) {
-    const values = await this.grid.need(at);
+    const [values] = await this.rows(at, 1, 0, this.columns.length);
     if (!values || this.grid.cursor !== at) return;
     const list = element("dl", {});
     this.columns.forEach(([name, type], column) => {

@@ -103,9 +103,30 @@ def test_the_browser_follows_python_and_tells_what_is_wrong(session: dl.Session)
     browser.place = 0
     assert browser.selected is not None
     assert browser.selected["i"] == 49
-    _, (page,) = browser.answer_page({"start": 1, "count": 2})
+    _, (page,) = browser.answer_page({"start": 1, "count": 2, "first": 0, "wide": 5})
     assert pa.ipc.open_stream(page).read_all().column("c0").to_pylist() == ["48", "47"]
     browser.filters = {"i": "soon"}
     assert '"soon" is no INTEGER' in browser.problem
     assert browser.passing == 49
     assert set(browser._repr_mimebundle_()[0]) == {"text/plain", "text/html"}
+
+
+def test_different_values_are_counted_and_not_estimated(session: dl.Session) -> None:
+    session.write(pa.table({"id": pa.array(range(300_000), pa.int32())}), "ids", mode="create")
+    assert session.table("ids").view().profile("id").distinct == 300_000
+
+
+def test_long_texts_that_begin_alike_are_different_values(session: dl.Session) -> None:
+    session.write(pa.table({"s": ["x" * 150 + "1", "x" * 150 + "2", "y", "y", "y"]}), "texts", mode="create")
+    profile = session.table("texts").view().profile("s")
+    assert profile.top == (("y", 3), ("x" * 100, 1), ("x" * 100, 1))
+
+
+def test_every_column_of_a_wide_table_is_reached(session: dl.Session) -> None:
+    session.write(pa.table({f"n{at}": pa.array([at], pa.int32()) for at in range(500)}), "wide", mode="create")
+    browser = TableBrowser(session.table("wide").view())
+    assert len(browser.columns) == 500
+    _, (page,) = browser.answer_page({"start": 0, "count": 1, "first": 450, "wide": 100})
+    found = pa.ipc.open_stream(page).read_all()
+    assert found.column_names == [f"c{at}" for at in range(450, 500)]
+    assert found.column("c499").to_pylist() == ["499"]

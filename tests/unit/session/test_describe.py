@@ -1,0 +1,47 @@
+"""What tables say of themselves, and how it reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        yield session
+
+
+def test_nested_fields_are_no_columns(session: dl.Session) -> None:
+    session.sql(
+        "CREATE TABLE t (a INTEGER, s STRUCT(x INTEGER, y STRUCT(z VARCHAR)), l INTEGER[], m MAP(VARCHAR, INTEGER))"
+    )
+    described = session.table("t").describe()
+    assert len(described) > 4
+    assert "4 columns · 0 rows" in described._repr_html_()
+    assert "4 columns · of 0 data files" in session.table("t").column_stats()._repr_html_()
+
+
+def test_a_share_is_neither_all_nor_nothing_where_it_is_not(session: dl.Session) -> None:
+    session.sql(
+        "CREATE TABLE t AS SELECT CASE WHEN i = 0 THEN i END AS nearly, CASE WHEN i > 0 THEN i END AS hardly, "
+        'NULL::INTEGER AS "all", i AS no FROM range(30000) r(i)'
+    )
+    shares = {row["column"]: row["null share"] for row in session.table("t").column_stats()}
+    assert shares == {"nearly": 0.9999, "hardly": 0.0001, "all": 1.0, "no": 0.0}
+    session.sql("DELETE FROM t WHERE no > 4")
+    html = session.table("t").files()._repr_html_()
+    assert "29,995 deleted (&gt;99%)" in html
+    assert "100%" not in re.sub(r"<style>.*?</style>|<svg.*?</svg>|style=\"[^\"]*\"", "", html, flags=re.S)
+
+
+def test_rows_in_the_catalog_are_told_beside_files(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2); DELETE FROM t WHERE a = 1")
+    files = session.table("t").files()
+    assert (len(files), files.inlined_rows) == (0, 1)
+    assert "0 data files · 0 B · 0 rows · 1 more row in the catalog" in files._repr_html_()
