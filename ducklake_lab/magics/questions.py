@@ -59,8 +59,12 @@ class Questions:
             raise UsageError(f"The question {question} was asked with wrong arguments: {error}.") from None
 
     def lakes(self) -> Answer:
-        """The attached lakes with the snapshot that statements read, and the names of saved connections."""
+        """The attached lakes with the snapshot that statements read, and the names of saved connections.
+
+        A lake that another session shows at the same snapshot is left out unless a transaction is open.
+        """
         found = []
+        shown: dict[tuple[object, ...], str] = {}
         for variable, session in self._sessions().items():
             current = session.current_lake if session.lakes else None
             for lake in session.lakes:
@@ -85,7 +89,9 @@ class Questions:
                     entry["snapshot"] = snapshot.snapshot_id
                     entry["time"] = _time(snapshot.snapshot_time)
                     entry["schema_version"] = snapshot.schema_version
-                found.append(entry)
+                seen = (location.url, location.schema, lake.at, entry.get("snapshot"), entry.get("error"))
+                if session.in_transaction or shown.setdefault(seen, variable) == variable:
+                    found.append(entry)
         try:
             return {"lakes": found, "connections": sorted(self._connections())}
         except DuckLakeError as error:

@@ -62,9 +62,18 @@ def finish(figure: go.Figure, title: str, height: int) -> go.Figure:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 12, "color": _TEXT},
-        margin={"l": 56, "r": 16, "t": 76, "b": 44},
+        margin={"l": 56, "r": 16, "t": 86, "b": 44},
         hoverlabel={"align": "left"},
-        legend={"orientation": "h", "y": 1, "yref": "container", "yanchor": "top", "x": 1, "xanchor": "right"},
+        # below the title: plotly's toolbar is at the right
+        legend={
+            "orientation": "h",
+            "y": 1 - 30 / height,
+            "yref": "container",
+            "yanchor": "top",
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+        },
         bargap=0.25,
     )
     axis: dict[str, Any] = {"gridcolor": _LINE, "zerolinecolor": _LINE, "linecolor": _LINE, "automargin": True}

@@ -180,7 +180,7 @@ class TableView:
         return tuple(counts.get(at, 0) for at in range(_BINS))
 
     def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
-        return self._evaluate(sql, tables, self.time_zone)
+        return engine.evaluate(sql, tables, self.time_zone)
 
     def _condition(self, name: str, text: str, place: str) -> str:
         """SQL of a filter as written."""
@@ -237,7 +237,7 @@ def _checked(value: str, column: Column) -> str:
     if kind.name == "varchar":
         return _text(value)
     sql = f"CAST({_text(value)} AS {kind.sql()})"
-    fits = self._evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
+    fits = engine.evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
     if not fits.column(0)[0].as_py():
         raise UsageError(f'"{value}" is no {kind.sql()}, which {column.name} is; write e.g. > 5, null or not null.')
     return value if kind.is_numeric and re.fullmatch(r"-?\d+(\.\d+)?", value) else sql

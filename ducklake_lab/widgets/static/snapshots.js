@@ -5,6 +5,8 @@
 const KINDS = ["insert", "update", "delete", "schema", "maintenance", "none"];
 const LABELS = { none: "no change" };
 const HIGH = 58;
+// Pixels from which the list has a column for what changed.
+const WIDE = 1000;
 
 function amount(added, removed, write) {
   const parts = [];
@@ -23,7 +25,7 @@ class Snapshots extends Browsing {
       "change:selected": () => this.refresh(true),
       "change:compare": () => this.refresh(false),
     });
-    this.resize(this.timeline, () => this.draw());
+    this.resize(this.timeline, () => { this.lay(); this.draw(); });
     this.load();
   }
 
@@ -47,11 +49,9 @@ class Snapshots extends Browsing {
       class: "dlk-sb-map", role: "slider", tabindex: "0", "aria-label": "Snapshots in the timeline; arrows move, plus and minus zoom",
       onkeydown: (event) => this.mapKey(event), onpointerdown: (event) => this.brush(event),
     });
-    const text = (name, width, right) => ({ name, width, right });
     this.grid = new Grid({
       label: "Snapshots, newest first", multiple: true,
-      columns: [text("id", "3.4em", true), text(`time (${this.model.get("zone")})`, "9.4em"), text("kind", "7.6em"), text("author", "minmax(4em, .6fr)"),
-        text("message", "minmax(7em, 1.6fr)"), text("what changed", "minmax(9em, 1.8fr)"), text("rows", "11.5em", true), text("size", "8em", true)],
+      columns: [],
       fetch: async (start, count) => {
         const { buffers } = await this.line.ask("page", { start, count, filter: this.model.get("filter") });
         const { length, columns } = readArrow(buffers[0]);
@@ -76,9 +76,30 @@ class Snapshots extends Browsing {
 
   cells(row, at) {
     const kind = KINDS[this.data.kind[at]];
+    const changes = element("span", { class: "dlk-soft", title: row.changes }, row.changes);
+    const words = this.wide ? [row.message, changes] : [row.message || changes];
     return [String(this.data.id[at]), this.stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
-      row.message, row.changes, amount(this.data.added[at], this.data.removed[at], (n) => number.format(n)) || "–",
-      amount(this.data.bytes_added[at], this.data.bytes_removed[at], size)];
+      ...words, this.rowsOf(at) || "–", this.bytesOf(at)];
+  }
+
+  rowsOf(at) {
+    return amount(this.data.added[at], this.data.removed[at], (n) => number.format(n));
+  }
+
+  bytesOf(at) {
+    return amount(this.data.bytes_added[at], this.data.bytes_removed[at], size);
+  }
+
+  // Numbers take the room that the longest of them needs, and words the rest; in a narrow place what changed is left
+  // out where there is a message, and listed below when the snapshot is selected.
+  lay() {
+    this.wide = this.grid.root.clientWidth >= WIDE;
+    const longest = (write) => this.data.id.reduce((most, _, at) => Math.max(most, write(at).length), 4);
+    const text = (name, width, right) => ({ name, width, right });
+    const words = this.wide ? [text("message", "minmax(7em, 1fr)"), text("what changed", "minmax(9em, 1.4fr)")] : [text("message", "minmax(7em, 1fr)")];
+    this.grid.setColumns([text("id", "3em", true), text(`time (${this.model.get("zone")})`, "9em"), text("kind", "6.4em"), text("author", "minmax(4.5em, .4fr)"),
+      ...words, text("rows", `${longest((at) => this.rowsOf(at)) * 0.58 + 0.4}em`, true), text("size", `${longest((at) => this.bytesOf(at)) * 0.58 + 0.4}em`, true)]);
+    this.grid.draw();
   }
 
   load() {
@@ -91,6 +112,7 @@ class Snapshots extends Browsing {
     const all = this.model.get("total");
     this.summary.textContent = length === all ? `${number.format(all)} snapshots` : `${number.format(length)} of ${number.format(all)} snapshots`;
     this.buttons();
+    this.lay();
     this.grid.reset(length);
     this.refresh(true);
   }

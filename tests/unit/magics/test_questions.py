@@ -39,6 +39,25 @@ def test_lakes_say_where_statements_read(session: dl.Session, questions: Questio
     session.sql("ROLLBACK")
 
 
+def test_a_lake_that_two_sessions_see_alike_is_listed_once(lake_uri: Callable[..., str], tmp_path: Path):
+    uri, elsewhere = lake_uri(), f"ducklake:sqlite:{tmp_path}/other.sqlite"
+    data = {"data_path": str(tmp_path / "data"), "engine": "duckdb"}
+    with dl.connect(uri, alias="lake", **data) as own, dl.connect(uri, alias="same", **data) as held:
+        held.attach(elsewhere, alias="other", data_path=str(tmp_path / "more"))
+        questions = Questions(lambda: {"": own, "held": held})
+
+        def listed() -> list[tuple[str, str]]:
+            return [(lake["session"], lake["alias"]) for lake in questions.ask("lakes", {})["lakes"]]
+
+        assert listed() == [("", "lake"), ("held", "other")]
+        held.sql("BEGIN; CREATE TABLE same.main.t (a INTEGER)")
+        assert listed() == [("", "lake"), ("held", "same"), ("held", "other")]
+        held.sql("COMMIT")
+        assert listed() == [("", "lake"), ("held", "other")]
+        held.attach(uri, alias="old", snapshot_version=0)
+        assert ("held", "old") in listed()
+
+
 def test_a_lake_at_an_old_snapshot_is_travelling(lake_uri: Callable[..., str], tmp_path: Path):
     uri = lake_uri()
     with dl.connect(uri, data_path=str(tmp_path / "data")) as made:
