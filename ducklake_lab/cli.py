@@ -142,8 +142,8 @@ def text(diff: Diff, rows: int = 20) -> str:
         was, now = (" ".join(side) if side else "" for side in (change.before, change.after))
         lines.append(f"schema: {change.kind} {' → '.join(part for part in (was, now) if part)}")
     for p in diff.patterns:
-        among = f", and for {percent(p.unchanged_share)} of unchanged rows" if p.unchanged_share is not None else ""
-        lines.append(f"{p.condition} holds for {percent(p.share)} of {p.kind} rows{among}")
+        among = f", {percent(p.unchanged_share)} of unchanged rows" if p.unchanged_share is not None else ""
+        lines.append(f"{percent(p.share)} of {p.kind} rows have {p.condition}{among}")
     for row in diff.rows(rows):
         cells = []
         for name, after in (row.after or row.before or {}).items():

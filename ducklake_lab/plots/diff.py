@@ -76,6 +76,8 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
             row=row,
             col=col,
             x=labels,
+            # a bin begins at its edge
+            offset=0 if data.numeric else None,
             y=counts,
             name=name,
             legendgroup=name,

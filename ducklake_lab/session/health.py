@@ -101,7 +101,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
         found.append(
             Finding(
                 name,
-                f"{count:,} of {len(files):,} files are smaller than a quarter of the target size",
+                f"{count:,} of {len(files):,} files can be merged: each is smaller than a quarter of the target size",
                 f"about {count:,} files of {sum(sizes):,} bytes would become {after:,}",
                 f"CALL {_quoted(lake)}.merge_adjacent_files({where})",
             )

@@ -62,7 +62,9 @@ def _numeric(name: str, data: Histogram) -> str:
     parts.append(_baseline())
     first, last = escape(clip(data.labels[0], 16)), escape(clip(data.labels[-1], 16))
     parts.append(f'<text x="0" y="{_HEIGHT + 14}" opacity=".72">{first}</text>')
-    parts.append(f'<text x="100%" y="{_HEIGHT + 14}" text-anchor="end" opacity=".72">{last}</text>')
+    # under the edge that it names, where there is room
+    at, anchor = (f"{100 - slot:.2f}%", "middle") if len(last) <= 6 and bins > 1 else ("100%", "end")
+    parts.append(f'<text x="{at}" y="{_HEIGHT + 14}" text-anchor="{anchor}" opacity=".72">{last}</text>')
     return _figure(name, data, "".join(parts), _HEIGHT + 18)
 
 

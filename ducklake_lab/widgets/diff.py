@@ -139,8 +139,8 @@ def _patterns(patterns: Sequence[Pattern]) -> str:
     if not patterns:
         return ""
     items = "".join(
-        f'<li><code class="dlk-mono">{escape(clip(pattern.condition, 160))}</code> holds for '
-        f"<b>{escape(percent(pattern.share))}</b> of {pattern.kind} rows{_among_unchanged(pattern)}</li>"
+        f"<li><b>{escape(percent(pattern.share))}</b> of {pattern.kind} rows have "
+        f'<code class="dlk-mono">{escape(clip(pattern.condition, 160))}</code>{_among_unchanged(pattern)}</li>'
         for pattern in patterns[:_PATTERNS]
     )
     return f'<h4>Where the changes concentrate</h4><ul class="dlk-facts">{items}</ul>'
@@ -148,7 +148,7 @@ def _patterns(patterns: Sequence[Pattern]) -> str:
 
 def _among_unchanged(pattern: Pattern) -> str:
     share = pattern.unchanged_share
-    return "" if share is None else f", and for <b>{escape(percent(share))}</b> of unchanged rows"
+    return "" if share is None else f", <b>{escape(percent(share))}</b> of unchanged rows"
 
 
 def _schema(changes: Sequence[ColumnChange]) -> str:

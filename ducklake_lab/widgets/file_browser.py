@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Intervals drawn of one column; of more files, evenly many.
 INTERVALS = 300
+#: Columns tried for the first picture of intervals, of at most so many files.
+_LOOKED_AT, _FEW = 12, 1000
 
 _ORDERS = {
     "file": lambda entry: entry.path,
@@ -69,13 +71,19 @@ class FileBrowser(Mounted):
             overview=self._numbers(),
             partitions=[_partition(values) for values in self._partitions],
             columns=[clip(name, 200) for name in names],
-            column=names[0] if names else "",
+            column=self._first_column(),
             findings=[[one.problem, one.effect, one.call] for one in health] if health is not None else [],
             title=files.title,
             note=f"snapshot {files.snapshot_id}",
             inlined=files.inlined_rows,
         )
         self.observe(self._order, ["sort"])
+
+    def _first_column(self) -> str:
+        """A column that the files divide, where that costs little to find out; else the first one."""
+        names = self.files.columns
+        looked_at = names[:_LOOKED_AT] if len(self.files) <= _FEW else ()
+        return next((name for name in looked_at if ranges.of_column(self.files.of_column(name), name)), (*names, "")[0])
 
     @traitlets.validate("sort")
     def _known_order(self, proposal: Any) -> list[Any]:

@@ -51,7 +51,7 @@ def test_beside_duckdb_both_clients_see_the_same(tmp_path: Path) -> None:
 def test_lake_health_is_found_mended_and_history_kept(tmp_path: Path) -> None:
     shown = run("lake_health", tmp_path)
     assert "300 deleted (2%)" in shown("files")
-    assert "29 of 30 files are smaller than a quarter" in shown("health")
+    assert "29 of 30 files can be merged" in shown("health")
     assert "merge_adjacent_files" in shown("apply")
     assert shown("after") == "30 files before, 2 now; 0 deleted rows left in them"
     assert "after the tenth load 4000 now 11700" in shown("same")

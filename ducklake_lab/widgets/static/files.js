@@ -1,6 +1,6 @@
 // The files of a table: a treemap, a histogram of sizes, the intervals of a column, what to mend, and a list.
 
-const NAMES = ["file", "partition", "snapshot", "age", "rows", "deleted", "size"];
+const WORDS = ["file", "partition"];
 const DRAWN = 1500;
 
 class Files extends Browsing {
@@ -39,8 +39,9 @@ class Files extends Browsing {
       onSelect: (at) => this.set({ place: at }),
       onError: (error) => this.detail.replaceChildren(element("p", { role: "alert" }, error.message)),
     });
+    this.caption = element("span");
     this.pictures = element("div", { class: "dlk-fb-two" },
-      element("figure", {}, element("figcaption", {}, "Size by partition ", element("span", { class: "dlk-soft" }, "red: share of rows deleted")), this.map),
+      element("figure", {}, element("figcaption", {}, this.caption, " ", element("span", { class: "dlk-soft" }, "red: share of rows deleted")), this.map),
       element("figure", {}, element("figcaption", {}, "File sizes"), this.sizes));
     this.ranged = element("div", { class: "dlk-bar dlk-fb-ranges" }, element("b", {}, "Range per file of"), this.choice, this.told);
     this.root = element("div", { class: "dlk-live dlk-fb", "data-lm-suppress-shortcuts": "true" },
@@ -49,13 +50,17 @@ class Files extends Browsing {
   }
 
   cells(row, at) {
-    const { size: sizes, rows, deleted, partition, snapshot } = this.data;
-    const share = rows[at] ? deleted[at] / rows[at] : 0;
+    const { size: sizes, rows, partition, snapshot } = this.data;
     const bar = element("span", { class: "dlk-fb-bar", "aria-hidden": "true" }, element("i", { style: `width:${(100 * sizes[at]) / this.largest}%` }));
     return [
-      element("span", { class: "dlk-mono", title: row.path }, row.name), this.model.get("partitions")[partition[at]] || "", String(snapshot[at]), row.age,
-      number.format(rows[at]), deleted[at] ? `${number.format(deleted[at])} (${percent(share)})` : "–", [size(sizes[at]), bar],
+      element("span", { class: "dlk-mono", title: row.path }, row.name), ...(this.divided ? [this.model.get("partitions")[partition[at]]] : []),
+      String(snapshot[at]), row.age, number.format(rows[at]), this.deletedOf(at), [size(sizes[at]), bar],
     ];
+  }
+
+  deletedOf(at) {
+    const { rows, deleted } = this.data;
+    return deleted[at] ? `${number.format(deleted[at])} (${percent(deleted[at] / Math.max(rows[at], 1))})` : "–";
   }
 
   load() {
@@ -69,10 +74,15 @@ class Files extends Browsing {
     this.facts.textContent = [this.model.get("note"), counted(length, "file"), size(sum(columns.size)), counted(sum(columns.rows), "row"),
       inlined ? `${counted(inlined, "more row")} in the catalog` : null, deleted ? `${number.format(deleted)} deleted` : null].filter(Boolean).join(" · ");
     const [sorted, down] = this.model.get("sort");
-    const widths = { file: "minmax(14em, 1.6fr)", partition: "minmax(8em, 1.2fr)", snapshot: "5.5em", age: "5em", rows: "7em", deleted: "9em", size: "12em" };
-    this.grid.setColumns(NAMES.map((name) => ({
-      name, width: widths[name], right: !["file", "partition"].includes(name), sort: name === sorted ? (down ? "descending" : "ascending") : "none",
-      head: name === "age" ? "age" : element("button", { type: "button", class: "dlk-fb-sort", onclick: () => this.set({ sort: [name, name === sorted ? !down : !["file", "partition"].includes(name)] }) },
+    this.divided = this.model.get("partitions").some((name) => name);
+    this.caption.textContent = this.divided ? "Size by partition" : "Sizes";
+    const widths = {
+      file: "minmax(11em, 1.6fr)", ...(this.divided ? { partition: "minmax(7em, 1.2fr)" } : {}), snapshot: "5.6em", age: "4.5em",
+      rows: room(columns.rows.map((one) => number.format(one))), deleted: room(columns.rows.map((_, at) => this.deletedOf(at)), 0.4), size: "10.6em",
+    };
+    this.grid.setColumns(Object.entries(widths).map(([name, width]) => ({
+      name, width, right: !WORDS.includes(name), sort: name === sorted ? (down ? "descending" : "ascending") : "none",
+      head: name === "age" ? "age" : element("button", { type: "button", class: "dlk-fb-sort", onclick: () => this.set({ sort: [name, name === sorted ? !down : !WORDS.includes(name)] }) },
         name + (name === sorted ? (down ? " ▼" : " ▲") : "")),
     })));
     this.grid.reset(length);

@@ -89,6 +89,8 @@ class Grid {
       node.append(...cells.map((content, index) => {
         const cell = element("span", { role: "gridcell", class: this.columns[index]?.right ? "dlk-right" : null });
         cell.append(...[].concat(content ?? ""));
+        // what has no room is shown when it is pointed at
+        if (cell.textContent.length > 12) cell.title = cell.textContent;
         return cell;
       }));
       nodes.push(node);

@@ -50,6 +50,9 @@ function percent(share) {
 
 const counted = (value, noun) => `${number.format(value)} ${value === 1 ? noun : noun + "s"}`;
 
+// The width of a column that holds numbers or names: that of the longest, whatever the font.
+const room = (texts, more = 0) => `${texts.reduce((most, text) => Math.max(most, text.length), 4) * 0.66 + more}em`;
+
 // Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.
 class Line {
   constructor(model) {

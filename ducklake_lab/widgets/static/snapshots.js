@@ -76,10 +76,14 @@ class Snapshots extends Browsing {
 
   cells(row, at) {
     const kind = KINDS[this.data.kind[at]];
-    const changes = element("span", { class: "dlk-soft", title: row.changes }, row.changes);
+    const changes = element("span", { class: "dlk-soft" }, row.changes);
     const words = this.wide ? [row.message, changes] : [row.message || changes];
     return [String(this.data.id[at]), this.stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
       ...words, this.rowsOf(at) || "–", this.bytesOf(at)];
+  }
+
+  timeName() {
+    return `time (${this.model.get("zone")})`;
   }
 
   rowsOf(at) {
@@ -94,11 +98,14 @@ class Snapshots extends Browsing {
   // out where there is a message, and listed below when the snapshot is selected.
   lay() {
     this.wide = this.grid.root.clientWidth >= WIDE;
-    const longest = (write) => this.data.id.reduce((most, _, at) => Math.max(most, write(at).length), 4);
+    const all = (write) => this.data.id.map((_, at) => write(at));
+    const kinds = this.model.get("kinds").map((kind) => LABELS[kind] || kind);
     const text = (name, width, right) => ({ name, width, right });
-    const words = this.wide ? [text("message", "minmax(7em, 1fr)"), text("what changed", "minmax(9em, 1.4fr)")] : [text("message", "minmax(7em, 1fr)")];
-    this.grid.setColumns([text("id", "3em", true), text(`time (${this.model.get("zone")})`, "9em"), text("kind", "6.4em"), text("author", "minmax(4.5em, .4fr)"),
-      ...words, text("rows", `${longest((at) => this.rowsOf(at)) * 0.58 + 0.4}em`, true), text("size", `${longest((at) => this.bytesOf(at)) * 0.58 + 0.4}em`, true)]);
+    this.grid.setColumns([
+      text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", "minmax(4.5em, .4fr)"),
+      text("message", "minmax(7em, 1.2fr)"), ...(this.wide ? [text("what changed", "minmax(9em, 1.2fr)")] : []),
+      text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
+    ]);
     this.grid.draw();
   }
 

@@ -140,8 +140,8 @@ def test_segments_are_ranked_by_how_rare_they_are_among_unchanged_rows(session: 
         ).fetchall()
         assert pattern.rows == updated
         assert (pattern.share, pattern.unchanged_share) == (updated / all_updated, same / all_same)
-    assert "holds for <b>95%</b> of updated rows, and for <b>0%</b> of unchanged rows" in diff._repr_html_()
-    assert "arrival = 2400 holds for 95% of updated rows, and for 0% of unchanged rows" in text(diff)
+    assert "arrival = 2400</code>, <b>0%</b> of unchanged rows" in diff._repr_html_()
+    assert "95% of updated rows have arrival = 2400, 0% of unchanged rows" in text(diff)
 
 
 def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,103 @@
+"""What holds of every view before anybody touches it: drawn whole, nothing cut off, no word of a program's insides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from playwright.sync_api import Page, expect
+
+#: Everything of ours that a page may show.
+VIEWS = (".dlk-live", ".dlk-pv", ".jp-OutputArea-output .dlk", "#jp-ducklake-sidebar", ".jp-DuckLake-statusButton")
+#: Widths of the window.
+WIDTHS = (1280, 1320, 1920)
+
+_PROBLEMS = """
+([selectors]) => {
+    const found = [];
+    const seen = (node) => node.checkVisibility({ visibilityProperty: true }) && node.getClientRects().length > 0;
+    const views = [...document.querySelectorAll(selectors.join(","))].filter(seen);
+    const never = /\\bundefined\\b|\\bNaN\\b|\\bInfinity\\b|\\b0 found\\b|\\[object |(?<!not |no |% |is |, )\\bnull\\b/;
+    const told = (node, what) => {
+        const name = (node.className.baseVal ?? node.className) || node.tagName;
+        found.push(`${what}: "${(node.textContent || "").trim().slice(0, 60)}" in ${node.tagName} ${name}`);
+    };
+    for (const view of views) {
+        if (view.scrollWidth > view.clientWidth + 1 && getComputedStyle(view).display !== "inline") told(view, "overflows");
+        const texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            const parent = texts.currentNode.parentElement;
+            if (parent.tagName !== "STYLE" && seen(parent) && never.test(texts.currentNode.data)) told(parent, "says");
+        }
+        for (const node of view.querySelectorAll("*")) {
+            if (!seen(node)) continue;
+            for (const { name, value } of node.attributes) {
+                if (name === "placeholder") continue;
+                if (never.test(value)) told(node, `has ${name}="${value.slice(0, 60)}"`);
+            }
+            if (node.matches("svg *")) continue;
+            // boxes of any number of columns, and the values in them
+            if (node.matches(".dlk-scroll, .dlk-tb-grid") || node.closest(".dlk-tb-grid .dlk-g-rows")) continue;
+            const style = getComputedStyle(node);
+            if (style.overflowX === "visible" || !node.clientWidth || style.display === "inline") continue;
+            const range = document.createRange();
+            range.selectNodeContents(node);
+            const inner = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+            const needed = Math.max(range.getBoundingClientRect().width, node.scrollWidth > node.clientWidth + 1 ? node.scrollWidth : 0);
+            if (needed <= inner + 0.7) continue;
+            // words may end in an ellipsis where enough of them is there to read, and pointing at them tells the rest
+            const number = /^[\\d\\s,.:+\\u2212\\u2013<>%()kMGTB-]+$/.test(node.textContent);
+            if (style.textOverflow === "ellipsis" && !number && inner >= 120 && node.closest("[title]")) continue;
+            told(node, `is cut off (${inner} of ${needed} px)`);
+        }
+        for (const svg of view.querySelectorAll("svg")) {
+            if (!seen(svg)) continue;
+            const frame = svg.getBoundingClientRect();
+            const boxes = [...svg.querySelectorAll("text")].filter(seen).map((text) => [text, text.getBoundingClientRect()]);
+            boxes.forEach(([text, box], at) => {
+                if (box.left < frame.left - 2 || box.right > frame.right + 2) told(text, "reaches out of its picture");
+                for (const [other, its] of boxes.slice(at + 1)) {
+                    const wide = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+                    const high = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+                    if (wide > 1 && high > 4) told(text, `lies over "${other.textContent}"`);
+                }
+            });
+        }
+    }
+    if (document.documentElement.scrollWidth > window.innerWidth) found.push("the page scrolls sideways");
+    return found;
+}
+"""
+
+
+def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, height: int = 4000) -> None:
+    """Looks at all views of a page that nobody has touched, at each width; leaves the window as it was.
+
+    Args:
+        facts: texts that must be there, by the selector of the view, of the only one or the first.
+        height: of the window, so that all of a notebook is drawn.
+
+    Raises:
+        AssertionError: a view shows what it must not, lacks a fact, or has something cut off.
+    """
+    before = page.viewport_size
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": height})
+        settle(page)
+        for selector, texts in (facts or {}).items():
+            for text in texts:
+                expect(page.locator(selector).first).to_contain_text(text)
+        problems = page.evaluate(_PROBLEMS, [list(VIEWS)])
+        assert problems == [], f"at {width} px:\n" + "\n".join(problems)
+    if before is not None:
+        page.set_viewport_size(before)
+
+
+def settle(page: Page) -> None:
+    """Waits until nothing is asked of the kernel any more."""
+    page.wait_for_timeout(300)
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('[role=gridcell], .jp-DuckLake-row')]"
+        ".some(node => ['…', 'reading …'].includes(node.textContent))",
+        timeout=120_000,
+    )
+    page.wait_for_timeout(300)

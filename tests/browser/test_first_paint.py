@@ -1,0 +1,258 @@
+"""Every view of a real lake as it is when it opens, at several widths, its numbers beside those of plain SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from playwright.sync_api import Page, expect
+
+import ducklake_lab as dl
+from ducklake_lab.widgets.html import size
+from tests.browser.first_paint import first_paint
+from tests.browser.lab import Lab, close, run_all, serious
+from tests.reference import connect
+
+#: Statements with the author and the message of their snapshots.
+HISTORY = (
+    (
+        "setup",
+        "make the tables",
+        """CREATE TABLE flights (id INTEGER NOT NULL, month INTEGER, carrier VARCHAR, delay DOUBLE, place STRUCT(lat DOUBLE, tags VARCHAR[]));
+        ALTER TABLE flights SET PARTITIONED BY (month);
+        CREATE TABLE notes (id INTEGER, "a note" VARCHAR DEFAULT 'none');
+        INSERT INTO notes VALUES (1, 'kept in the catalog'), (2, NULL), (3, 'as well');
+        CREATE SCHEMA archive; CREATE TABLE archive.empty (x DATE);
+        CREATE VIEW late AS SELECT * FROM lake.main.flights WHERE delay > 100;
+        CREATE MACRO twice(n) AS 2 * n""",
+    ),
+    ("loader", "load January", "INSERT INTO flights {flights} WHERE i < 40000"),
+    ("loader", "load February and March, from the second source, which is late", "INSERT INTO flights {flights} WHERE i >= 40000"),
+    ("ana", "fix carriers", "UPDATE flights SET carrier = 'UA' WHERE id % 997 = 0"),
+    ("ana", None, "DELETE FROM flights WHERE delay > 290 OR (month = 3 AND id % 2 = 0)"),
+    ("ben", "forget nearly all of January", "DELETE FROM flights WHERE month = 1 AND id > 40"),
+    ("ben", "one more", "INSERT INTO flights VALUES (100001, 4, 'B6', NULL, NULL)"),
+)  # fmt: skip
+FLIGHTS = """SELECT i::INTEGER, (i // 40000 + 1)::INTEGER, CASE i * 7919 % 4 WHEN 0 THEN 'UA' WHEN 1 THEN 'AA' WHEN 2 THEN 'DL' END,
+    (i * 7919 % 3000) / 10.0 - 5, {'lat': i / 1000.0, 'tags': ['a', NULL]} FROM range(100000) r(i)"""
+FIXED, DROPPED = 3, 4  # places in HISTORY
+CHANGE = "UPDATE flights SET delay = 0 WHERE delay < 0 AND month = 2"
+QUERY = "SELECT carrier, count(*) AS flights, avg(delay) AS late FROM flights GROUP BY ALL ORDER BY ALL"
+CELLS = (
+    "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:{name}/lake.sqlite",
+    "%ducklake schema",
+    "%ducklake snapshots",
+    "%ducklake files flights",
+    "%ducklake files notes",
+    "%ducklake preview flights",
+    "%ducklake diff flights {before} {after}",
+    f"%%ducklake\n{QUERY}",
+    "%ducklake maintain",
+    "%ducklake describe flights",
+    "%ducklake tables",
+    f"%%ducklake --preview\n{CHANGE}",
+)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A lake in a folder of notebooks, as the reference sees it.
+
+    Attributes:
+        newest: its newest snapshot.
+        snapshots: the last snapshot of each part of HISTORY.
+    """
+
+    newest: int
+    snapshots: Sequence[int]
+    reference: duckdb.DuckDBPyConnection
+
+    def one(self, sql: str) -> Any:
+        """The only value of a query."""
+        ((value,),) = self.reference.execute(sql).fetchall()
+        return value
+
+    def all(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.reference.execute(sql).fetchall()
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def lake(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[tuple[str, Lake]]:
+    name = f"first-{request.param}"
+    folder = _lab.files / name
+    folder.mkdir()
+    uri = f"ducklake:sqlite:{folder}/lake.sqlite"
+    last = []
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        for author, message, sql in HISTORY:
+            with session.transaction(author=author, message=message):
+                session.sql(sql.format(flights=FLIGHTS) if "{flights}" in sql else sql)
+            last.append(session.current_snapshot().snapshot_id)
+    with connect() as reference:
+        reference.execute(f"ATTACH '{uri}' AS lake (READ_ONLY); USE lake")
+        yield name, Lake(last[-1], last, reference)
+
+
+@pytest.fixture(scope="module")
+def notebook(lake: tuple[str, Lake], request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
+    name, known = lake
+    before, after = known.snapshots[FIXED - 1], known.snapshots[FIXED]
+    _lab.write(
+        f"{name}.ipynb", [cell.format(name=name, before=before, after=after) if "{" in cell else cell for cell in CELLS]
+    )
+    page = _lab.open(f"{name}.ipynb", theme=name.partition("-")[2])
+    page.set_viewport_size({"width": 1320, "height": 4000})
+    run_all(page)
+    expect(page.locator(".dlk-live")).to_have_count(5)
+    expect(page.locator(".dlk-pv")).to_have_count(1)
+    yield page
+    close(page)
+
+
+def shown(page: Page, cell: int) -> str:
+    """The text of a cell's output, that of what is hidden left out, in one line."""
+    return " ".join(page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output").inner_text().split())
+
+
+def listed(page: Page, cell: int) -> list[list[str]]:
+    """The rows of a cell's grid."""
+    rows = page.locator(".jp-CodeCell").nth(cell).locator(".dlk-g-rows .dlk-g-row")
+    return [[" ".join(text.split()) for text in row.locator("[role=gridcell]").all_inner_texts()] for row in rows.all()]
+
+
+def signed(added: int, removed: int) -> str:
+    return (
+        " ".join(text for text in (f"+{added:,}" if added else "", f"\u2212{removed:,}" if removed else "") if text)
+        or "–"
+    )
+
+
+def test_all_of_it_is_drawn(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], lake: tuple[str, Lake]):
+    first_paint(notebook)
+    screenshot(notebook, lake[0])
+    assert serious(notebook, ".dlk-live", ".dlk-pv", ".dlk") == []
+
+
+def test_schema(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    tables = {"main.flights": 5, "main.notes": 2, "archive.empty": 1}
+    rows = {name: known.one(f"SELECT count(*) FROM {name}") for name in tables}
+    sizes = {
+        f"{schema}.{name}": total or 0
+        for schema, name, total in known.all(
+            "SELECT s.schema_name, t.table_name, sum(f.file_size_bytes) FROM __ducklake_metadata_lake.ducklake_table t "
+            "JOIN __ducklake_metadata_lake.ducklake_schema s USING (schema_id) "
+            "LEFT JOIN __ducklake_metadata_lake.ducklake_data_file f ON f.table_id = t.table_id AND f.end_snapshot IS NULL "
+            "WHERE t.end_snapshot IS NULL GROUP BY ALL"
+        )
+    }
+    text = shown(notebook, 1)
+    assert (
+        f"snapshot {known.newest} · 2 schemas · 3 tables · {sum(rows.values()):,} rows · {size(sum(sizes.values()))}"
+        in text
+    )
+    assert "archive ▸empty" in text.replace("1 entry ", "") or "archive 1 entry" in text
+    for name, columns in tables.items():
+        facts = f"{rows[name]:,} rows · {size(int(sizes[name]))} · {columns} column{'s' * (columns > 1)}"
+        assert f"{name.partition('.')[2]} {facts}" in text
+    listing = shown(notebook, 10)
+    for name, columns in tables.items():
+        assert f"{name.replace('.', ' ')} {rows[name]:,} {columns} {size(int(sizes[name]))}" in listing
+
+
+def test_snapshots(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    assert f"{known.newest + 1} snapshots" in shown(notebook, 2)
+    rows = {int(row[0]): row for row in listed(notebook, 2)}
+    assert sorted(rows) == list(range(known.newest + 1))
+    for place, (author, message, _) in enumerate(HISTORY):
+        number = known.snapshots[place]
+        row = rows[number]
+        assert row[3] == author
+        assert message is None or row[4] == message
+        added, removed = (
+            known.one(f"SELECT count(*) FROM lake.table_{kind}('flights', {number}, {number})")
+            + known.one(f"SELECT count(*) FROM lake.table_{kind}('notes', {number}, {number})")
+            for kind in ("insertions", "deletions")
+        )
+        assert row[-2] == signed(added, removed)
+
+
+def test_files(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    files, rows, total = known.all(
+        "SELECT count(*), sum(record_count), sum(file_size_bytes) FROM __ducklake_metadata_lake.ducklake_data_file f "
+        "JOIN __ducklake_metadata_lake.ducklake_table t USING (table_id) WHERE t.table_name = 'flights' AND f.end_snapshot IS NULL"
+    )[0]
+    inlined = 1  # the last row of the history
+    deleted = rows + inlined - known.one("SELECT count(*) FROM flights")
+    text = shown(notebook, 3)
+    assert f"snapshot {known.newest} · {files:,} files · {size(int(total))} · {rows:,} rows" in text
+    assert f"{inlined} more row in the catalog · {deleted:,} deleted" in text
+    assert {row[-2] for row in listed(notebook, 3) if "month = 1" in row[1]} >= {"39,959 (>99%)"}
+    none = shown(notebook, 4)
+    assert "0 files · 0 B · 0 rows · 3 more rows in the catalog" in none
+    assert "TB" not in none
+
+
+def test_rows_and_profiles(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    rows, *facts = known.all(
+        "SELECT count(*), count(DISTINCT id), count(*) - count(id), count(DISTINCT carrier), count(*) - count(carrier), "
+        "count(DISTINCT delay), count(*) - count(delay) FROM flights"
+    )[0]
+    view = notebook.locator(".dlk-tb")
+    expect(view.get_by_role("status")).to_have_text(f"{rows:,} rows")
+    heads = view.get_by_role("columnheader")
+    for at, (distinct, nulls) in zip((0, 2, 3), zip(facts[::2], facts[1::2], strict=True), strict=True):
+        share = "no nulls" if not nulls else "<1% null" if nulls / rows < 0.01 else f"{100 * nulls / rows:.0f}% null"
+        expect(heads.nth(at)).to_contain_text(f"{distinct:,} distinct{share}")
+    first = [row[0] for row in listed(notebook, 5)[:10]]
+    assert len(set(first)) == 10
+    assert known.one(f"SELECT count(*) FROM flights WHERE id IN ({', '.join(first)})") == 10
+
+
+def test_diff_and_preview(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    before, after = known.snapshots[FIXED - 1], known.snapshots[FIXED]
+    updated, same, was_null = known.all(
+        "SELECT count(*) FILTER (b.carrier IS DISTINCT FROM a.carrier), count(*) FILTER (b.carrier IS NOT DISTINCT FROM a.carrier), "
+        "count(*) FILTER (b.carrier IS NULL AND a.carrier IS NOT NULL) "
+        f"FROM flights AT (VERSION => {before}) b JOIN flights AT (VERSION => {after}) a USING (id)"
+    )[0]
+    text = shown(notebook, 6)
+    assert f"snapshot {before} → {after}" in text
+    assert f"− 0 deleted + 0 inserted → {updated:,} updated {same:,} unchanged {updated:,} cells changed" in text
+    assert f"{was_null / updated:.0%}" not in text or was_null
+    changed = known.one("SELECT count(*) FROM flights WHERE delay < 0 AND month = 2")
+    rest = known.one("SELECT count(*) FROM flights") - changed
+    preview = shown(notebook, 11)
+    assert "Not committed: nothing is in the lake yet." in preview
+    assert f"→ {changed:,} updated {rest:,} unchanged" in preview
+    assert "100% of updated rows have month = 2" in preview
+
+
+def test_result_and_describe(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    text = shown(notebook, 7)
+    rows = known.all(QUERY)
+    for carrier, flights, late in rows:
+        assert f"{carrier or 'NULL'} {flights} {late:.4f}" in text or f"{carrier or 'NULL'} {flights} {late}" in text
+    assert f"{len(rows)} rows" in text
+    described = shown(notebook, 9)
+    assert f"5 columns · {known.one('SELECT count(*) FROM flights'):,} rows" in described
+
+
+def test_health(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
+    _, known = lake
+    worn = known.all(
+        "SELECT count(*) FILTER (d.gone >= 0.2 * f.record_count), count(*) FROM __ducklake_metadata_lake.ducklake_data_file f "
+        "JOIN __ducklake_metadata_lake.ducklake_table t ON t.table_id = f.table_id AND t.table_name = 'flights' "
+        "LEFT JOIN (SELECT data_file_id, max(delete_count) AS gone FROM __ducklake_metadata_lake.ducklake_delete_file "
+        "WHERE end_snapshot IS NULL GROUP BY 1) d ON d.data_file_id = f.data_file_id WHERE f.end_snapshot IS NULL"
+    )[0]
+    assert f"{worn[0]} of {worn[1]} files have at least 20% of their rows deleted" in shown(notebook, 8)
