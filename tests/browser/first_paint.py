@@ -34,7 +34,7 @@ _PROBLEMS = """
                 if (name === "placeholder") continue;
                 if (never.test(value)) told(node, `has ${name}="${value.slice(0, 60)}"`);
             }
-            if (node.matches("svg *")) continue;
+            if (node.matches("svg, svg *")) continue;
             // boxes of any number of columns, and the values in them
             if (node.matches(".dlk-scroll, .dlk-tb-grid") || node.closest(".dlk-tb-grid .dlk-g-rows")) continue;
             const style = getComputedStyle(node);
@@ -42,7 +42,10 @@ _PROBLEMS = """
             const range = document.createRange();
             range.selectNodeContents(node);
             const inner = node.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-            const needed = Math.max(range.getBoundingClientRect().width, node.scrollWidth > node.clientWidth + 1 ? node.scrollWidth : 0);
+            // the width of a text is exact, that of what scrolls is rounded
+            const leaf = !node.childElementCount || node.matches("[role=gridcell], [role=columnheader]");
+            const text = leaf ? range.getBoundingClientRect().width : 0;
+            const needed = Math.max(text, node.scrollWidth > node.clientWidth + 1 ? node.scrollWidth : 0);
             if (needed <= inner + 0.7) continue;
             // words may end in an ellipsis where enough of them is there to read, and pointing at them tells the rest
             const number = /^[\\d\\s,.:+\\u2212\\u2013<>%()kMGTB-]+$/.test(node.textContent);

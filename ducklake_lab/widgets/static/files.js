@@ -150,7 +150,7 @@ class Files extends Browsing {
       svg.append(group);
     }
     const every = Math.max(1, Math.ceil(64 / slot));
-    for (let bin = 0; bin < Math.max(count, 6); bin += every) {
+    for (let bin = 0; bin * slot + 50 < width; bin += every) {
       svg.append(shape("text", { x: bin * slot, y: height - 4, class: "dlk-soft" }, size(10 ** (low + bin / 4))));
     }
     svg.append(shape("line", { x1: 0, x2: width, y1: base, y2: base, stroke: "currentColor", "stroke-opacity": 0.3 }));
