@@ -49,7 +49,7 @@ _PROBLEMS = """
             if (needed <= inner + 0.7) continue;
             // words may end in an ellipsis where enough of them is there to read, and pointing at them tells the rest
             const number = /^[\\d\\s,.:+\\u2212\\u2013<>%()kMGTB-]+$/.test(node.textContent);
-            if (style.textOverflow === "ellipsis" && !number && inner >= 120 && node.closest("[title]")) continue;
+            if (style.textOverflow === "ellipsis" && !number && inner >= (view.id ? 80 : 120) && node.closest("[title]")) continue;
             told(node, `is cut off (${inner} of ${needed} px)`);
         }
         for (const svg of view.querySelectorAll("svg")) {

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
 
 SETUP = """%load_ext ducklake_lab
@@ -38,6 +39,8 @@ def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
     run_all(page)
     expect(page.locator(".dlk-live")).to_have_count(3)
     expect(page.locator(".dlk-pv")).to_have_count(1)
+    expect(page.get_by_role("tree").get_by_role("treeitem")).to_have_count(4)
+    first_paint(page)
     yield page
     close(page)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, close, run_all
 from tests.installed import Installed
 
@@ -92,6 +93,9 @@ def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Callable[[Pa
     run_all(page)
     expect(row(panel, "lake birds snapshot 4")).to_be_visible()
     expect(row(panel, "schema archive")).to_be_visible()
+    first_paint(
+        page, {"#jp-ducklake-sidebar": ["snapshot 4"], ".jp-DuckLake-statusButton": ["birds · snapshot 4"]}, height=1000
+    )
     row(panel, "schema main").locator(".jp-DuckLake-caret").click()
     expect(row(panel, "table birds 2")).to_be_visible()
     row(panel, "table birds 2").locator(".jp-DuckLake-caret").click()
@@ -99,6 +103,7 @@ def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Callable[[Pa
     row(panel, "Snapshots at 4").click()
     expect(row(panel, "snapshot 2 inserted into main.birds")).to_be_visible()
     expect(page.locator(".jp-DuckLake-statusButton")).to_have_text("birds · snapshot 4")
+    first_paint(page, height=1000)
     screenshot(page, f"sidebar-{theme}")
 
     # a commit is seen without asking

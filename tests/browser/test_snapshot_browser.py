@@ -10,6 +10,7 @@ import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
 
 CELLS = (
@@ -28,6 +29,7 @@ def notebook(_lab: Lab) -> Iterator[Page]:
     page = _lab.open("browser.ipynb")
     run_all(page)
     expect(page.locator(".dlk-sb")).to_have_count(1)
+    first_paint(page, {".dlk-sb": ["18 snapshots", "fix tail numbers", "+328,521 \u2212328,521"]})
     yield page
     close(page)
 
@@ -83,6 +85,7 @@ def test_python_drives_it(lab: Lab, screenshot: Callable[[Page, str], Path], the
     run_all(page)
     expect(page.locator(".dlk-sb-detail")).to_contain_text("Snapshot 3 → 9")
     expect(page.locator(".dlk-sb-time .dlk-sb-inside")).to_have_count(5)
+    first_paint(page)
     screenshot(page, f"browser-{theme}")
     assert serious(page, ".dlk-live") == []
     close(page)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, close, run_all, run_cell, serious
 
 CELLS = (
@@ -29,6 +30,7 @@ def test_text_contrasts_with_the_page(lab: Lab, screenshot: Callable[[Page, str]
     page.set_viewport_size({"width": 1320, "height": 3600})
     run_all(page)
     page.wait_for_function("document.querySelectorAll('.jp-OutputArea-output .dlk').length === 5")
+    first_paint(page)
     screenshot(page, f"views-{theme}")
     text, background = page.evaluate(
         """() => {

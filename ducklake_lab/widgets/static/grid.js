@@ -20,7 +20,7 @@ class Grid {
       role: "grid", tabindex: "0", "aria-label": options.label, class: "dlk-g", "aria-multiselectable": options.multiple ? "true" : null,
       onscroll: () => this.draw(), onkeydown: (event) => this.key(event),
     }, element("div", { role: "rowgroup", class: "dlk-g-heads" }, this.heads), this.body);
-    if (options.height) this.root.style.height = options.height + "px";
+    if (options.height) this.root.style.maxHeight = options.height + "px";
     this.setColumns(options.columns);
   }
 

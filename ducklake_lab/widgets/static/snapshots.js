@@ -25,7 +25,7 @@ class Snapshots extends Browsing {
       "change:selected": () => this.refresh(true),
       "change:compare": () => this.refresh(false),
     });
-    this.resize(this.timeline, () => { this.lay(); this.draw(); });
+    this.resize(this.timeline, () => { this.lay(); this.grid.draw(); this.draw(); });
     this.load();
   }
 
@@ -106,7 +106,6 @@ class Snapshots extends Browsing {
       text("message", "minmax(7em, 1.2fr)"), ...(this.wide ? [text("what changed", "minmax(9em, 1.2fr)")] : []),
       text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
     ]);
-    this.grid.draw();
   }
 
   load() {
