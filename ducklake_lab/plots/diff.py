@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -62,7 +65,7 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
     data = column.histogram
     if data is None:
         return
-    labels: list[object] = list(_edges(data)) if data.numeric else [plain(label, 24) for label in data.labels]
+    labels: list[object] = list(_middles(data)) if data.numeric else [plain(label, 24) for label in data.labels]
     # Where rows are only deleted, or only inserted, the colour says which.
     before = BEFORE if any(data.after) else KINDS["delete"]
     after = AFTER if any(data.before) else KINDS["insert"]
@@ -76,23 +79,29 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
             row=row,
             col=col,
             x=labels,
-            # a bin begins at its edge
-            offset=0 if data.numeric else None,
+            customdata=[plain(label, 24) for label in data.labels],
             y=counts,
             name=name,
             legendgroup=name,
             showlegend=legend,
             marker=marker,
-            hovertemplate=f"%{{x}}: %{{y:,}} {name}<extra></extra>",
+            hovertemplate=f"{'from ' if data.numeric else ''}%{{customdata}}: %{{y:,}} {name}<extra></extra>",
         )
     figure.update_yaxes(row=row, col=col, tickformat="~s")
     if not data.numeric:
         figure.update_xaxes(row=row, col=col, type="category")
 
 
-def _edges(data: Histogram) -> tuple[object, ...]:
-    """Bin edges as numbers; as they are where they are times."""
+def _middles(data: Histogram) -> Sequence[object]:
+    """Where bars are drawn, each over its bin: bins begin at their edges, numbers or times."""
     try:
-        return tuple(float(label) for label in data.labels)
+        numbers = [float(label) for label in data.labels]
+    except ValueError:
+        pass
+    else:
+        return [edge + (numbers[1] - numbers[0]) / 2 for edge in numbers] if len(numbers) > 1 else numbers
+    try:
+        times = [datetime.fromisoformat(label) for label in data.labels]
     except ValueError:
         return data.labels
+    return [edge + (times[1] - times[0]) / 2 for edge in times] if len(times) > 1 else times

@@ -55,6 +55,10 @@ _PROBLEMS = """
         for (const svg of view.querySelectorAll("svg")) {
             if (!seen(svg)) continue;
             const frame = svg.getBoundingClientRect();
+            const drawn = parseFloat(svg.getAttribute("width"));
+            const whole = svg.parentElement.matches(".dlk-sb-time, .dlk-fb-map, .dlk-fb-sizes, .dlk-fb-strip");
+            const meant = whole ? svg.parentElement.clientWidth : frame.width;
+            if (!(svg.getAttribute("width") ?? "%").endsWith("%") && Math.abs(drawn - meant) > 1) told(svg, `is drawn ${drawn} px wide, not ${meant}`);
             const boxes = [...svg.querySelectorAll("text")].filter(seen).map((text) => [text, text.getBoundingClientRect()]);
             boxes.forEach(([text, box], at) => {
                 if (box.left < frame.left - 2 || box.right > frame.right + 2) told(text, "reaches out of its picture");
@@ -64,6 +68,14 @@ _PROBLEMS = """
                     if (wide > 1 && high > 4) told(text, `lies over "${other.textContent}"`);
                 }
             });
+        }
+    }
+    for (const figure of document.querySelectorAll(".js-plotly-plot")) {
+        const bar = figure.querySelector(".modebar-group")?.getBoundingClientRect();
+        for (const part of figure.querySelectorAll(".legend, .gtitle, .annotation-text-g")) {
+            const box = part.getBoundingClientRect();
+            const over = bar && Math.min(bar.right, box.right) > Math.max(bar.left, box.left) && Math.min(bar.bottom, box.bottom) > Math.max(bar.top, box.top);
+            if (over) told(part, "lies under plotly's toolbar");
         }
     }
     if (document.documentElement.scrollWidth > window.innerWidth) found.push("the page scrolls sideways");

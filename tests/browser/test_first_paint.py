@@ -54,6 +54,8 @@ CELLS = (
     "%ducklake maintain",
     "%ducklake describe flights",
     "%ducklake tables",
+    "import ducklake_lab as dl\nsession = dl.connect('ducklake:sqlite:{name}/lake.sqlite', engine='duckdb')\n"
+    "session.table('flights').diff({before}, {after}).plot()",
     f"%%ducklake --preview\n{CHANGE}",
 )
 
@@ -132,6 +134,7 @@ def signed(added: int, removed: int) -> str:
 
 
 def test_all_of_it_is_drawn(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], lake: tuple[str, Lake]):
+    expect(notebook.locator(".js-plotly-plot .legend")).to_have_count(1)
     first_paint(notebook)
     screenshot(notebook, lake[0])
     assert serious(notebook, ".dlk-live", ".dlk-pv", ".dlk") == []
@@ -251,7 +254,7 @@ def test_diff_and_preview(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
         )
     changed = known.one("SELECT count(*) FROM flights WHERE delay < 0 AND month = 2")
     rest = known.one("SELECT count(*) FROM flights") - changed
-    preview = shown(notebook, 11)
+    preview = shown(notebook, 12)
     assert "Not committed: nothing is in the lake yet." in preview
     assert f"→{changed:,} updated {rest:,} unchanged" in preview
     assert "100% of updated rows have month = 2" in preview

@@ -13,6 +13,7 @@ class Files extends Browsing {
       "change:findings": () => this.mend(),
     });
     this.resize(this.map, () => this.draw());
+    this.resize(this.strip, () => this.drawRanges());
     this.load();
     this.ranges();
     this.mend();
@@ -75,7 +76,7 @@ class Files extends Browsing {
       inlined ? `${counted(inlined, "more row")} in the catalog` : null, deleted ? `${number.format(deleted)} deleted` : null].filter(Boolean).join(" · ");
     const [sorted, down] = this.model.get("sort");
     this.divided = this.model.get("partitions").some((name) => name);
-    this.caption.textContent = this.divided ? "Size by partition" : "Sizes";
+    this.caption.textContent = this.divided ? "Size by partition" : "Size by file";
     const widths = {
       file: "minmax(11em, 1.6fr)", ...(this.divided ? { partition: "minmax(7em, 1.2fr)" } : {}), snapshot: "5.6em", age: "4.5em",
       rows: room(columns.rows.map((one) => number.format(one))), deleted: room(columns.rows.map((_, at) => this.deletedOf(at)), 0.4), size: "10.6em",
@@ -167,20 +168,24 @@ class Files extends Browsing {
     if (asked !== this.asking) return;
     const { length, columns } = readArrow(buffers[0]);
     const nulls = content.nulls === null ? "" : `${percent(content.nulls)} null${content.nan ? ", has NaN" : ""}`;
-    if (!length) {
-      this.told.textContent = ["no ranges to compare", nulls].filter(Boolean).join(" · ");
-      this.strip.replaceChildren();
-      return;
-    }
-    this.told.textContent = [`a value is in ${content.depth.toFixed(1)} of ${number.format(content.files)} files`, nulls].filter(Boolean).join(" · ");
-    const width = this.strip.clientWidth || 900;
+    const told = length ? `a value is in ${content.depth.toFixed(1)} of ${counted(content.files, "file")}` : "no ranges to compare";
+    this.told.textContent = [told, nulls].filter(Boolean).join(" · ");
+    this.intervals = { length, columns, low: content.low, high: content.high };
+    this.drawRanges();
+  }
+
+  drawRanges() {
+    const { length, columns, low, high } = this.intervals || {};
+    const width = this.strip.clientWidth;
+    if (!length) { this.strip.replaceChildren(); return; }
+    if (!width) return;
     const step = Math.max(1.2, Math.min(7, 120 / length));
-    const svg = shape("svg", { width, height: step * length + 4, role: "img", "aria-label": `Ranges of ${column}: ${this.told.textContent}` });
+    const svg = shape("svg", { width, height: step * length + 4, role: "img", "aria-label": `Ranges of ${this.model.get("column")}: ${this.told.textContent}` });
     for (let at = 0; at < length; at++) {
       const x1 = 2 + columns.low[at] * (width - 4), x2 = 2 + columns.high[at] * (width - 4);
       svg.append(shape("line", { x1, x2: Math.max(x2, x1 + 1), y1: 2 + step * (at + 0.5), y2: 2 + step * (at + 0.5), "stroke-width": Math.max(0.9, step - 1.4), "stroke-linecap": "round", class: "dlk-fb-line" }));
     }
-    this.strip.replaceChildren(svg, element("div", { class: "dlk-fb-ends dlk-soft" }, element("span", {}, content.low), element("span", {}, content.high)));
+    this.strip.replaceChildren(svg, element("div", { class: "dlk-fb-ends dlk-soft" }, element("span", {}, low), element("span", {}, high)));
   }
 
   mend() {
@@ -198,7 +203,7 @@ class Files extends Browsing {
         }
       } }, "Run it");
       const dry = element("button", { type: "button", onclick: () => { told.textContent = effect; run.disabled = false; } }, "Dry run");
-      return element("div", { class: "dlk-fb-finding" }, element("span", {}, "⚠ " + problem), element("code", {}, call), dry, run, told);
+      return element("div", { class: "dlk-fb-finding" }, element("span", {}, "⚠ " + problem), element("code", {}, call), element("span", { class: "dlk-fb-acts" }, dry, run), told);
     }));
   }
 

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.diff.model import Histogram
 from ducklake_lab.plots import diff, files, history
 from ducklake_lab.plots.style import plain
 from ducklake_lab.session.listings import History
@@ -87,3 +88,15 @@ def test_a_session_has_its_figures_by_name(tmp_path: Path) -> None:
         assert "3" in session.plot.history().to_json()
         assert session.plot.diff("t", 2).layout.title.text == session.table("t").diff(2).plot().layout.title.text
         assert session.plot.files("t").to_dict()["layout"] == session.table("t").files().plot().to_dict()["layout"]
+
+
+def test_bars_are_over_their_bins_and_the_legend_is_beside_the_toolbar():
+    figure = diff.plot(samples.updated())
+    delays = next(trace for trace in figure.data if trace.name == "before" and "-30" in trace.customdata)
+    assert list(delays.x[:2]) == [-24, -12]  # bins from -30 and from -18
+    assert list(delays.customdata[:2]) == ["-30", "-18"]
+    assert (figure.layout.legend.x, figure.layout.legend.xanchor) == (0, "left")
+    histogram = Histogram(("2013-01-01", "2013-01-03"), (1, 2), (2, 1), numeric=True)
+    column = replace(samples.updated().columns[0], histogram=histogram, share=1.0)
+    times = diff.plot(replace(samples.updated(), columns=(column,))).data[1]
+    assert [str(moment)[:10] for moment in times.x] == ["2013-01-02", "2013-01-04"]
