@@ -108,10 +108,10 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
                 tests.append((index, f"BETWEEN {low} AND {high}", width))
     found = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
     taken = set()
-    for (index, test, width), count in zip(tests, found, strict=True):
-        if count / rows > (_MOST if width is None else _INSIDE - 0.01) and index not in taken:
+    for (index, test, wide), count in zip(tests, found, strict=True):
+        if count / rows > (_MOST if wide is None else _INSIDE - 0.01) and index not in taken:
             taken.add(index)
-            yield _Candidate(kind, index, test, count, count / rows, width)
+            yield _Candidate(kind, index, test, count, count / rows, wide)
 
 
 def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:
