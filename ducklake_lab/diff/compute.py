@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.reader import read_history_of
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.known import Known, known
+from ducklake_lab.diff.known import Known, known, reading
 from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.diff.sides import Aligned, Side, align
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 #: Changed rows up to which a diff is computed in process; more are counted on Spark and sampled.
 MAX_CHANGED_ROWS = 1_000_000
-
-#: Rows of the earlier state up to which changed rows are compared with unchanged ones.
-MAX_COMPARED_ROWS = 2_000_000
 
 #: A block in which Spark's jobs run.
 SparkRunner = Callable[[], "AbstractContextManager[SparkSession]"]
@@ -75,7 +72,7 @@ def diff_sides(
         with spark() as session:
             changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned), zone)
     else:
-        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone, _reading(earlier))
+        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone, reading(earlier))
         counts = changed.count()
     summary = counts.summary(_live_rows(later))
     return Diff(
@@ -133,18 +130,6 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
         {earlier.get(name, name): share for name, share in told.null_shares.items()},
         {earlier.get(name, name): bounds for name, bounds in told.ranges.items()},
     )
-
-
-def _reading(plan: ScanPlan) -> Callable[[Sequence[int]], pa.Table] | None:
-    """Reads some columns of all rows of a plan, named by their places; None where there are too many rows."""
-    if sum(file.data_file.record_count for file in plan.files) > MAX_COMPARED_ROWS:
-        return None
-
-    def read(places: Sequence[int]) -> pa.Table:
-        narrow = replace(plan.table, columns=tuple(plan.columns[at] for at in places))
-        return reader.read(replace(plan, table=narrow)).rename_columns([f"c{at}" for at in places])
-
-    return read
 
 
 def _in_process(

@@ -1,15 +1,22 @@
-"""What the files' statistics tell of a whole table, so that a diff can say what is special about its changed rows."""
+"""What a whole table is like, by its files' statistics or its rows: a diff says what is special about its changed rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.diff.sides import Side
+from ducklake_lab.local import reader
 from ducklake_lab.model.entries import LOCAL_ID_START
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.values import decode
+from ducklake_lab.scan.plan import ScanPlan
+
+#: Rows of the earlier state up to which changed rows are compared with unchanged ones.
+MAX_COMPARED_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +60,15 @@ def known(side: Side) -> Known:
             if len(values) == len(texts) and values:
                 ranges[column.name] = (min(values), max(values))
     return Known(frozenset(constant), shares, ranges)
+
+
+def reading(plan: ScanPlan) -> Callable[[Sequence[int]], pa.Table] | None:
+    """Reads some columns of all rows of a plan, named by their places; None where there are too many rows."""
+    if sum(file.data_file.record_count for file in plan.files) > MAX_COMPARED_ROWS:
+        return None
+
+    def read(places: Sequence[int]) -> pa.Table:
+        narrow = replace(plan.table, columns=tuple(plan.columns[at] for at in places))
+        return reader.read(replace(plan, table=narrow)).rename_columns([f"c{at}" for at in places])
+
+    return read
