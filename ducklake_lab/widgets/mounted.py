@@ -45,6 +45,9 @@ class Mounted(anywidget.AnyWidget):
         """The static view."""
         raise NotImplementedError
 
+    def answer_here(self, _content: dict[str, Any]) -> None:
+        """That there is a kernel: the interactive view takes the place of the static one."""
+
     def _receive(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
         answer = getattr(self, f"answer_{content.get('type')}", None)
         if answer is None:

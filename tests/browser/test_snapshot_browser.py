@@ -7,7 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 from nbconvert import HTMLExporter
+from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.first_paint import first_paint
@@ -126,4 +128,18 @@ def test_a_page_loaded_again_finds_its_kernel(lab: Lab):
     save(page)
     page.reload()
     expect(page.locator(".dlk-sb")).to_have_count(1, timeout=30_000)
+    close(page)
+
+
+def test_a_model_whose_kernel_is_gone_leaves_the_static_view(lab: Lab):
+    path = lab.write("executed.ipynb", CELLS[:2])
+    folder = {"metadata": {"path": str(lab.files)}}
+    document = NotebookClient(nbformat.read(path, 4), kernel_name="python3", resources=folder).execute()
+    assert document.metadata["widgets"]
+    nbformat.write(document, path)
+    NotebookNotary(data_dir=str(lab.folder / "data")).sign(document)
+    page = lab.open("executed.ipynb")
+    expect(page.locator(".jp-OutputArea-output .dlk")).to_contain_text("drop cancelled")
+    first_paint(page)
+    expect(page.locator(".dlk-sb")).to_have_count(0)
     close(page)

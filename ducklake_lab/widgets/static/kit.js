@@ -128,7 +128,10 @@ function mounted(View) {
   function initialize({ model }) {
     const live = new Map();
     const id = model.get("mount");
+    const line = new Line(model);
+    let alive = false;
     const find = () => {
+      if (!alive) return;
       for (const [host, entry] of live) {
         if (!host.isConnected) { entry.view.close(); live.delete(host); }
       }
@@ -141,9 +144,11 @@ function mounted(View) {
     };
     const observer = new MutationObserver(() => find());
     observer.observe(document.body, { childList: true, subtree: true });
-    find();
+    // A notebook may keep the model of a kernel that is gone: the static view stays until a kernel answers.
+    line.ask("here").then(() => { alive = true; find(); }, () => {});
     return () => {
       observer.disconnect();
+      line.close();
       for (const { still, view } of live.values()) {
         view.close();
         for (const child of still) child.style.display = "";
