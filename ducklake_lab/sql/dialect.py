@@ -30,6 +30,9 @@ INTERVAL_TEXT = "interval_text"
 #: Tokens after which `[` is an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
 
+#: Texts: '…', E'…', $$…$$.
+_TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING)
+
 #: Words that may stand before a `:name` placeholder and are no aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
 
@@ -120,6 +123,27 @@ class DuckLakeSql(DuckDB):
             if isinstance(node, exp.Interval) and first.token_type == TokenType.STRING:
                 node.meta[INTERVAL_TEXT] = first.text
             return node
+
+        def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+            if (literal := self._parse_typed_literal()) is not None:
+                return self._parse_column_ops(literal)
+            return super()._parse_type(parse_interval, fallback_to_identifier)
+
+        def _parse_typed_literal(self) -> exp.Expr | None:
+            """`DATE '2024-01-31'`: what follows it (`::`, `[…]`) applies to the value, not to the text in it.
+
+            Any name before a text is a type's, as in DuckDB.
+            """
+            kind = self._curr.token_type if self._curr else None
+            if kind == TokenType.INTERVAL or kind not in self.TYPE_TOKENS | {TokenType.VAR, TokenType.IDENTIFIER}:
+                return None
+            index = self._index
+            named = self._next is not None and self._next.token_type in _TEXTS
+            data_type = self._parse_types(check_func=True, allow_identifiers=named)
+            if isinstance(data_type, exp.DataType) and self._curr and self._curr.token_type in _TEXTS:
+                return self.expression(exp.Cast(this=self._parse_primary(), to=data_type))
+            self._retreat(index)
+            return None
 
         def _parse_tilde(self, this: exp.Expr | None) -> exp.Expr | None:
             # In DuckDB 1.x `~` matches the whole string.
