@@ -12,14 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.errors import ConstraintError
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_primitive
 
 _local = threading.local()
 _INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
-
-
-def quote_identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

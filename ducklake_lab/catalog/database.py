@@ -17,7 +17,6 @@ import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES
 from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
@@ -30,6 +29,7 @@ from ducklake_lab.errors import (
     DuckLakeError,
     UnsupportedFeatureError,
 )
+from ducklake_lab.model.identifiers import quote_identifier
 
 #: How long a locked catalog file is waited for.
 LOCK_WAIT_SECONDS = 3.0

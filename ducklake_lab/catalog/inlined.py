@@ -17,7 +17,6 @@ from ducklake_lab.catalog.casting import (
     cast_columns,
     cast_sql,
     constant_column,
-    quote_identifier,
     texts,
     typed_sql,
 )
@@ -26,6 +25,7 @@ from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 

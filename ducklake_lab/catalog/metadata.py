@@ -12,6 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType
 
 Columns = Sequence[tuple[str, DataType]]
@@ -36,9 +37,12 @@ def read_metadata(database: CatalogDatabase, connection: sa.Connection, name: st
     schema = pa.schema([pa.field(column, kind.arrow()) for column, kind, _ in columns])
     if connection.dialect.name == "duckdb":
         selected = ", ".join(
-            f"CAST({_quoted(column)} AS {kind.sql()}) AS {_quoted(column)}" for column, kind, _ in columns
+            f"CAST({quote_identifier(column)} AS {kind.sql()}) AS {quote_identifier(column)}"
+            for column, kind, _ in columns
         )
-        found: pa.Table = raw_duckdb(connection).execute(f"SELECT {selected} FROM {_quoted(name)}").to_arrow_table()
+        found: pa.Table = (
+            raw_duckdb(connection).execute(f"SELECT {selected} FROM {quote_identifier(name)}").to_arrow_table()
+        )
         return found.cast(schema)
     table = sa.table(name, *[sa.column(column, kind) for column, _, kind in columns])
     rows = connection.execute(sa.select(table)).all()
@@ -73,10 +77,6 @@ def run_on_metadata(database: CatalogDatabase, statement: str) -> tuple[pa.Table
         return rows, max(count, 0)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _plain(value: Any, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_string(kind) and not isinstance(value, str):
         return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
@@ -92,7 +92,7 @@ def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) ->
     if actual is None:
         raise EntryNotFoundError(f'The catalog has no table "{name}".{did_you_mean(name, names)}')
     if connection.dialect.name == "duckdb":
-        described = raw_duckdb(connection).execute(f"DESCRIBE {_quoted(actual)}").fetchall()
+        described = raw_duckdb(connection).execute(f"DESCRIBE {quote_identifier(actual)}").fetchall()
         return [(row[0], _from_duckdb(row[1]), None) for row in described]
     found = []
     for column in sa.inspect(connection).get_columns(actual, schema=database.location.schema):

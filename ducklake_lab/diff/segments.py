@@ -12,6 +12,7 @@ from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
 from ducklake_lab.local import engine
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.identifiers import quoted_if_needed
 
 _MOST = 0.5
 #: A condition tells something where the share of unchanged rows is at most this part of that of changed rows.
@@ -67,7 +68,7 @@ def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
         compared = [(one, share) for one, share in zip(found, shares, strict=True) if share <= _RARER * one.share]
     compared.sort(key=lambda pair: ((pair[1] or 0.0) / pair[0].share, -pair[0].share))
     return [
-        Pattern(kind, f"{identifier(changed.columns[one.index].name)} {one.test}", one.share, one.rows, share)
+        Pattern(kind, f"{quoted_if_needed(changed.columns[one.index].name)} {one.test}", one.share, one.rows, share)
         for kind, _, _ in kinds
         for one, share in [pair for pair in compared if pair[0].kind == kind][:_PER_KIND]
     ]
@@ -128,7 +129,8 @@ def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list
     conditions = ["true", *(one.sql for one in found)]
     whole = changed.earlier(sorted({one.index for one in found}))
     sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
-    before = [int(column[0].as_py()) for column in engine.evaluate(f"SELECT {sums} FROM t", {"t": whole}).columns]
+    row = engine.evaluate(f"SELECT {sums} FROM t", {"t": whole}, changed.time_zone)
+    before = [int(column[0].as_py()) for column in row.columns]
     gone = _counts(changed, conditions, "FROM removed JOIN pairs USING (rid) WHERE kind <> 'inserted'")
     total, *unchanged = [had - lost for had, lost in zip(before, gone, strict=True)]
     return [count / total if total else 1.0 for count in unchanged]
@@ -145,11 +147,6 @@ def _is_telling(changed: ChangedRows, one: _Candidate) -> bool:
         return True
     bounds = known.ranges.get(name)
     return bounds is not None and one.width <= _NARROW * (bounds[1] - bounds[0])
-
-
-def identifier(name: str) -> str:
-    """A column's name as SQL takes it."""
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
 def _literal(value: str, column: Column) -> str:

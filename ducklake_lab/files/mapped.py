@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 
 

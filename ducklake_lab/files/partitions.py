@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.paths import hive_segment
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, PartitionField, Table
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.murmur import bucket, hash_integers, hash_texts
 from ducklake_lab.model.types import FLOATS, TIMESTAMPS, DataType
 

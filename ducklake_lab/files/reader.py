@@ -9,11 +9,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_sql, cast_sql, quote_identifier
+from ducklake_lab.catalog.casting import carried_sql, cast_sql
 from ducklake_lab.errors import ConstraintError, DataFileError, DuckLakeError, SqlError
 from ducklake_lab.files.mapped import part_sql, value_sql
 from ducklake_lab.files.parts import Parts, check_encrypted, renamed_parts, stored_type
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import NameMapping
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import quote_identifier, typed_sql
+from ducklake_lab.catalog.casting import typed_sql
 from ducklake_lab.errors import BindError
 from ducklake_lab.files.engine import connect
 from ducklake_lab.model.entries import Column, SortSpec, Table
+from ducklake_lab.model.identifiers import quote_identifier
 
 
 def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequence[str]) -> pa.Table:

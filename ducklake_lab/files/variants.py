@@ -11,9 +11,10 @@ from typing import Any
 
 import duckdb
 
-from ducklake_lab.catalog.casting import from_duckdb, quote_identifier
+from ducklake_lab.catalog.casting import from_duckdb
 from ducklake_lab.model.extra_stats import variant_text
 from ducklake_lab.model.files import ColumnStats, VariantStats
+from ducklake_lab.model.identifiers import quote_identifier
 
 _Path = tuple[str, ...]
 

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.backends import new_uuid
-from ducklake_lab.catalog.casting import quote_identifier, typed_sql
+from ducklake_lab.catalog.casting import typed_sql
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.files.options import WriteOptions
@@ -24,6 +24,7 @@ from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.statistics import column_statistics
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD, Column, Table
 from ducklake_lab.model.files import WrittenFile
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.storage import Storage, is_local, join

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.zones import process_time_zone, zone_of
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.local.engine import carrier_of, fetch_with_types, show, translated
 from ducklake_lab.local.row_by_row import is_row_by_row
+from ducklake_lab.model.identifiers import quote_identifier
 
 #: Names of the databases that are the session's own.
 OWN_DATABASES = ("memory", "temp", "system")

@@ -10,9 +10,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_sql, from_duckdb, quote_identifier, typed_sql
+from ducklake_lab.catalog.casting import carried_sql, from_duckdb, typed_sql
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import from_field, is_marked
 
 _local = threading.local()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.widgets.html import escape, view
 
 # A session and the views are imported where they are needed first: %load_ext shall be felt by nobody.
@@ -236,7 +237,7 @@ class Commands:
         if given.value is not None:
             scope = ", table_name => :scope" if given.table else ""
             session.sql(
-                f"CALL {_quoted(session.current_lake.alias)}.set_option(:name, :value{scope})",
+                f"CALL {quote_identifier(session.current_lake.alias)}.set_option(:name, :value{scope})",
                 {"name": given.name, "value": given.value, "scope": given.table},
             )
         found = session.options()
@@ -260,10 +261,6 @@ class Commands:
 
 def _at(text: str | None) -> At:
     return None if text is None else options.moment(text)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _summary(session: LakeSession, name: str | None = None) -> LakeSummary:

@@ -20,6 +20,7 @@ from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
+from ducklake_lab.model.identifiers import quoted_if_needed
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
@@ -219,7 +220,7 @@ class DuckLakeMagics(Magics):
             alias = session.attach(uri, **given).alias
         try:
             if session is self.session:
-                session.use(_quoted(alias))
+                session.use(quoted_if_needed(alias))
             found = then(session) if then is not None else None
         except BaseException:
             session.detach(alias)
@@ -233,7 +234,7 @@ class DuckLakeMagics(Magics):
 def _place(session: LakeSession) -> str | None:
     """The lake and schema of unqualified names; None where no lake is in use."""
     try:
-        return f"{_quoted(session.current_lake.alias)}.{_quoted(session.current_schema)}"
+        return f"{quoted_if_needed(session.current_lake.alias)}.{quoted_if_needed(session.current_schema)}"
     except DuckLakeError:
         return None
 
@@ -261,10 +262,6 @@ def _places(composed: Composed) -> Iterator[None]:
     except SqlError as error:
         composed.relocate(error)
         raise
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
 def _is_sql(text: str) -> bool:

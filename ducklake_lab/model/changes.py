@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ducklake_lab.errors import CatalogError
+from ducklake_lab.model.identifiers import quote_identifier
 
 #: In the order in which the reference writes them.
 KINDS = (
@@ -49,7 +50,7 @@ class Change:
     def __str__(self) -> str:
         if isinstance(self.value, int):
             return f"{self.kind}:{self.value}"
-        return f"{self.kind}:" + ".".join('"' + name.replace('"', '""') + '"' for name in self.value)
+        return f"{self.kind}:" + ".".join(map(quote_identifier, self.value))
 
 
 def format_changes(changes: Iterable[Change]) -> str:

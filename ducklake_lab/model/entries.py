@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType
 
 #: Ids handed out before commit are at or above this; commit replaces them by real ones.
@@ -201,7 +202,7 @@ class View:
 
 def join_names(names: Iterable[str]) -> str:
     """Names in double quotes, separated by commas: the form of `column_aliases`."""
-    return ",".join('"' + name.replace('"', '""') + '"' for name in names)
+    return ",".join(map(quote_identifier, names))
 
 
 def split_names(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.identifiers import quoted_if_needed
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
@@ -98,7 +99,7 @@ class DataType:
     def sql(self) -> str:
         """The type as DuckDB SQL spells it, e.g. `STRUCT(a INTEGER, b VARCHAR[])`."""
         if self.name == "struct":
-            fields = ", ".join(f"{_identifier(name)} {child.sql()}" for name, child in self.children)
+            fields = ", ".join(f"{quoted_if_needed(name)} {child.sql()}" for name, child in self.children)
             return f"STRUCT({fields})"
         if self.name == "list":
             return f"{self.children[0][1].sql()}[]"
@@ -149,14 +150,14 @@ class DataType:
     def __str__(self) -> str:
         return self.sql()
 
+    def __deepcopy__(self, memo: object) -> DataType:
+        # it cannot change: copies of the syntax trees that hold it share it
+        return self
+
 
 def is_primitive(name: str) -> bool:
     """Whether a name is that of a type without parts; decimals are not counted."""
     return name in _PRIMITIVES
-
-
-def _identifier(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _tree(data_type: DataType) -> list[object]:

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.database import run_text
 from ducklake_lab.catalog.files import among, read_data_files, table_folders, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.scan.live import FileRows, count_rows
 from ducklake_lab.scan.planner import scan_files
 

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.scan.counts import in_one
 from ducklake_lab.scan.footers import in_parallel
 from ducklake_lab.scan.positions import read_delete_file, rows_by_snapshot

@@ -14,6 +14,7 @@ from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.local import engine as local_engine
 from ducklake_lab.model.entries import Column, SnapshotInfo, Table
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.lakes import Lakes
 
@@ -415,7 +416,7 @@ def _matching(found: Iterable[tuple[str, Kind]], fragment: str, start: int) -> l
             continue
         text = name
         if kind in ("column", "table", "view", "schema", "lake") and (quoted or not _plain(name)):
-            text = '"' + name.replace('"', '""') + '"'
+            text = quote_identifier(name)
         elif kind == "keyword" and fragment.islower():
             text = name.lower()
         result.setdefault(text, Completion(text, start, kind))

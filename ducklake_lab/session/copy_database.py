@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.session.definitions import resolved
 from ducklake_lab.session.lakes import Lakes
 from ducklake_lab.session.result import Result, nothing

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.local import canonical
 from ducklake_lab.model.entries import Macro, MacroImplementation, MacroParameter, Table, View
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.sql import operations as op
@@ -172,6 +173,6 @@ def _portable(sql: str, alias: str) -> str:
 
 def resolved(sql: str, alias: str) -> str:
     """The text of a view with the lake's alias in place."""
-    quoted = '"' + alias.replace('"', '""') + '".'
+    quoted = quote_identifier(alias) + "."
     pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
     return pattern.sub(lambda match: match[1] or quoted, sql)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import cast_columns, quote_identifier
+from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import write_matched
@@ -23,6 +23,7 @@ from ducklake_lab.files.writer import write_rows
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.identifiers import quoted_if_needed
 from ducklake_lab.scan.shapes import FileShape, TableShape
 from ducklake_lab.session.listings import Listing
 
@@ -103,7 +104,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
                 name,
                 f"{count:,} of {len(files):,} files can be merged: each is smaller than a quarter of the target size",
                 f"about {count:,} files of {sum(sizes):,} bytes would become {after:,}",
-                f"CALL {_quoted(lake)}.merge_adjacent_files({where})",
+                f"CALL {quoted_if_needed(lake)}.merge_adjacent_files({where})",
             )
         )
     worn = [file for file in files if file.deleted >= DELETED * max(file.rows, 1) and file.deleted]
@@ -115,7 +116,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
                 name,
                 f"{len(worn):,} of {len(files):,} files have at least {DELETED:.0%} of their rows deleted",
                 f"{len(worn):,} files of {rows:,} rows would be written again without {deleted:,} deleted ones",
-                f"CALL {_quoted(lake)}.rewrite_data_files({where}, delete_threshold => {DELETED})",
+                f"CALL {quoted_if_needed(lake)}.rewrite_data_files({where}, delete_threshold => {DELETED})",
             )
         )
     if shape.inlined_rows >= INLINED:
@@ -124,7 +125,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
                 name,
                 f"{shape.inlined_rows:,} rows are kept in the catalog",
                 f"{shape.inlined_rows:,} rows would be written to Parquet",
-                f"CALL {_quoted(lake)}.flush_inlined_data(schema_name => {_text(schema)}, table_name => {_text(table)})",
+                f"CALL {quoted_if_needed(lake)}.flush_inlined_data(schema_name => {_text(schema)}, table_name => {_text(table)})",
             )
         )
     return found
@@ -132,7 +133,3 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'

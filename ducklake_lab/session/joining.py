@@ -8,9 +8,9 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.local import engine
 from ducklake_lab.local import reader as local_reader
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.predicates import (
     And,
     ColumnPath,

@@ -24,6 +24,7 @@ from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.local.database import Rows, SessionDatabase
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
@@ -102,7 +103,7 @@ class Sources(Names):
         )
 
     def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (lake.alias, schema, view.name))
+        quoted = ".".join(map(quote_identifier, (lake.alias, schema, view.name)))
         try:
             found = self.columns(self.plan(parse_query(f"FROM {quoted}")))
         except DuckLakeError:

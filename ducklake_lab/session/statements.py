@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.errors import (
     BindError,
     EntryExistsError,
@@ -19,6 +18,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session import logs
 from ducklake_lab.session.copy_database import copy_database
@@ -468,7 +468,7 @@ def _literal(text: str) -> str:
 
 def _quoted(name: op.TableName | None) -> str:
     parts = [part for part in (name.catalog, name.schema, name.name) if part is not None] if name else []
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(map(quote_identifier, parts))
 
 
 def _made_by(transaction: Transaction) -> RunInfo:

@@ -13,6 +13,7 @@ from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.local.engine import evaluate
 from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
@@ -261,7 +262,7 @@ def _names(names: Sequence[str]) -> str:
 
 def _name(name: str) -> str:
     plain = name.isidentifier() and name == name.lower() and name not in _reserved()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else quote_identifier(name)
 
 
 def _text(value: str) -> str:

@@ -16,6 +16,7 @@ from ducklake_lab.diff.sides import Side
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
@@ -116,7 +117,7 @@ class TableHandle:
         table = place.table()
         plan = self._sources.scan(place, table)
         names = (place.lake.alias, place.state.schema_of(table).name, table.name)
-        quoted = ".".join('"' + name.replace('"', '""') + '"' for name in names)
+        quoted = ".".join(map(quote_identifier, names))
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows

@@ -14,6 +14,7 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.local import engine
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
@@ -131,12 +132,12 @@ class TableView:
         text = f"SELECT * FROM {self._name} AT (VERSION => {self.snapshot_id})"
         if self.filters:
             conditions = [
-                self._condition(name, given, _quoted(self.columns[self.column(name)].name))
+                self._condition(name, given, quote_identifier(self.columns[self.column(name)].name))
                 for name, given in self.filters.items()
             ]
             text += "\nWHERE " + "\n  AND ".join(conditions)
         if self.sort:
-            keys = (f"{_quoted(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in self.sort)
+            keys = (f"{quote_identifier(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in self.sort)
             text += "\nORDER BY " + ", ".join(keys)
         return text
 
@@ -249,7 +250,3 @@ def _unquoted(text: str) -> str:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

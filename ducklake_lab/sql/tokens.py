@@ -25,7 +25,7 @@ def split(text: str) -> list[list[Token]]:
     """The tokens of each statement of `text`, without semicolons; empty statements are left out.
 
     Raises:
-        SqlSyntaxError: a quote or comment does not end.
+        SqlSyntaxError: a quote or comment does not end, or a quoted name is empty.
     """
     try:
         tokens = _DIALECT.tokenize(text)
@@ -35,6 +35,8 @@ def split(text: str) -> list[list[Token]]:
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
             statements.append([])
+        elif token.token_type == TokenType.IDENTIFIER and not token.text:
+            raise syntax_error(text, token, "a name between the quotes")
         else:
             statements[-1].append(token)
     return [statement for statement in statements if statement]

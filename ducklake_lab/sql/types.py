@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from ducklake_lab.errors import DuckLakeError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, DuckLakeError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 
@@ -117,6 +117,7 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
     """The model's type for a parsed DuckDB type.
 
     Raises:
+        BindError: a struct has two fields of one name, whose cases may differ.
         UnsupportedFeatureError: a fixed-size list, UNION, ENUM, or a name that is no type of DuckLake.
     """
     if kind.this in (_D.ARRAY, _D.LIST):
@@ -130,6 +131,8 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
         for part in kind.expressions:
             if not isinstance(part, exp.ColumnDef) or not isinstance(part.args.get("kind"), exp.DataType):
                 raise SqlSyntaxError(f"A STRUCT type needs a name and a type for each field: {_text(kind)}.")
+            if part.name.casefold() in (name.casefold() for name, _ in fields):
+                raise BindError(f'A STRUCT type has the field "{part.name}" twice.')
             fields.append((part.name, from_sqlglot(part.args["kind"])))
         return DataType("struct", tuple(fields))
     if kind.this == _D.MAP:

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.casting import quote_identifier
 from ducklake_lab.catalog.database import lock_for_commit, run_text
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.transaction.metadata import Metadata, schedule_deletion
 
 #: What the catalog knows of a table, by its id.

@@ -9,6 +9,7 @@ import traitlets
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.identifiers import quoted_if_needed
 from ducklake_lab.widgets import schema as schema_view
 from ducklake_lab.widgets.html import clip, counted, size, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
@@ -108,9 +109,9 @@ class SchemaBrowser(Mounted):
         """Selects an entry, and gives a query of it."""
         schema, name, entry = self._places[int(content["index"])]
         self.selected = [schema, name]
-        place = ".".join(map(_quoted, (self.tree.lake, schema, name)))
+        place = ".".join(map(quoted_if_needed, (self.tree.lake, schema, name)))
         if isinstance(entry, TableNode):
-            columns = ", ".join(_quoted(column.name) for column in entry.table.columns[:30])
+            columns = ", ".join(quoted_if_needed(column.name) for column in entry.table.columns[:30])
             chosen = columns if len(entry.table.columns) <= 30 and columns else "*"
             sql = f"SELECT {chosen}\nFROM {place}\nLIMIT 100"
         elif getattr(entry, "kind", "") == "scalar":
@@ -164,8 +165,3 @@ def _text(schema: str, name: str, entry: Any) -> str:
         parts += [column.name for column in entry.table.all_columns()]
         parts.append(entry.table.comment or "")
     return "\n".join(parts).casefold()
-
-
-def _quoted(name: str) -> str:
-    plain = name.isidentifier() and name == name.lower()
-    return name if plain else '"' + name.replace('"', '""') + '"'
