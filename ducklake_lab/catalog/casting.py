@@ -19,7 +19,8 @@ _local = threading.local()
 _INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
+def scratch() -> duckdb.DuckDBPyConnection:
+    """This thread's database in memory, which reaches nothing outside of it."""
     connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
     if connection is None:
         connection = duckdb.connect(":memory:")
@@ -35,7 +36,7 @@ def evaluate_constant(sql: str) -> object:
         ConstraintError: it has none.
     """
     try:
-        row = _connection().execute(f"SELECT {sql}").fetchone()
+        row = scratch().execute(f"SELECT {sql}").fetchone()
     except duckdb.Error as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     assert row is not None  # one row, always
@@ -65,7 +66,7 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(cast_sql(source, data_type) for source, data_type in zip(sources, types.values(), strict=True))
     try:
-        result = _connection().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").to_arrow_table()
+        result = scratch().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").to_arrow_table()
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     return result.rename_columns(list(types)).cast(schema)
@@ -74,7 +75,7 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
 def _is_carried(field: pa.Field, data_type: DataType) -> bool:
     """Whether values are in the type already, in its Arrow form."""
     same = field.type == data_type.arrow() and from_field(field) == data_type
-    return same and not _has(data_type, (*_BY_FUNCTION, *_AS_TEXT))
+    return same and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
 
 
 def cast_sql(expression: str, data_type: DataType) -> str:
@@ -91,9 +92,9 @@ def carried_sql(expression: str, data_type: DataType) -> str:
         parts = f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB))"
         joined = f"list_transform([{parts}], lambda part: part.metadata || part.value)[1]"
         return f"CASE WHEN {expression} IS NOT NULL THEN {joined} END"
-    if _has(data_type, _BY_FUNCTION):
+    if has_part(data_type, _BY_FUNCTION):
         return through(expression, data_type, carried_sql)
-    if _has(data_type, _AS_TEXT):
+    if has_part(data_type, _AS_TEXT):
         return f"CAST({expression} AS {_plain(data_type).sql()})"
     return expression
 
@@ -104,7 +105,7 @@ def typed_sql(expression: str, data_type: DataType) -> str:
         return f"ST_GeomFromWKB({expression})"
     if data_type.name == "variant":
         return f"CASE WHEN {expression} IS NOT NULL THEN variant_bytes_to_variant({expression}) END"
-    if _has(data_type, _BY_FUNCTION):
+    if has_part(data_type, _BY_FUNCTION):
         return through(expression, data_type, typed_sql)
     return f"CAST({expression} AS {data_type.sql()})"
 
@@ -114,7 +115,8 @@ _AS_TEXT = ("uuid", "json", "uint128", "timetz")
 _BY_FUNCTION = ("geometry", "variant")
 
 
-def _has(data_type: DataType, names: Sequence[str]) -> bool:
+def has_part(data_type: DataType, names: Sequence[str]) -> bool:
+    """Whether a type, or one below it, is one of some."""
     return any(part.name in names for part in data_type.walk())
 
 
@@ -151,7 +153,7 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
         return []
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(f"CAST({typed_sql(f'c{i}', data_type)} AS VARCHAR)" for i, data_type in enumerate(types.values()))
-    return _connection().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").fetchall()
+    return scratch().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").fetchall()
 
 
 def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.ChunkedArray:
@@ -162,38 +164,9 @@ def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.Chu
     """
     column = pa.table({"v": values}, schema=pa.schema([data_type.field("v")]))
     try:
-        return _connection().from_arrow(column).query("rows", f"SELECT {sql} AS v FROM rows").to_arrow_table().column(0)
+        return scratch().from_arrow(column).query("rows", f"SELECT {sql} AS v FROM rows").to_arrow_table().column(0)
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
-
-
-def shown(table: pa.Table) -> pa.Table:
-    """The rows for people: variants, which Arrow carries as bytes, as DuckDB's text of them."""
-    for index, field in enumerate(table.schema):
-        kind = from_field(field)
-        if _has(kind, ("variant",)):
-            text = _with_text(kind)
-            sql = carried_sql(f"CAST({typed_sql('v', kind)} AS {text.sql()})", text)
-            table = table.set_column(index, text.field(field.name), carried_as(table.column(index), kind, sql))
-    return table
-
-
-def python_rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows as Python values; dates and times beyond Python's as DuckDB gives them: the last one, or text."""
-    columns = []
-    for column in table.columns:
-        try:
-            columns.append(column.to_pylist())
-        except (OverflowError, ValueError):
-            rows = _connection().from_arrow(pa.table({"v": column})).query("rows", "SELECT v FROM rows").fetchall()
-            columns.append([row[0] for row in rows])
-    return list(zip(*columns, strict=True))
-
-
-def _with_text(data_type: DataType) -> DataType:
-    if data_type.name == "variant":
-        return DataType("varchar")
-    return DataType(data_type.name, tuple((name, _with_text(child)) for name, child in data_type.children))
 
 
 def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Array:
@@ -214,7 +187,7 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
     nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
     typed = typed_sql("v", data_type)
     row = (
-        _connection()
+        scratch()
         .from_arrow(column)
         .query(
             "leaves",
@@ -235,7 +208,7 @@ def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[st
         return min(values, key=int), max(values, key=int)
     column = pa.table({"v": pa.array(list(values), pa.string())})
     row = (
-        _connection()
+        scratch()
         .from_arrow(column)
         .query(
             "texts",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import shown
+from ducklake_lab.catalog.handing import python_rows
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.known import Known
 from ducklake_lab.diff.model import DiffSummary, RowChange
@@ -178,7 +178,8 @@ class ChangedRows:
             """
         )
         rows = []
-        for row in shown(found).to_pylist():
+        for values in python_rows(found, self.time_zone):
+            row = dict(zip(found.column_names, values, strict=True))
             kind = row["kind"]
             old = None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self.all_columns)}
             new = None if kind == "deleted" else {c.name: row[f"a{i}"] for i, c in enumerate(self.columns)}

@@ -150,10 +150,6 @@ class DataType:
     def __str__(self) -> str:
         return self.sql()
 
-    def __deepcopy__(self, memo: object) -> DataType:
-        # it cannot change: copies of the syntax trees that hold it share it
-        return self
-
 
 def is_primitive(name: str) -> bool:
     """Whether a name is that of a type without parts; decimals are not counted."""

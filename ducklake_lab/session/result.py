@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_columns, python_rows, shown
+from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.catalog.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.catalog.zones import in_zone, process_time_zone
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
-from ducklake_lab.sql.types import UNSIGNED_MAXIMUM, type_or_none
+from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ class Result:
         self._frame = frame
         self._given: DataFrame | None = None
         self._engine = engine
-        self._time_zone = process_time_zone() if engine is None else engine.time_zone()
+        self.time_zone = process_time_zone() if engine is None else engine.time_zone()
         self._head: pa.Table | None = None
         self.info = info or RunInfo()
         self.is_query = is_query
@@ -102,8 +103,8 @@ class Result:
         return self._arrow is not None
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, variants as text, times in the session's zone; computed once."""
-        return self._shown(self.carried())
+        """All rows as an Arrow table, in the types that DuckDB gives, variants as text; computed once."""
+        return in_zone(arrow_table(self.carried()), self.time_zone)
 
     def carried(self) -> pa.Table:
         """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
@@ -113,31 +114,27 @@ class Result:
         return self._arrow
 
     def head(self, rows: int) -> pa.Table:
-        """The first rows, at most that many; computes no more than needed."""
+        """The first rows as `carried` gives them, at most that many; computes no more than needed."""
         if self._arrow is not None:
-            return self._shown(self._arrow.slice(0, rows))
+            return in_zone(self._arrow.slice(0, rows), self.time_zone)
         if self._head is None or self._head.num_rows < rows:
             frame = self._frame
             self._head = pa.table({}) if frame is None else self._timed(frame.limit(rows))
             if self._head.num_rows < rows:
                 self._arrow = self._head
-        return self._shown(self._head.slice(0, rows))
-
-    def _shown(self, rows: pa.Table) -> pa.Table:
-        return in_zone(shown(rows), self._time_zone)
+        return in_zone(self._head.slice(0, rows), self.time_zone)
 
     def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame."""
-        frame: pd.DataFrame = self.arrow().to_pandas()
-        return frame
+        """All rows as a pandas DataFrame, in the types that DuckDB gives."""
+        return pandas_frame(self.carried(), self.time_zone)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python values."""
-        return python_rows(self.arrow())
+        """All rows as tuples of the Python values that DuckDB gives."""
+        return python_rows(self.carried(), self.time_zone)
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The first row, or None."""
-        return next(iter(python_rows(self.head(1))), None)
+        return next(iter(python_rows(self.head(1), self.time_zone)), None)
 
     def spark(self) -> DataFrame:
         """A lazy Spark DataFrame of the rows; computes nothing."""
@@ -174,16 +171,18 @@ class Result:
                 rows = to_arrow_table(frame)
         finally:
             self.info.seconds += time.monotonic() - started
-        return _unsigned_again(rows, self.types)
+        return _typed_again(rows, self.types)
 
 
-def _unsigned_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """Columns of unsigned integers as such: Spark carries them in wider types."""
+def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The columns in the types of the result: Spark carries some in others, see spark/types.py."""
     for index, kind in enumerate(map(type_or_none, types)):
-        if kind is not None and any(part.name in UNSIGNED_MAXIMUM for part in kind.walk()):
-            name = rows.schema.field(index).name
-            column = cast_columns(pa.table({"v": rows.column(index)}), {"v": kind})
-            rows = rows.set_column(index, kind.field(name), column.column(0))
+        field = rows.schema.field(index)
+        if kind is not None and from_field(field) != kind:
+            column = cast_columns(
+                pa.table({"v": rows.column(index)}, schema=pa.schema([field.with_name("v")])), {"v": kind}
+            )
+            rows = rows.set_column(index, kind.field(field.name), column.column(0))
     return rows
 
 

@@ -419,7 +419,7 @@ class Statements:
     def _describe(self, statement: op.Describe) -> Result:
         table = self._described(statement.table) if statement.table is not None else None
         if table is not None:
-            rows = [(c.name, c.data_type, c.nulls_allowed, default_text(c)) for c in table.columns]
+            rows = [(c.name, c.data_type.sql(), c.nulls_allowed, default_text(c)) for c in table.columns]
         else:
             query = statement.query or parse_query(f"FROM {_quoted(statement.table)}")
             plan = self._sources.plan(query)
@@ -429,13 +429,13 @@ class Statements:
             if found is None:
                 result = self._sources.run(plan, describe=True)
                 found = list(zip(result.columns, result.types, strict=True))
-            rows = [(name, DataType(kind), True, None) for name, kind in found]
+            rows = [(name, str(kind), True, None) for name, kind in found]
         nulls = pa.nulls(len(rows), pa.string())
         return Result(
             arrow=pa.table(
                 {
                     "column_name": [row[0] for row in rows],
-                    "column_type": [str(row[1]) for row in rows],
+                    "column_type": [row[1] for row in rows],
                     "null": ["YES" if row[2] else "NO" for row in rows],
                     "key": nulls,
                     "default": pa.array([row[3] for row in rows], pa.string()),

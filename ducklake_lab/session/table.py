@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.handing import arrow_table, pandas_frame
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
@@ -80,15 +81,16 @@ class TableHandle:
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, read in process."""
-        place = self._place()
-        rows = local_reader.read(self._sources.scan(place, place.table()))
-        return in_zone(rows, self._engine.time_zone())
+        """All rows as an Arrow table, read in process; the types are those that DuckDB gives."""
+        return in_zone(arrow_table(self._rows()), self._engine.time_zone())
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame."""
-        frame: pd.DataFrame = self.arrow().to_pandas()
-        return frame
+        return pandas_frame(self._rows(), self._engine.time_zone())
+
+    def _rows(self) -> pa.Table:
+        place = self._place()
+        return local_reader.read(self._sources.scan(place, place.table()))
 
     def files(self) -> FileListing:
         """The data files with sizes, deletions, partition values and column statistics."""

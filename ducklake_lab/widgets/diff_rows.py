@@ -34,11 +34,10 @@ def section(rows: Sequence[RowChange], summary: DiffSummary, columns: Sequence[C
     shown = _shown(names, rows)
     types = {column.name: column.type for column in columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
-    decimals = {name: values.shared_decimals(list(_cells(rows, name))) for name in shown}
     head = [heading(""), heading("row id", right=True), *(heading(name, right=numeric[name]) for name in shown)]
     body = []
     for row in rows:
-        cells = (_cell(row, name, numeric[name], decimals[name]) for name in shown)
+        cells = (_cell(row, name, numeric[name]) for name in shown)
         body.append(
             f'<tr class="dlk-{row.kind}"><td title="{row.kind}" class="dlk-mark">{MARKS[row.kind]}</td>'
             f'<td align="right"><span class="dlk-soft">{row.row_id}</span></td>{"".join(cells)}</tr>'
@@ -71,20 +70,13 @@ def _shown(names: Sequence[str], rows: Sequence[RowChange]) -> list[str]:
     return [name for name in names if name in first][:_COLUMNS]
 
 
-def _cells(rows: Iterable[RowChange], name: str) -> Iterable[object]:
-    for row in rows:
-        for side in (row.before, row.after):
-            if side is not None and name in side:
-                yield side[name]
-
-
-def _cell(row: RowChange, name: str, right: bool, decimals: int | None) -> str:
+def _cell(row: RowChange, name: str, right: bool) -> str:
     align = ' align="right"' if right else ""
     if name in row.changed and row.before is not None and row.after is not None:
-        old = values.html(row.before[name], decimals) if name in row.before else ""
-        new = values.html(row.after[name], decimals) if name in row.after else ""
+        old = values.html(row.before[name]) if name in row.before else ""
+        new = values.html(row.after[name]) if name in row.after else ""
         return f'<td{align} class="dlk-edit"><del>{old}</del> → <ins>{new}</ins></td>'
     side = row.after if row.after is not None else row.before
     if side is None or name not in side:
         return f"<td{align}></td>"
-    return f"<td{align}>{values.html(side[name], decimals)}</td>"
+    return f"<td{align}>{values.html(side[name])}</td>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
@@ -47,29 +46,23 @@ def render(result: Result, limit: int | None = None) -> str:
         return view(footer, label="Result")
     columns = _columns(result, limit)
     numeric = [values.is_number(name) for name in result.types]
-    shared = [values.shared_decimals(column) for column in columns]
     head = [
         heading(clip(result.columns[at], 80), right=numeric[at], note=clip(result.types[at].lower(), 40))
         for at in range(len(columns))
     ]
     rows = [
-        "<tr>" + "".join(cell(values.html(row[at], shared[at]), right=numeric[at]) for at in range(len(row))) + "</tr>"
+        "<tr>" + "".join(cell(values.html(row[at]), right=numeric[at]) for at in range(len(row))) + "</tr>"
         for row in zip(*columns, strict=True)
     ]
     return view(scroll(table(head, rows), "Rows") + footer, style=_STYLE, label="Result")
 
 
-def _columns(result: Result, limit: int) -> list[Sequence[object]]:
+def _columns(result: Result, limit: int) -> list[list[object]]:
     """The values shown, column by column."""
     shown = result.head(limit + 1).slice(0, limit)
-    columns: list[Sequence[object]] = []
-    for at, type_name in enumerate(result.types[:COLUMNS]):
-        column: list[object] = shown.column(at).to_pylist()
-        if type_name.startswith("MAP("):
-            # Arrow gives the entries of a map as pairs.
-            column = [dict(value) if isinstance(value, list) else value for value in column]
-        columns.append(column)
-    return columns
+    from ducklake_lab.catalog.handing import texts_to_show
+
+    return texts_to_show(shown.select(range(min(shown.num_columns, COLUMNS))), result.time_zone)
 
 
 def summary(result: Result, limit: int = LIMIT) -> str:

@@ -25,19 +25,18 @@ _TEXT = 300
 
 def render(data: TableView) -> str:
     """The first rows as seen now, and the statement that gives them all."""
+    from ducklake_lab.catalog.handing import texts_to_show
+
     columns = data.columns[:COLUMNS]
     rows = data.page(0, ROWS)
     numeric = [values.is_number(column.data_type.sql()) for column in columns]
-    lists = [rows.column(at).to_pylist() for at in range(len(columns))]
-    shared = [values.shared_decimals(column) for column in lists]
+    lists = texts_to_show(rows.select(range(len(columns))), data.time_zone)
     head = [
         heading(clip(column.name, 80), right=numeric[at], note=clip(column.data_type.sql().lower(), 40))
         for at, column in enumerate(columns)
     ]
     body = (
-        "<tr>"
-        + "".join(html_cell(values.html(row[at], shared[at]), right=numeric[at]) for at in range(len(columns)))
-        + "</tr>"
+        "<tr>" + "".join(html_cell(values.html(row[at]), right=numeric[at]) for at in range(len(columns))) + "</tr>"
         for row in zip(*lists, strict=True)
     )
     listing = scroll(table(head, body), "Rows")
@@ -109,20 +108,23 @@ class TableBrowser(Mounted):
 
     @property
     def selected(self) -> dict[str, Any] | None:
+        from ducklake_lab.catalog.handing import python_rows
+
         if self.place is None:
             return None
-        rows: list[dict[str, Any]] = self.data.page(self.place, 1).to_pylist()
-        return rows[0] if rows else None
+        found = self.data.page(self.place, 1)
+        return next((dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None)
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Some columns of some rows as texts; NULL is null."""
+        from ducklake_lab.catalog.handing import texts_to_show
+
         rows = self.data.page(int(content["start"]), int(content["count"]))
         first = int(content["first"])
         columns: dict[str, tuple[str, list[object]]] = {}
-        for at in range(first, min(len(self.data.columns), first + int(content["wide"]))):
-            found = rows.column(at).to_pylist()
-            decimals = values.shared_decimals(found)
-            texts = [None if one is None else visible(clip(values.text(one, decimals), _TEXT)) for one in found]
+        window = range(first, min(len(self.data.columns), first + int(content["wide"])))
+        for at, found in zip(window, texts_to_show(rows.select(window), self.data.time_zone), strict=True):
+            texts = [None if one is None else visible(clip(values.text(one), _TEXT)) for one in found]
             columns[f"c{at}"] = ("text", list(texts))
         return {}, [pack(columns)]
 
@@ -134,9 +136,10 @@ class TableBrowser(Mounted):
 
     def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
         """One value in full, up to a hundred thousand characters."""
+        from ducklake_lab.catalog.handing import texts_to_show
+
         rows = self.data.page(int(content["row"]), 1)
-        value = rows.column(int(content["column"])).to_pylist()[0]
-        text = values.text(value)
+        text = values.text(texts_to_show(rows.select([int(content["column"])]), self.data.time_zone)[0][0])
         return {"text": text[:100_000], "length": len(text)}
 
     def still(self) -> str:

@@ -25,18 +25,14 @@ def is_number(type_name: str) -> bool:
     return not name.endswith("]") and (head in _NUMBERS or head.removeprefix("U") in _NUMBERS)
 
 
-def text(value: object, decimals: int | None = None) -> str:
-    """A value as plain text, nested ones as DuckDB writes them; NULL inside a nested value is `NULL`.
-
-    Args:
-        decimals: round floats to so many places.
-    """
+def text(value: object) -> str:
+    """A value as plain text, nested ones as DuckDB writes them; NULL inside a nested value is `NULL`."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float(value, decimals)
+        return _float(value)
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, bytes | bytearray | memoryview):
@@ -58,37 +54,19 @@ def _nested(value: object) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else text(value)
 
 
-def _float(value: float, decimals: int | None) -> str:
+def _float(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if decimals is None or (value and not 1e-4 <= abs(value) < 1e15):
-        return repr(value)
-    return f"{value:.{decimals}f}"
+    return repr(value)
 
 
-def shared_decimals(values: Sequence[object]) -> int | None:
-    """Places to which all floats of a column are shown so that their points align.
-
-    At most four, unless the values are so small that four would hide them; None where there are no floats.
-    """
-    floats = [value for value in values if isinstance(value, float) and math.isfinite(value)]
-    if not floats:
-        return None
-    needed = max((len(repr(value).partition(".")[2]) for value in floats if "e" not in repr(value)), default=1)
-    largest = max(abs(value) for value in floats)
-    return min(needed, 4 if largest >= 1 else 6)
-
-
-def html(value: object, decimals: int | None = None) -> str:
+def html(value: object) -> str:
     """A value as HTML: NULL grey, long texts and nested values folded, everything escaped."""
     if value is None:
         return NULL
-    shown = text(value, decimals)
-    if isinstance(value, float):
-        exact = text(value)
-        return shown if exact == shown else f'<span title="{exact}">{shown}</span>'
+    shown = text(value)
     if len(shown) <= WIDTH:
         return escape(shown)
     whole = escape(shown[:FULL]) if isinstance(value, str) else escape(clip(shown, FULL))

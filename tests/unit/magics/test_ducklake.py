@@ -222,7 +222,7 @@ def test_nothing_is_connected(shell: InteractiveShell, capsys: pytest.CaptureFix
 def test_subcommands_return_values(notebook: Notebook):
     line = "flights.ducklake · snapshot 17 · 1 schema · 3 tables · 329,995 rows · 31 MB"
     assert repr(notebook("%ducklake connect ducklake:flights.ducklake --data-path 'my data' --read-only")) == line
-    assert notebook.session.used == ["second"]
+    assert notebook.session.used == ['"second"']
     assert notebook("%ducklake diff main.flights 13 14") == ("main.flights", 13, 14)
     assert notebook("%ducklake diff flights 13") == ("flights", 13, None)
     assert len(notebook("%ducklake files flights --at 3")) == 12

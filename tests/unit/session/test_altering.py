@@ -39,7 +39,7 @@ def test_rows_follow_the_fields_of_nested_columns(session: dl.Session) -> None:
         (
             {"aa": 1, "c": 7, "d": None},
             [{"x": 1, "z": None}, None],
-            [("k", {"y": 2, "w": None}), ("n", None)],
+            {"k": {"y": 2, "w": None}, "n": None},
         ),
         (None, None, None),
     ]

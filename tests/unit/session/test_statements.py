@@ -83,7 +83,7 @@ def test_values_of_many_types_come_back(session: dl.Session) -> None:
         datetime(2020, 1, 2, 3, 4, 5, 678901),
     )
     assert row[7] == datetime(2020, 1, 2, 1, 4, 5, tzinfo=UTC)
-    assert row[8:] == ("it's, {}", b"\x00\xff", {"a": 1, "b": ["x, y", None]}, [("k", 1)])
+    assert row[8:] == ("it's, {}", b"\x00\xff", {"a": 1, "b": ["x, y", None]}, {"k": 1})
 
 
 def test_columns_change_by_id(session: dl.Session) -> None:
@@ -174,7 +174,7 @@ def test_functions_of_the_lake(session: dl.Session) -> None:
     assert rows(session, "FROM lake.current_snapshot()") == [(2,)]
     assert rows(session, "SELECT snapshot_id FROM lake.snapshots() ORDER BY 1 DESC LIMIT 1") == [(2,)]
     assert rows(session, "SELECT changes FROM ducklake_snapshots('lake') WHERE snapshot_id = 1") == [
-        ([("tables_created", ["main.t"])],)
+        ({"tables_created": ["main.t"]},)
     ]
     assert rows(session, "FROM ducklake_list_files('lake', 't')") == []
     with pytest.raises(dl.DuckLakeError, match="Did you mean snapshots"):

@@ -37,12 +37,8 @@ def test_long_text_is_folded_and_its_length_told():
     assert len(shown) < 15_000
 
 
-def test_floats_of_a_column_share_their_places_and_keep_the_exact_value():
-    places = values.shared_decimals([1.5, None, 16.434567891])
-    assert places == 4
-    assert values.html(16.434567891, places) == '<span title="16.434567891">16.4346</span>'
-    assert values.shared_decimals([1.5, 2.25]) == 2
-    assert values.shared_decimals(["a", 1]) is None
+def test_all_digits_of_a_float_are_shown():
+    assert values.html(123456789.12345679) == "123456789.12345679"
 
 
 @pytest.mark.parametrize(
