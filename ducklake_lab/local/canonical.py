@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.model.identifiers import quote_identifier
 
 _local = threading.local()
 
@@ -59,6 +61,21 @@ def constant_text(sql: str) -> tuple[str | None, str]:
     return value, str(kind)
 
 
+def check_parameters(macro: str, lists: Sequence[str]) -> None:
+    """Checks the parameters of a macro's overloads as DuckDB does, e.g. `x INTEGER, y := 5`.
+
+    Raises:
+        BindError: two have one name, a default is no constant or before one that has none, two overloads take the same.
+    """
+    try:
+        _connection().execute(
+            f"CREATE OR REPLACE TEMP MACRO {quote_identifier(macro)} {', '.join(f'({some}) AS NULL' for some in lists)}"
+        )
+    except duckdb.Error as error:
+        _, _, message = str(error).splitlines()[0].partition(": ")
+        raise BindError(f"{message.rstrip('.')}.") from None
+
+
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\s+|.", re.DOTALL)
 _TYPE_NAMES = re.compile(
     r"\b(TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|TIMESTAMP_(?:S|MS|NS)|DATE|BLOB|DOUBLE|U?TINYINT|USMALLINT|UINTEGER|"
@@ -95,12 +112,16 @@ def _quoted_types(text: str) -> str:
     return "".join(result)
 
 
-def _one(sql: str, *parameters: object) -> tuple[Any, ...]:
+def _connection() -> duckdb.DuckDBPyConnection:
     connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
     if connection is None:
         connection = duckdb.connect(":memory:")
         connection.execute("SET TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
         _local.connection = connection
-    row = connection.execute(sql, list(parameters)).fetchone()
+    return connection
+
+
+def _one(sql: str, *parameters: object) -> tuple[Any, ...]:
+    row = _connection().execute(sql, list(parameters)).fetchone()
     assert row is not None  # one row is selected
     return tuple(row)

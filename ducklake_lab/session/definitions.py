@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
@@ -11,6 +11,7 @@ from ducklake_lab.local import canonical
 from ducklake_lab.model.entries import Macro, MacroImplementation, MacroParameter, Table, View
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.checking import check_parameters
 from ducklake_lab.session.lakes import Lakes, Place
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.expansion import without_macros
@@ -65,7 +66,12 @@ class Definitions:
                 transaction.check_name_is_free(transaction.state.schema_of(view), statement.new_name)
             transaction.replace_view(replace(view, name=statement.new_name))
 
-    def create_macro(self, statement: op.CreateMacro) -> None:
+    def create_macro(self, statement: op.CreateMacro, check: Callable[[Sequence[MacroImplementation]], None]) -> None:
+        """Creates a macro.
+
+        Args:
+            check: raises where what it stands for makes no sense as things are.
+        """
         place = self._place(statement.name)
         existing = place.state.find_macro(place.schema, place.name, statement.kind)
         if existing is not None and statement.if_not_exists:
@@ -73,7 +79,9 @@ class Definitions:
         if existing is not None and not statement.replace:
             what = "Macro Function" if statement.kind == "scalar" else "Table Macro Function"
             raise EntryExistsError(f'{what} with name "{place.name}" already exists; use CREATE OR REPLACE.')
+        check_parameters(statement)
         implementations = [_implementation(overload, statement.kind) for overload in statement.overloads]
+        check(implementations)
         with self._lakes.writing(place.lake) as transaction:
             schema = transaction.state.schema(place.schema)
             if existing is not None:
@@ -115,11 +123,6 @@ class Definitions:
 
 def _implementation(overload: op.MacroOverload, kind: str) -> MacroImplementation:
     text = canonical.query_text if kind == "table" else canonical.expression_text
-    seen: set[str] = set()
-    for parameter in overload.parameters:
-        if parameter.name.casefold() in seen:
-            raise BindError(f'There are two parameters named "{parameter.name}"; rename one.')
-        seen.add(parameter.name.casefold())
     return MacroImplementation(text(overload.sql), tuple(_parameter(parameter) for parameter in overload.parameters))
 
 

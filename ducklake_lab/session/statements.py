@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session import logs
+from ducklake_lab.session.checking import check_bodies
 from ducklake_lab.session.copy_database import copy_database
 from ducklake_lab.session.copying import Copying
 from ducklake_lab.session.ddl import Ddl, build_columns
@@ -169,7 +171,7 @@ class Statements:
             case op.RenameView():
                 self._definitions.rename_view(operation)
             case op.CreateMacro():
-                self._definitions.create_macro(operation)
+                self._definitions.create_macro(operation, partial(check_bodies, self._sources, operation))
             case op.DropMacro():
                 self._definitions.drop_macro(operation)
             case op.Comment():

@@ -228,7 +228,7 @@ def default_text(column: Column) -> str | None:
     value = column.default_value
     if value is None or value.upper() == "NULL":
         return "NULL"
-    if column.default_value_type == "expression" or column.data_type.is_numeric or column.data_type.name == "boolean":
+    if column.default_value_type == "expression":
         return value
     return "'" + _text(value) + "'"
 

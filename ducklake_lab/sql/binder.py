@@ -412,8 +412,7 @@ class QueryBinder:
         if isinstance(node.expression, exp.Anonymous):
             call = node.expression.copy()
             subject: exp.Expr = node.this
-            parts = [subject] if isinstance(subject, exp.Identifier) else dotted(subject)
-            qualifiers = [part.name for part in parts or ()]
+            qualifiers = [part.name for part in dotted(subject) or ()]
             if 1 <= len(qualifiers) <= 2:
                 name = TableName(qualifiers[0] if len(qualifiers) > 1 else None, qualifiers[-1], call.name)
                 expanded = self._scalar_macro(name, call, scope, ctes, aliases)
@@ -438,7 +437,9 @@ class QueryBinder:
 
 
 def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
-    """The parts of a name with more than four parts, which is a Dot over a Column; None for anything else."""
+    """The parts of a name that is a column, or a Dot over one or over a bare name; None for anything else."""
+    if isinstance(node, exp.Identifier):
+        return [node]
     if isinstance(node, exp.Column):
         return [part for part in node.parts if isinstance(part, exp.Identifier)]
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):

@@ -11,6 +11,7 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.placeholders import Binder
 from ducklake_lab.sql.plan import StoredMacro
 from ducklake_lab.sql.scope import TYPE
@@ -217,6 +218,10 @@ def substitute(
     typed = {parameter.name.casefold(): parameter.type for parameter in impl.parameters}
     values = {name: _typed(value, typed[name]) for name, value in arguments.items()}
     root = exp.Paren(this=body)
+    for dot in list(root.find_all(exp.Dot)):
+        # `x.upper()`: the parser takes x for a qualifier
+        if isinstance(dot.this, exp.Identifier) and dot.this.name.casefold() in values:
+            dot.set("this", exp.column(dot.this.copy()))
     for column in list(root.find_all(exp.Column)):
         parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
         if len(parts) > 1 and parts[0].name.casefold() == macro.name.casefold():
@@ -230,6 +235,18 @@ def substitute(
     result: exp.Expr = root.this
     result.pop()
     return result
+
+
+def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -> Query:
+    """What an overload stands for, as a query; its arguments are variables, which have any type."""
+    arguments: dict[str, exp.Expr] = {
+        parameter.name.casefold(): exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(parameter.name)])
+        for parameter in impl.parameters
+    }
+    body = stored_query(impl.sql) if table else exp.Select(expressions=[stored_expression(impl.sql)])
+    tree = substitute(body, macro, impl, arguments)
+    assert isinstance(tree, exp.Query)  # as the body is
+    return Query(tree)
 
 
 def _typed(value: exp.Expr, kind: str) -> exp.Expr:

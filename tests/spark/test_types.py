@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.casting import python_rows, shown
-from ducklake_lab.spark.frames import to_arrow_table
 from tests.interop.comparing import attach, detach
 from tests.type_matrix import VALUES
 
@@ -67,22 +63,21 @@ def test_spark_copies_every_type(lake: str, spark: SparkSession, reference: duck
             assert found == wanted, name
 
 
-def test_both_readers_give_equal_values(lake: str, spark: SparkSession) -> None:
+def test_both_engines_hand_out_equal_values(lake: str, spark: SparkSession) -> None:
     with dl.connect(lake, alias="lake", spark=spark) as session:
         for number, name in enumerate(VALUES):
-            table = session.table(f"t{number}")
-            found, local = (plain(rows) for rows in (to_arrow_table(table.spark()), table.arrow()))
-            if name == "interval":
-                assert "1 year 2 months 3 days 04:05:06.007" in found and "100:00:00" in found
-            elif name == "uint128":
-                assert str((12345678901234567890123456789.0).as_integer_ratio()[0]) in found
-            else:
-                assert found == local, name
+            found, local = (session.sql(f"FROM t{number} ORDER BY i", engine=engine) for engine in ("spark", "duckdb"))
+            assert not found.in_process and local.in_process
+            assert found.types == local.types
+            if name == "uint128":
+                assert found.fetchall()[1][1] == int(12345678901234567890123456789.0)
+                continue
+            # as text, as NaN is not equal to itself
+            assert repr(found.fetchall()) == repr(local.fetchall()), name
+            assert list(found.pandas().dtypes) == list(local.pandas().dtypes), name
+            assert found.arrow().schema.types == local.arrow().schema.types, name
+            assert name in _UNEQUAL or found.arrow().to_pylist() == local.arrow().to_pylist(), name
 
 
-def plain(rows: pa.Table) -> str:
-    """All values as text, as NaN is not equal to itself; unsigned numbers are decimals on Spark."""
-    fields = [f.with_type(pa.timestamp("us")) if f.type == pa.timestamp("ns") else f for f in rows.schema]
-    rows = rows.cast(pa.schema(fields))
-    values = python_rows(shown(rows.sort_by("i")))
-    return re.sub(r"Decimal\('([-0-9]+)'\)", r"\1", repr(values).replace("zoneinfo.ZoneInfo(key='UTC')", "<UTC>"))
+#: Types with values that are not equal to themselves, or that Python has no form for.
+_UNEQUAL = ("float32", "float64", "date", "timestamp", "timestamptz")

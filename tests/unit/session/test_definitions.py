@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -86,8 +87,8 @@ def test_a_transaction_sees_its_own_views_and_macros(session: dl.Session) -> Non
         ("DROP TABLE known", "is a view, not a table"),
         ("CREATE TABLE known (i INTEGER)", "a view main.known already"),
         ("CREATE MACRO f(x) AS x", 'Macro Function with name "f" already exists'),
-        ("CREATE MACRO g(x, x) AS x", 'two parameters named "x"'),
-        ("CREATE MACRO g(x := i) AS x", "not a constant"),
+        ("CREATE MACRO g(x, x) AS x", "Duplicate parameter 'x'"),
+        ("CREATE MACRO g(x := i) AS x", "cannot contain column names"),
         ("DROP MACRO g", 'macro "g" does not exist'),
         ("DROP MACRO TABLE f", 'table macro "f" does not exist'),
         ("COMMENT ON COLUMN t.nope IS 'x'", 'no column "nope"'),
@@ -148,3 +149,87 @@ def test_comments_are_kept_per_snapshot(session: dl.Session) -> None:
     comments = {at: tables[0].table.comment for at in (version, None) if (tables := session.tables(at=at))}
     assert comments == {version: "first", None: None}
     assert session.table("t").schema[0].comment == "a number"
+
+
+GOOD = (
+    "MACRO g(x, y := 2) AS x + y",
+    "MACRO g(x) AS x.a",
+    "MACRO g(x) AS x.upper()",
+    "MACRO g(x) AS list_transform(x, lambda y: y + 1)",
+    "MACRO g(x) AS date_trunc('day', x)",
+    "MACRO g(x) AS (SELECT max(i) + x FROM t)",
+    "MACRO g(x) AS f(x)",
+    "MACRO g(t) AS t.i",
+    "MACRO g() AS 0, (x) AS x, (x, y) AS x + y",
+    "MACRO g(x) AS sum(x) OVER (ORDER BY x)",
+    "MACRO g(x := 1 + 1) AS x",
+    "MACRO g(x) AS TABLE SELECT * FROM t WHERE i = x",
+    "MACRO g(x) AS TABLE SELECT * FROM read_csv(x)",
+)
+BAD = (
+    "MACRO g(x, x) AS x",
+    "MACRO g(x := 1, y) AS x + y",
+    "MACRO g(x := z) AS x",
+    "MACRO g(x := random()) AS x",
+    "MACRO g(x) AS x, (x, y) AS x + y, (z) AS z",
+    "MACRO g(x) AS y",
+    "MACRO g(x) AS a.b",
+    "MACRO g(x) AS nosuch(x)",
+    "MACRO g(x) AS g(x)",
+    "MACRO g(x) AS x::nosuchtype",
+    "MACRO g(x) AS sum(x) OVER (ORDER BY q)",
+    "MACRO g(x) AS (SELECT i FROM nosuch)",
+    "MACRO g(x) AS (SELECT nosuch FROM t)",
+    "MACRO g() AS TABLE SELECT * FROM nosuch",
+    "MACRO g(x) AS TABLE SELECT nosuch FROM t",
+)
+
+
+def test_what_the_reference_refuses_as_a_macro_is_refused(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    made = "CREATE TABLE t (i INTEGER, s VARCHAR); CREATE MACRO f(x) AS x + 1"
+    reference.execute(f"ATTACH 'ducklake:{tmp_path}/theirs.ducklake' AS lake (DATA_PATH '{tmp_path}/theirs'); USE lake")
+    reference.execute(made)
+    with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake", data_path=f"{tmp_path}/ours") as session:
+        session.sql(made)
+        for macro in GOOD:
+            reference.execute(f"CREATE OR REPLACE {macro}")
+            session.sql(f"CREATE OR REPLACE {macro}")
+        drop = "DROP MACRO g; DROP MACRO TABLE g"
+        reference.execute(drop)
+        session.sql(drop)
+        for macro in BAD:
+            with pytest.raises(duckdb.Error):
+                reference.execute(f"CREATE {macro}")
+            with pytest.raises(dl.DuckLakeError):
+                session.sql(f"CREATE {macro}")
+        assert not session.spark_started
+
+
+def test_a_macro_is_called_by_one_two_or_three_names(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE SCHEMA o; CREATE MACRO f(x) AS x + 1; CREATE MACRO o.up(x, y := 'z') AS x.upper() || y")
+        calls = "f(3), lake.f(3), main.f(3), lake.main.f(3), LAKE.\"main\".F(x := 3), lake.o.up('a', y := 'b')"
+        session.sql("CREATE VIEW v AS SELECT lake.main.f(lake.main.f(1)) AS x")
+        found = session.sql(f"SELECT {calls}").fetchall(), session.sql("FROM v").fetchall()
+    reference.execute(f"ATTACH '{uri}' AS lake; USE lake")
+    assert found == (reference.execute(f"SELECT {calls}").fetchall(), [(3,)])
+
+
+def test_defaults_are_shown_as_the_reference_shows_them(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    create = (
+        "CREATE TABLE t (a INTEGER DEFAULT 5, b VARCHAR DEFAULT 'x''y', c VARCHAR, d BOOLEAN DEFAULT true, "
+        "e DATE DEFAULT '2020-01-01', f VARCHAR DEFAULT upper('x'), g DECIMAL(4,2) DEFAULT 1.5, h INTEGER DEFAULT -5, "
+        "i DOUBLE DEFAULT 1e10, j INTEGER DEFAULT 1 + 1, k BOOLEAN DEFAULT 'true', l INTEGER DEFAULT NULL)"
+    )
+    questions = (
+        "SELECT column_name, column_default FROM information_schema.columns WHERE table_name = 't'",
+        "SELECT sql FROM duckdb_tables() WHERE table_name = 't'",
+        "DESCRIBE t",
+    )
+    reference.execute(f"ATTACH 'ducklake:{tmp_path}/theirs.ducklake' AS lake (DATA_PATH '{tmp_path}/theirs'); USE lake")
+    reference.execute(create)
+    with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake", data_path=f"{tmp_path}/ours") as session:
+        session.sql(create)
+        for question in questions:
+            assert rows(session, question) == reference.execute(question).fetchall()

@@ -37,7 +37,7 @@ def test_tables_and_columns(session: dl.Session) -> None:
         ("d", 2, "DECIMAL(5,2)", True, "1.5", 5, 21),
     ]
     sql = session.sql("SELECT sql FROM duckdb_tables() WHERE table_name = 't'").fetchone()
-    assert sql == ("CREATE TABLE t(i INTEGER DEFAULT(NULL) NOT NULL, d DECIMAL(5,2) DEFAULT(1.5));",)
+    assert sql == ("CREATE TABLE t(i INTEGER DEFAULT(NULL) NOT NULL, d DECIMAL(5,2) DEFAULT('1.5'));",)
 
 
 def test_databases_and_schemas(session: dl.Session) -> None:
@@ -89,7 +89,7 @@ def test_show_and_describe(session: dl.Session) -> None:
     assert ("lake", "main", "u", ["k"], ["INTEGER"], False) in session.sql("SHOW ALL TABLES").fetchall()
     assert session.sql("DESCRIBE t").fetchall() == [
         ("i", "INTEGER", "NO", None, "NULL", None),
-        ("d", "DECIMAL(5,2)", "YES", None, "1.5", None),
+        ("d", "DECIMAL(5,2)", "YES", None, "'1.5'", None),
     ]
     assert session.sql("DESCRIBE tt").fetchall() == [("x", "DATE", "YES", None, None, None)]
     assert session.sql("DESCRIBE SELECT sum(i), d FROM t GROUP BY d").fetchall()[0][:2] == ("sum(i)", "HUGEINT")
