@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
@@ -23,7 +24,7 @@ from ducklake_lab.catalog.casting import (
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
-from ducklake_lab.errors import CatalogError
+from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
@@ -187,7 +188,14 @@ def _read_table(
             for i, (column, data_type) in enumerate(types.items())
         )
         raw = raw_duckdb(connection)
-        table: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
+        try:
+            table: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
+        except duckdb.InvalidInputException as error:
+            message = str(error).splitlines()[0].partition(": ")[2]
+            raise UnsupportedFeatureError(
+                f"{name} holds a VARIANT that Parquet's variants cannot, and cannot be read yet: {message}. "
+                "Change the value with DuckDB's ducklake extension."
+            ) from None
         schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])
         return table.rename_columns(schema.names).cast(schema)
     selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())

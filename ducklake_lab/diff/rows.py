@@ -147,7 +147,13 @@ class ChangedRows:
             removed.columns[1 : count + 1] + added.columns[1 : count + 1],
             schema=pa.schema([field.with_name(name) for field, name in zip(fields, names, strict=True)]),
         )
-        differ = ", ".join(f"r{i} IS DISTINCT FROM a{i} AS d{i}" for i in range(count))
+        # values of two types in a VARIANT do not compare, and differ
+        differ = ", ".join(
+            f"coalesce(TRY(r{i} IS DISTINCT FROM a{i}), true) AS d{i}"
+            if any(part.type == "variant" for part in column.walk())
+            else f"r{i} IS DISTINCT FROM a{i} AS d{i}"
+            for i, column in enumerate(self.columns)
+        )
         return list(engine.evaluate(f"SELECT {differ} FROM compared", {"compared": both}).columns)
 
     def run(self, sql: str) -> pa.Table:

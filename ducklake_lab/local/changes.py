@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ducklake_lab.files.reader import schema_of
 from ducklake_lab.local.engine import evaluate
 from ducklake_lab.local.reader import read, read_deleted
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
@@ -23,7 +24,9 @@ def deletions(plan: ChangePlan, virtual: bool = False) -> pa.Table:
 
 def feed(plan: ChangePlan) -> pa.Table:
     """Both, with `change_type`: a row removed and added by one snapshot is an update's preimage and postimage."""
-    names = [column.name for column in plan.inserted.columns]
+    shape = schema_of(plan.inserted.columns, virtual=False)
+    keys_of_rows = [("snapshot_id", pa.int64()), ("rowid", pa.int64()), ("change_type", pa.string())]
+    schema = pa.schema([*keys_of_rows, *shape])
     sides = {"added": insertions(plan, virtual=True), "removed": deletions(plan, virtual=True)}
     keys = {
         side: rows.select([SNAPSHOT_ID, ROW_ID]).rename_columns(["snapshot_id", "row_id"])
@@ -43,8 +46,8 @@ def feed(plan: ChangePlan) -> pa.Table:
         rows = sides[side]
         found.append(
             pa.table(
-                [rows.column(SNAPSHOT_ID), rows.column(ROW_ID), kinds.column(0), *rows.columns[: len(names)]],
-                names=["snapshot_id", "rowid", "change_type", *names],
+                [rows.column(SNAPSHOT_ID), rows.column(ROW_ID), kinds.column(0), *rows.columns[: len(shape)]],
+                schema=schema,
             )
         )
     return pa.concat_tables(found)

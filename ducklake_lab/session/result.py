@@ -178,7 +178,12 @@ def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
     """The columns in the types of the result: Spark carries some in others, see spark/types.py."""
     for index, kind in enumerate(map(type_or_none, types)):
         field = rows.schema.field(index)
-        if kind is not None and from_field(field) != kind:
+        if kind is None:
+            continue
+        if from_field(field) == kind:
+            # e.g. times, which Spark gives in nanoseconds
+            rows = rows.set_column(index, kind.field(field.name), rows.column(index).cast(kind.arrow()))
+        else:
             column = cast_columns(
                 pa.table({"v": rows.column(index)}, schema=pa.schema([field.with_name("v")])), {"v": kind}
             )

@@ -34,7 +34,7 @@ def test_tables_and_columns(session: dl.Session) -> None:
         f"{columns} FROM duckdb_columns() WHERE database_name = 'lake' AND schema_name = 's'"
     ).fetchall() == [
         ("i", 1, "INTEGER", False, "NULL", 32, 13),
-        ("d", 2, "DECIMAL(5,2)", True, "1.5", 5, 21),
+        ("d", 2, "DECIMAL(5,2)", True, "'1.5'", 5, 21),
     ]
     sql = session.sql("SELECT sql FROM duckdb_tables() WHERE table_name = 't'").fetchone()
     assert sql == ("CREATE TABLE t(i INTEGER DEFAULT(NULL) NOT NULL, d DECIMAL(5,2) DEFAULT('1.5'));",)
