@@ -106,9 +106,7 @@ def _leaves(kind: pa.DataType) -> list[Any]:
 
 @pytest.fixture
 def theirs() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    return duckdb.connect()
 
 
 @pytest.mark.parametrize("nested", NESTED)
