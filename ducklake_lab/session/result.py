@@ -65,6 +65,7 @@ class Result:
         info: what was read.
         is_query: whether the rows are a query's, rather than a count or nothing.
         limit: rows shown in a notebook; None for the usual number.
+        time_zone: of times with a zone, as Python values and texts.
     """
 
     def __init__(

@@ -113,7 +113,9 @@ class TableBrowser(Mounted):
         if self.place is None:
             return None
         found = self.data.page(self.place, 1)
-        return next((dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None)
+        return next(
+            (dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None
+        )
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Some columns of some rows as texts; NULL is null."""
