@@ -23,8 +23,9 @@ class HistoryEntry:
         tables: `schema.table` of every table it touched.
         rows_added: rows inserted by it, inlined ones included; updated rows count here and in `rows_removed`.
         rows_removed: rows deleted by it, those of dropped tables included. Rows that were only rewritten count nowhere.
+            None where it deleted some and the snapshot before it expired: the catalog has lost what was there before.
         bytes_added: size of the data and delete files it added.
-        bytes_removed: size of those that are no longer part of the lake since.
+        bytes_removed: size of those that are no longer part of the lake since; None likewise.
     """
 
     info: SnapshotInfo
@@ -32,9 +33,9 @@ class HistoryEntry:
     changes: tuple[str, ...]
     tables: tuple[str, ...]
     rows_added: int
-    rows_removed: int
+    rows_removed: int | None
     bytes_added: int
-    bytes_removed: int = 0
+    bytes_removed: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def plot(history: Sequence[HistoryEntry]) -> go.Figure:
         moved = any(entry.rows_added or entry.rows_removed for entry in entries)
         if moved:
             figure.add_bar(x=ids, y=[entry.rows_added for entry in entries], name=kind, **look)
-            figure.add_bar(x=ids, y=[-entry.rows_removed for entry in entries], showlegend=False, **look)
+            figure.add_bar(x=ids, y=[-(entry.rows_removed or 0) for entry in entries], showlegend=False, **look)
         still = [at for at, entry in enumerate(entries) if not entry.rows_added and not entry.rows_removed]
         if still:
             figure.add_scatter(
@@ -54,5 +54,6 @@ def _hover(entry: HistoryEntry) -> str:
     if info.author or info.commit_message:
         lines.append(" · ".join(plain(part) for part in (info.author, info.commit_message) if part))
     lines += [plain(change, 80) for change in entry.changes[:6]]
-    lines.append(f"+{entry.rows_added:,} −{entry.rows_removed:,} rows")
+    removed = "?" if entry.rows_removed is None else f"{entry.rows_removed:,}"
+    lines.append(f"+{entry.rows_added:,} −{removed} rows")
     return "<br>".join(lines)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
-from ducklake_lab.catalog.files import read_data_files
+from ducklake_lab.catalog.files import among, read_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.tables import visible
@@ -98,16 +98,33 @@ def lake_history(
     rewritten = {info.snapshot_id: tables for info, changes, _ in found if (tables := rewritten_tables(changes))}
     reach = found[0][0].snapshot_id, found[-1][0].snapshot_id
     moved = movements(lake, connection, reach, rewritten, table_id)
+    cut = _after_expired(connection, {info.snapshot_id for info, _, _ in found})
     return [
         HistoryEntry(
             info=info,
             kind=kind_of(changes),
             changes=tuple(dict.fromkeys(_readable(change, names) for change in changes)),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
-            **asdict(moved.get(info.snapshot_id, Movement())),
+            **asdict(moved.get(info.snapshot_id, Movement())) | (_unknown(changes) if info.snapshot_id in cut else {}),
         )
         for info, changes, touched in found
     ]
+
+
+def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
+    """Those of some snapshots that follow an expired one."""
+    before = {number - 1 for number in ids if number > 0}
+    column = t.snapshot.c.snapshot_id
+    present = {row[0] for row in connection.execute(sa.select(column).where(among(column, before)))} if before else set()
+    return {number + 1 for number in before - present}
+
+
+def _unknown(changes: Iterable[Change]) -> dict[str, None]:
+    """What cannot be known of a snapshot that follows an expired one: what it took from the rows and files before it."""
+    kinds = {change.kind for change in changes}
+    if kinds & (_DELETES | {"dropped_table"}):
+        return {"rows_removed": None, "bytes_removed": None}
+    return {"bytes_removed": None} if kinds & _MAINTENANCE else {}
 
 
 def _table_names(connection: sa.Connection) -> dict[int, str]:

@@ -210,11 +210,11 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def signed(added: int, removed: int) -> str:
-    """Rows added and removed: `+28,000`, `−8,255`, `+10 −3`, or a dash; HTML."""
+def signed(added: int, removed: int | None) -> str:
+    """Rows added and removed: `+28,000`, `−8,255`, `+10 −3`, `−?` where that is unknown, or a dash; HTML."""
     parts = []
     if added:
         parts.append(f"+{count(added)}")
-    if removed:
-        parts.append(f"{MINUS}{count(removed)}")
+    if removed != 0:
+        parts.append(MINUS + ("?" if removed is None else count(removed)))
     return " ".join(parts) or '<span class="dlk-soft">–</span>'

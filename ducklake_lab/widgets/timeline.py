@@ -24,8 +24,8 @@ def svg(history: Sequence[HistoryEntry]) -> str:
     entries = sorted(history, key=lambda entry: entry.info.snapshot_id)[-LIMIT:]
     if not entries:
         return ""
-    largest = max(1, *(max(entry.rows_added, entry.rows_removed) for entry in entries))
-    removed = max(entry.rows_removed for entry in entries)
+    largest = max(1, *(max(entry.rows_added, entry.rows_removed or 0) for entry in entries))
+    removed = max(entry.rows_removed or 0 for entry in entries)
     base = _HEIGHT + 16
     bottom = base + _HEIGHT * sqrt(removed / largest) + 8
     slot = 100 / len(entries)
@@ -59,7 +59,7 @@ def _mark(entry: HistoryEntry, at: str, width: int, base: float, largest: int) -
     )
     if width < 15:
         return bar
-    text = compact(entry.rows_added) if up else MINUS + compact(entry.rows_removed)
+    text = compact(entry.rows_added) if up else MINUS + compact(entry.rows_removed or 0)
     return bar + f'<text x="{at}" y="{base - up - 5:.1f}" text-anchor="middle" opacity=".72">{text}</text>'
 
 
@@ -91,6 +91,8 @@ def describe(entry: HistoryEntry) -> str:
     parts.append(info.commit_message or ", ".join(entry.changes[:3]) or KIND_LABELS[entry.kind])
     if entry.rows_added:
         parts.append(f"+{counted(entry.rows_added, 'row')}")
-    if entry.rows_removed:
+    if entry.rows_removed is None:
+        parts.append(f"{MINUS}? rows")
+    elif entry.rows_removed:
         parts.append(f"{MINUS}{count(entry.rows_removed)} rows")
     return " · ".join(parts)

@@ -11,7 +11,8 @@ const WIDE = 1000;
 function amount(added, removed, write) {
   const parts = [];
   if (added) parts.push("+" + write(added));
-  if (removed) parts.push("\u2212" + write(removed));
+  if (removed === null) parts.push("\u2212?"); // the snapshot before has expired
+  else if (removed) parts.push("\u2212" + write(removed));
   return parts.join(" ");
 }
 
