@@ -257,7 +257,7 @@ def test_diff_and_preview(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     preview = shown(notebook, 12)
     assert "Not committed: nothing is in the lake yet." in preview
     assert f"→{changed:,} updated {rest:,} unchanged" in preview
-    assert "100% of updated rows have month = 2" in preview
+    assert '100% of updated rows have "month" = 2' in preview
 
 
 def test_result_and_describe(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
@@ -265,7 +265,7 @@ def test_result_and_describe(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     text = shown(notebook, 7)
     rows = known.all(QUERY)
     for carrier, flights, late in rows:
-        assert f"{carrier or 'NULL'} {flights} {'NULL' if late is None else f'{late:.4f}'}" in text
+        assert f"{carrier or 'NULL'} {flights} {'NULL' if late is None else repr(late)}" in text
     assert f"{len(rows)} rows" in text
     described = shown(notebook, 9)
     assert f"5 columns · {known.one('SELECT count(*) FROM flights'):,} rows" in described
