@@ -58,7 +58,8 @@ def test_large_diffs_show_variants(session: dl.Session, monkeypatch: pytest.Monk
     session.sql("UPDATE t SET v = v::INTEGER + 1 WHERE k % 5 = 0", engine="duckdb")
     small = session.table("t").diff(2).to_dict()
     monkeypatch.setattr(compute, "MAX_CHANGED_ROWS", 3)
-    assert session.table("t").diff(2).to_dict() == small
+    # only small diffs compare conditions with the unchanged rows
+    assert session.table("t").diff(2).to_dict() | {"patterns": []} == small | {"patterns": []}
     assert "43" in str(small)
 
 
