@@ -56,13 +56,8 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     if all(_is_carried(field, types[field.name]) for field in chosen.schema):
         return chosen.cast(schema)
     # positional names: DuckDB folds case, the table's columns need not
-    sources = [
-        # WKB from others
-        f"ST_GeomFromWKB(c{i})"
-        if (kind := from_field(field)).name == "blob" and types[field.name].name == "geometry"
-        else typed_sql(f"c{i}", kind)
-        for i, field in enumerate(chosen.schema)
-    ]
+    kinds = [_of_wkb(from_field(field), types[field.name]) for field in chosen.schema]
+    sources = [typed_sql(f"c{i}", kind) for i, kind in enumerate(kinds)]
     renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(cast_sql(source, data_type) for source, data_type in zip(sources, types.values(), strict=True))
     try:
@@ -70,6 +65,15 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     return result.rename_columns(list(types)).cast(schema)
+
+
+def _of_wkb(kind: DataType, target: DataType) -> DataType:
+    """The type of values to be cast; bytes that become geometries are WKB, at every depth."""
+    if kind.name == "blob" and target.name == "geometry":
+        return target
+    wanted = dict(target.children) if kind.name == target.name else {}
+    children = ((name, _of_wkb(child, wanted.get(name, child))) for name, child in kind.children)
+    return DataType(kind.name, tuple(children))
 
 
 def _is_carried(field: pa.Field, data_type: DataType) -> bool:

@@ -13,8 +13,10 @@ from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.plan import ChangePlan
+from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.result import Result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +39,16 @@ class Feed:
     def in_memory(self) -> bool:
         """Whether no file has to be read."""
         return not (self.plan.inserted.files or self.plan.removed.files or self.plan.deleted)
+
+    def result(self, engine: SparkEngine, *, here: bool) -> Result:
+        """The rows, read in process where that is wanted or reads no file, else lazily by Spark."""
+        if here or self.in_memory:
+            return Result(arrow=self.arrow(), engine=engine)
+        types = [column.data_type.sql() for column in self.plan.inserted.columns]
+        if self.name == "table_changes":
+            types = ["BIGINT", "BIGINT", "VARCHAR", *types]
+        with engine.running() as spark:
+            return Result(frame=self.frame(spark), types=types, engine=engine)
 
     def arrow(self) -> pa.Table:
         """The rows, read in process."""

@@ -250,7 +250,7 @@ class Session:
 
     def table(self, name: str, at: At = None) -> TableHandle:
         """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
-        return TableHandle(self._lakes, self._sources, self._engine, name, at)
+        return TableHandle(self._lakes, self._sources, self._engine, name, at, here=self.engine == "duckdb")
 
     def write(self, rows: Any, table: str, mode: WriteMode = "append") -> Result:
         """Writes rows to a table, columns matched by name.

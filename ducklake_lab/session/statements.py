@@ -381,11 +381,7 @@ class Statements:
         kwargs = {key: self._sources.value(argument) for key, argument in statement.kwargs.items()}
         found = self._sources.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
         if isinstance(found, FeedCall):
-            feed = plan_call(self._lakes, found)
-            if engine == "duckdb" or feed.in_memory:
-                return Result(arrow=feed.arrow(), engine=self._engine)
-            with self._engine.running() as spark:
-                return Result(frame=feed.frame(spark), engine=self._engine)
+            return plan_call(self._lakes, found).result(self._engine, here=engine == "duckdb")
         return Result(arrow=found, engine=self._engine)
 
     def _show_tables(self, statement: op.ShowTables) -> Result:

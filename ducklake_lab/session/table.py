@@ -40,12 +40,15 @@ if TYPE_CHECKING:
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 
-    def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None) -> None:
+    def __init__(
+        self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None, *, here: bool = False
+    ) -> None:
         self._lakes = lakes
         self._sources = sources
         self._engine = engine
         self._name = name
         self.at = at
+        self._here = here
         self._entry()  # a wrong name is told at once
 
     def _place(self, at: At = None) -> Place:
@@ -140,10 +143,7 @@ class TableHandle:
         """The change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type, columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        feed = plan_call(self._lakes, call)
-        if feed.in_memory:
-            return Result(arrow=feed.arrow(), engine=self._engine)
-        return Result(frame=feed.frame(self._engine()), engine=self._engine)
+        return plan_call(self._lakes, call).result(self._engine, here=self._here)
 
     def diff(
         self,

@@ -88,7 +88,8 @@ def _with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Arr
     if isinstance(array, pa.ChunkedArray):
         array = pa.array([], array.type)
     if kind.name == "variant":
-        parts = [array.field("value"), array.field("metadata")]
+        # Spark wants bytes where a variant is NULL, too
+        parts = [array.field(name).fill_null(b"") for name in ("value", "metadata")]
         return pa.StructArray.from_arrays(parts, fields=list(_VARIANT), mask=array.is_null())
     if not any(part.name == "variant" for part in kind.walk()):
         return array
