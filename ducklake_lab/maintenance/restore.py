@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
     try:
         files = []
         for file in plan.files:
-            copy = new_path(file.data_file)
+            copy = _copy_path(file)
             storage.duplicate(file.path, join(folder, copy))
             written.append(copy)
             positions = _hidden_positions(file, old, storage)
@@ -118,6 +119,20 @@ def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> np.ndar
     return ascending(np.concatenate([deleted, rows]))
 
 
+def _copy_path(file: ScanFile) -> str:
+    """The path of a file's copy, in folders that say the same of its rows."""
+    path, data_file = new_path(file.data_file), file.data_file
+    if data_file.path_is_relative or data_file.mapping is None:
+        return path
+    taken = {column.source_name.casefold() for column in data_file.mapping.columns if column.is_partition}
+    folders = [
+        part
+        for part in file.path.split("/")[:-1]
+        if "=" in part and unquote(part.partition("=")[0]).casefold() in taken
+    ]
+    return "/".join([*folders, path])
+
+
 def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFile:
     data_file = file.data_file
     return WrittenFile(
@@ -128,6 +143,7 @@ def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFil
         column_stats=tuple(stats),  # type: ignore[arg-type]
         partition_values=data_file.partition_values,
         has_row_ids=True,
+        mapping=data_file.mapping,
         encryption_key=data_file.encryption_key,
     )
 

@@ -115,7 +115,9 @@ def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
     """Those of some snapshots that follow an expired one."""
     before = {number - 1 for number in ids if number > 0}
     column = t.snapshot.c.snapshot_id
-    present = {row[0] for row in connection.execute(sa.select(column).where(among(column, before)))} if before else set()
+    present = (
+        {row[0] for row in connection.execute(sa.select(column).where(among(column, before)))} if before else set()
+    )
     return {number + 1 for number in before - present}
 
 

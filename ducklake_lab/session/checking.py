@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ducklake_lab.errors import BindError, DuckLakeError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.local import canonical
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.identifiers import quote_identifier
@@ -50,8 +50,10 @@ def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: S
         try:
             query = sample_call(macro, implementation, table=statement.kind == "table")
             plan = plan_query(query, sources, (macro.lake, macro.schema))
-        except UnsupportedFeatureError:
-            continue  # other clients may do what we cannot
+        except (UnsupportedFeatureError, SqlError) as error:
+            if isinstance(error, BindError):
+                raise
+            continue  # other clients may do what we cannot, and a file may be there when it is called
         try:
             sources.run(plan, describe=True)
         except DuckLakeError as error:

@@ -21,7 +21,7 @@ class Rows(Result):
     def spark(self): return "frame"
 
 class Session:
-    current_lake = SimpleNamespace(alias="lake")
+    current_lake = SimpleNamespace(alias="lake", created=False, location=SimpleNamespace(path=None))
     def tables(self, at=None): return []
     def current_snapshot(self): return SimpleNamespace(snapshot_id=1)
     def sql(self, text, params=None, **choices):
