@@ -15,17 +15,20 @@ from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: What statements and URIs with a secret have in them, most of them more than once.
-_SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//[^'\"]*@", re.IGNORECASE)
+_SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//.*@", re.IGNORECASE | re.DOTALL)
 #: Statements that hold none.
 _PLAIN = re.compile(
     r"\s*(?:select|from|with|values|insert|update|delete|merge|explain|describe|show|summarize|truncate|alter|drop|comment"
     r"|create\s+(?:or\s+replace\s+)?(?:temp\s+|temporary\s+)?(?:table|view|schema|macro))\b[^;]*;?\s*",
     re.IGNORECASE,
 )
-#: What comes after a word for a secret, up to where it can end.
+#: What comes after a word for a secret, up to where it certainly ends: a blank in it may be part of it.
 _VALUES = re.compile(
-    r"(?:secret|key_?id|token|passw\w*)[\s=:'\"]*([^\s'\",;)]+)|//[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE
+    r"(?:secret|key_?id|token|passw\w*)[\s=:'\"]*"
+    r"(.*?)(?=\s(?:host|port|user|dbname|db|database|socket|unix_socket|sslmode)\s*=|\)|$)|//[^/:@]*:([^/@]+)@",
+    re.IGNORECASE | re.DOTALL,
 )
+_WORD = re.compile(r"\w{3,}")
 
 #: A secret's own name, which may be shown.
 _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECASE)
@@ -84,4 +87,5 @@ def _is_of_duckdb(error: BaseException | None) -> bool:
 
 def _discloses(message: str, text: str) -> bool:
     values = [value for found in _VALUES.findall(_NAME.sub("(", text)) for value in found if value]
-    return any(value in message for value in values)
+    parts = {part for value in values for part in (value, *_WORD.findall(value))}
+    return any(part in message for part in parts)

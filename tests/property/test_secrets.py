@@ -112,6 +112,7 @@ def test_statements(text: str) -> None:
 @example("ducklake:postgresql//me:zq7hunterk9tailx@localhost/x")
 @example("ducklake:postgres:dbname=xpassword=zq7hunterk9tailx host=/nowhere")
 @example("ducklake:postgres:port=1password=zq7hunterk9tailx host=/nowhere")
+@example("ducklake:ostgresql://me:zq7hunter''k9tailx@localhost:1/x")
 def test_uris(uri: str) -> None:
     _run(lambda: dl.connect(uri, data_path="data", engine="duckdb"))
 
@@ -120,6 +121,7 @@ def test_uris(uri: str) -> None:
 @given(line=st.sampled_from(LINES).flatmap(lambda line: damaged(tuple(line.replace("{uri}", uri) for uri in URIS))))
 @example("connect ducklake:postgres:dbname=x password=zq7hunterk9tailx")
 @example("connectducklake:postgres:dbname=x,password=zq7hunterk9tailx")
+@example("connect 'ducklake:postgres:dbname=x host=/nowhere password=zq7hunter k9tailxuser=me'")
 def test_magics(line: str) -> None:
     magics = DuckLakeMagics(InteractiveShell.instance())
     try:
