@@ -52,7 +52,7 @@ _LIST_TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' "
     "AND substr(name, 1, length(:prefix)) = :prefix ORDER BY 1",
     "postgresql": "SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, :prefix) "
-    "AND pg_table_is_visible(oid) ORDER BY 1",
+    "AND pg_table_is_visible(oid) AND relnamespace <> CAST('pg_catalog' AS regnamespace) ORDER BY 1",
     "mysql": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() "
     "AND LEFT(table_name, CHAR_LENGTH(:prefix)) = :prefix ORDER BY 1",
 }

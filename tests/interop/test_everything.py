@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
@@ -138,6 +139,11 @@ def test_each_snapshot_in_process(maker: str, lakes: Lakes) -> None:
             assert rows(session.sql(query).fetchall()) == expected, query
 
 
+def texts(table: pa.Table) -> list[tuple[str, ...]]:
+    """All values, NaN and those beyond Python's types included."""
+    return duckdb.from_arrow(table).project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
+
+
 @pytest.mark.parametrize("maker", MAKERS[1:])
 def test_each_way_to_read(maker: str, lakes: Lakes, spark: Any) -> None:
     expected = lakes.asked(lambda table: f"SELECT rowid, snapshot_id, * FROM {table}")
@@ -151,7 +157,7 @@ def test_each_way_to_read(maker: str, lakes: Lakes, spark: Any) -> None:
             assert rows(result.fetchall()) == plain[table], table
             arrow, expected_arrow = handle.arrow(), result.arrow()
             assert arrow.schema == expected_arrow.schema, table
-            assert normal(arrow.to_pylist()) == normal(expected_arrow.to_pylist()), table
+            assert sorted(texts(arrow), key=repr) == sorted(texts(expected_arrow), key=repr), table
             assert handle.pandas().shape == (len(plain[table]), len(result.columns)), table
             assert handle.spark().count() == len(plain[table]), table
 
