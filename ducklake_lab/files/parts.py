@@ -87,7 +87,12 @@ def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema
     """
     fields = {field.name.casefold(): field for field in schema}
     for column in with_structs(columns):
-        newer = {part.name.casefold() for part in _newer_parts(column, file) if part is not column}
+        # a file that came with its table has the table's names
+        newer = {
+            part.name.casefold()
+            for part in _newer_parts(column, file)
+            if part is not column and part.begin_snapshot != file.data_file.begin_snapshot
+        }
         if file.data_file.begin_snapshot < 0 or not newer:
             continue
         field = fields.get(column.name.casefold())
