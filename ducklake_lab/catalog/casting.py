@@ -114,6 +114,13 @@ def typed_sql(expression: str, data_type: DataType) -> str:
     return f"CAST({expression} AS {data_type.sql()})"
 
 
+def shown_sql(expression: str, data_type: DataType) -> str:
+    """As `typed_sql`, where it may be compared: Arrow would do that itself, and NaN is not greater than all numbers there."""
+    if data_type.name in ("float32", "float64"):
+        return f"-(-{expression})"
+    return typed_sql(expression, data_type)
+
+
 #: Types whose Arrow form is text, and those whose form a function makes.
 _AS_TEXT = ("uuid", "json", "uint128", "timetz")
 _BY_FUNCTION = ("geometry", "variant")

@@ -12,13 +12,22 @@ import duckdb
 from ducklake_lab.errors import UnsupportedFeatureError
 
 _local = threading.local()
+_lock = threading.Lock()
+_parallel: duckdb.DuckDBPyConnection | None = None
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A connection of its own to this thread's in-memory database; whoever asks closes it."""
-    base: duckdb.DuckDBPyConnection | None = getattr(_local, "base", None)
-    if base is None:
-        base = duckdb.connect(":memory:", config={"threads": 1})
+def connect(*, parallel: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection of its own to an in-memory database; whoever asks closes it.
+
+    Args:
+        parallel: queries use all cores; without it one thread, of this thread's own database.
+    """
+    global _parallel
+    if parallel:
+        with _lock:
+            base = _parallel = _parallel or duckdb.connect(":memory:")
+    else:
+        base = getattr(_local, "base", None) or duckdb.connect(":memory:", config={"threads": 1})
         _local.base = base
     connection = base.cursor()
     connection.execute("SET TimeZone = 'UTC'")

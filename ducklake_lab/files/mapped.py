@@ -9,13 +9,13 @@ from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 
 
-def value_sql(column: Column, mapping: ColumnMapping) -> str:
-    """The value of a column of the table, of a file `r`, in the column's type; `f.hive` has the texts of its path."""
+def value_sql(column: Column, mapping: ColumnMapping, text: str) -> str:
+    """The value of a column of the table, of a file `r`, in the column's type; `text` is what its path says of it."""
     entry = mapping.by_target().get(column.column_id)
     if entry is None:
         return _default(column)
     if entry.is_partition:
-        return f"CAST(f.hive[{_text(str(column.column_id))}] AS {column.data_type.sql()})"
+        return f"CAST({text} AS {column.data_type.sql()})"
     return part_sql(f"r.{quote_identifier(entry.source_name)}", column, entry)
 
 

@@ -61,7 +61,7 @@ def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], stor
         DataFileError: a file cannot be read.
     """
     nested = with_structs(columns)
-    paths = [file.path for file in files if _has_ids(file) and any(_newer_parts(column, file) for column in nested)]
+    paths = [file.path for file in files if _has_ids(file) and any(newer_parts(column, file) for column in nested)]
     found = set()
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
@@ -90,7 +90,7 @@ def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema
         # a file that came with its table has the table's names
         newer = {
             part.name.casefold()
-            for part in _newer_parts(column, file)
+            for part in newer_parts(column, file)
             if part is not column and part.begin_snapshot != file.data_file.begin_snapshot
         }
         if file.data_file.begin_snapshot < 0 or not newer:
@@ -124,14 +124,14 @@ def with_structs(columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if any(part.type == "struct" for part in column.walk())]
 
 
-def _has_ids(file: ScanFile) -> bool:
-    return file.data_file.mapping is None and file.data_file.encryption_key is None
-
-
-def _newer_parts(column: Column, file: ScanFile) -> list[Column]:
-    """Of a column and its parts those whose names may be newer than the file."""
+def newer_parts(column: Column, file: ScanFile) -> list[Column]:
+    """Of a column and its parts those whose names or types may be newer than the file."""
     written = file.data_file.begin_snapshot
     return [part for part in column.walk() if part.begin_snapshot is None or part.begin_snapshot >= written]
+
+
+def _has_ids(file: ScanFile) -> bool:
+    return file.data_file.mapping is None and file.data_file.encryption_key is None
 
 
 def _found(field: pa.Field, column: Column) -> tuple[NameMapping, bool]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.zones import process_time_zone, zone_of
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.local.engine import carrier_of, fetch_with_types, show, translated
+from ducklake_lab.files.relation import Relation
+from ducklake_lab.local.engine import fetch_with_types, hide, show, translated
 from ducklake_lab.local.row_by_row import is_row_by_row
 from ducklake_lab.model.identifiers import quote_identifier
 
@@ -47,7 +48,7 @@ class SessionDatabase:
         self._time_zone: str | None = None
         self._global_time_zone: str | None = None
 
-    def run(self, sql: str, tables: Mapping[str, pa.Table] | None = None) -> Rows:
+    def run(self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> Rows:
         """Runs one statement; `tables` are rows by the name under which it sees them.
 
         Raises:
@@ -58,7 +59,7 @@ class SessionDatabase:
         with self._reading(tables or {}) as connection:
             return Rows(*fetch_with_types(connection, sql))
 
-    def describe(self, query: str, tables: Mapping[str, pa.Table] | None = None) -> list[tuple[str, str]]:
+    def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
         """(name, type) of each column of a query, which is bound and not run."""
         with self._reading(tables or {}) as connection:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {query}").fetchall()]
@@ -103,23 +104,20 @@ class SessionDatabase:
             )
 
     @contextmanager
-    def _reading(self, tables: Mapping[str, pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _reading(self, tables: Mapping[str, pa.Table | Relation]) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock:
             connection = self._open()
-            views: list[str] = []
+            shown: list[Relation] = []
             try:
                 for name, rows in tables.items():
-                    if show(connection, name, rows):
-                        views.append(name)
+                    show(connection, name, rows, shown)
                 yield connection
             except duckdb.Error as error:
-                raise translated(error) from error
+                of_file = next((found for rows in shown if (found := rows.failure(error)) is not None), None)
+                raise of_file or translated(error) from error
             finally:
                 if not self._aborted(connection):
-                    for name in views:
-                        connection.execute(f"DROP VIEW IF EXISTS temp.main.{quote_identifier(name)}")
-                    for name in tables:
-                        connection.unregister(carrier_of(name) if name in views else name)
+                    hide(connection, tables, shown)
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Whether a transaction is open in which an earlier statement failed; only ROLLBACK is possible then."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_sql, from_duckdb, typed_sql
+from ducklake_lab.catalog.casting import carried_sql, from_duckdb, shown_sql
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import from_field, is_marked
 
@@ -45,45 +46,46 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
         SqlError: anything else that DuckDB refuses.
     """
     cursor = _sealed(time_zone).cursor()
-    views = []
+    shown: list[Relation] = []
     try:
         for name, table in tables.items():
-            if show(cursor, name, table):
-                views.append(name)
+            show(cursor, name, table, shown)
         return fetch(cursor, sql)
     except duckdb.Error as error:
         raise translated(error) from error
     finally:
-        for name in views:
-            cursor.execute(f"DROP VIEW IF EXISTS {quote_identifier(name)}")
+        hide(cursor, tables, shown)
         cursor.close()
 
 
-def show(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> bool:
-    """Puts rows behind a name, in the types they have in the lake; whether that took a view over `carrier_of(name)`."""
-    typed = {}
-    for field in table.schema:
-        name_sql = quote_identifier(field.name)
-        if is_marked(field):
-            typed[name_sql] = typed_sql(name_sql, from_field(field))
-        elif pa.types.is_floating(field.type):
-            # a condition on the bare column would be left to Arrow, for which NaN is not greater than all numbers
-            typed[name_sql] = f"-(-{name_sql})"
-    if not typed:
-        connection.register(name, table)
-        return False
-    connection.register(carrier_of(name), table)
-    casts = ", ".join(f"{value} AS {column}" for column, value in typed.items())
-    connection.execute(
-        f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS "
-        f"SELECT * REPLACE ({casts}) FROM {quote_identifier(carrier_of(name))}"
-    )
-    return True
+def show(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Relation, shown: list[Relation]) -> None:
+    """Puts rows behind a name, in the types they have in the lake, and notes what `hide` is to take away."""
+    relation = rows if isinstance(rows, Relation) else _carried(f"{name}_rows", rows)
+    shown.append(relation)
+    for table, held in relation.tables.items():
+        connection.register(table, held)
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS {relation.sql}")
 
 
-def carrier_of(name: str) -> str:
-    """The name of the rows that a view of `show` stands for."""
-    return f"{name}_rows"
+def hide(connection: duckdb.DuckDBPyConnection, names: Iterable[str], shown: Iterable[Relation]) -> None:
+    """Takes away what was put behind names."""
+    for name in names:
+        connection.execute(f"DROP VIEW IF EXISTS temp.main.{quote_identifier(name)}")
+    for relation in shown:
+        for table in relation.tables:
+            connection.unregister(table)
+
+
+def _carried(name: str, table: pa.Table) -> Relation:
+    """Rows that Arrow carries, as a relation."""
+    columns = [quote_identifier(field.name) for field in table.schema]
+    values = [
+        f"{shown_sql(column, from_field(field))} AS {column}"
+        if is_marked(field) or pa.types.is_floating(field.type)
+        else column
+        for column, field in zip(columns, table.schema, strict=True)
+    ]
+    return Relation(f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: table}, {})
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ducklake_lab.files.relation import Relation, is_direct, relation_of
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -75,6 +76,17 @@ def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     """The same, perhaps one that was used before; for queries, whose names keep apart what has the same columns."""
     key = rows.key if isinstance(rows, Scan) else None
     return frame_of(rows, engine) if key is None else engine.kept(key, lambda: frame_of(rows, engine))
+
+
+def to_duckdb(rows: Any, name: str) -> pa.Table | Relation:
+    """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table.
+
+    Args:
+        name: what its tables are called after.
+    """
+    if isinstance(rows, Scan) and is_direct(rows.plan):
+        return relation_of(rows.plan, name, virtual=rows.virtual, located=rows.located)
+    return to_arrow(rows)
 
 
 def to_arrow(rows: Any) -> pa.Table:

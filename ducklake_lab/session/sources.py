@@ -37,7 +37,7 @@ from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
-from ducklake_lab.session.loaded import Scan, in_memory, is_small, kept_frame_of, to_arrow
+from ducklake_lab.session.loaded import Scan, in_memory, is_small, kept_frame_of, to_duckdb
 from ducklake_lab.session.names import Names
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.sql import operations as op
@@ -228,7 +228,7 @@ class Sources(Names):
     def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
         """The rows of a plan whose sources are here, by DuckDB."""
         try:
-            tables = {view: to_arrow(rows) for view, rows in loaded.items()}
+            tables = {view: to_duckdb(rows, view) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise

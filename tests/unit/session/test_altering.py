@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -133,6 +134,40 @@ def test_a_column_that_rows_are_sorted_by_stays(session: dl.Session) -> None:
         session.sql('ALTER TABLE t DROP "a name"')
     session.sql('ALTER TABLE t RESET SORTED BY; ALTER TABLE t DROP "a name"')
     assert rows(session, "DESCRIBE t")[0][0] == "i"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "values", "constant"),
+    [
+        ("FLOAT", "DOUBLE", "0.1), (0.9", "0.1::DOUBLE"),
+        ("INTEGER", "DOUBLE", "1), (2), (3", "1.5::DOUBLE"),
+        ("INTEGER", "DECIMAL(12, 2)", "1), (2), (3", "1.5"),
+        ("DATE", "TIMESTAMP", "'2020-01-01'), ('2020-01-02'", "TIMESTAMP '2020-01-01 12:00:00'"),
+    ],
+)
+@pytest.mark.parametrize("added", [False, True])
+def test_widened_columns_compare_in_their_new_type(
+    tmp_path: Path, before: str, after: str, values: str, constant: str, added: bool
+) -> None:
+    """DuckDB's reader casts the constant to the type of the file, where 1.5 is 2."""
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb", data_inlining_row_limit=0) as session:
+        session.sql(f"CREATE TABLE t (v {before})")
+        if added:
+            duckdb.execute(f"COPY (SELECT v::{before} AS v FROM (VALUES ({values})) t(v)) TO '{tmp_path}/old.parquet'")
+            duckdb.execute(f"COPY (SELECT NULL::{after} AS v) TO '{tmp_path}/new.parquet'")
+            session.sql(f"CALL ducklake_add_data_files('lake', 't', '{tmp_path}/old.parquet')")
+        else:
+            session.sql(f"INSERT INTO t VALUES ({values})")
+        session.sql(f"ALTER TABLE t ALTER v SET DATA TYPE {after}")
+        if added:
+            session.sql(f"CALL ducklake_add_data_files('lake', 't', '{tmp_path}/new.parquet')")
+        else:
+            session.sql("INSERT INTO t VALUES (NULL)")
+        held = duckdb.connect()
+        held.execute(f"CREATE TABLE t AS SELECT v::{before}::{after} AS v FROM (VALUES ({values}), (NULL)) t(v)")
+        for operator in ("<", "<=", "=", ">=", ">", "<>", "IS DISTINCT FROM"):
+            query = f"SELECT count(*) FROM t WHERE v {operator} {constant}"
+            assert session.sql(query).fetchall() == held.execute(query).fetchall(), operator
 
 
 def test_files_written_before_a_float_was_widened_are_not_skipped(tmp_path: Path):
