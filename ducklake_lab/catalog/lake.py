@@ -56,6 +56,7 @@ class Lake:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
         at: the snapshot or aware time the lake was attached at, or None for the newest.
+        forgotten: how often its entries were forgotten; what was planned before is out of date.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.
@@ -88,6 +89,7 @@ class Lake:
         self.at = at if at is None or isinstance(at, int) else self.instant(at)
         self._shared = threading.local()
         self.last_committed: int | None = None
+        self.forgotten = 0
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
 
     def check_writable(self) -> None:
@@ -172,6 +174,7 @@ class Lake:
     def forget(self) -> None:
         """Forgets entries that were read: the catalog was changed by hand."""
         self._states.clear()
+        self.forgotten += 1
 
     def check_data_path(self, files: Iterable[str]) -> None:
         """Raises where one of some files is below the data path and that is not there.

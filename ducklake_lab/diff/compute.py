@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,7 +14,9 @@ from ducklake_lab.diff.known import Known, known, reading
 from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.diff.sides import Aligned, Side, align
-from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.placement import Engines
+from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.local import reader
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
@@ -26,28 +26,16 @@ from ducklake_lab.scan.live import count_rows, live_rows
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-#: Changed rows up to which a diff is computed in process; more are counted on Spark and sampled.
-MAX_CHANGED_ROWS = 1_000_000
-
-#: A block in which Spark's jobs run.
-SparkRunner = Callable[[], "AbstractContextManager[SparkSession]"]
-
-
-def diff_sides(
-    before: Side, after: Side, name: str, *, key: Sequence[str] = (), spark: SparkRunner | None = None
-) -> Diff:
+def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (), engines: Engines) -> Diff:
     """The diff of a table between two states, or of two tables.
 
     Args:
         key: columns by which rows are paired; by row id where there are none.
-        spark: runs what is too big to be done in process.
+        engines: say whether it is computed in process, or counted and sampled on Spark.
 
     Raises:
         UsageError: the states do not share row ids and no key is given, or the key is not unique.
-        UnsupportedFeatureError: more rows changed than are looked at in process, and there is no Spark.
     """
     old, new = before.table or after.table, after.table or before.table
     if old is None or new is None:
@@ -61,15 +49,10 @@ def diff_sides(
     count = rows_to_read(change)
     schema = schema_changes(old, new, same=same)
     zone = before.lake.session.time_zone()
-    if count > MAX_CHANGED_ROWS:
-        if spark is None:
-            raise UnsupportedFeatureError(
-                f"{count:,} rows of {name} may have changed; without Spark a diff looks at up to {MAX_CHANGED_ROWS:,}. "
-                "Choose snapshots closer together, or query the change feed with table_changes."
-            )
+    if not engines.place(replace(facts_of(change.files), rows=count)).is_here:
         from ducklake_lab.diff.large import changed_rows
 
-        with spark() as session:
+        with engines.running() as session:
             changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned), zone)
     else:
         changed = _in_process(change, aligned, key, _baseline(before, aligned), zone, reading(earlier))

@@ -53,7 +53,7 @@ class DuckLakeMagics(Magics):
         config=True
     )
     engine: Any = traitlets.Enum(
-        options.ENGINES, None, allow_none=True, help="What runs queries: spark or duckdb; None: the session's choice."
+        options.ENGINES, None, allow_none=True, help="Where rows are worked: auto, spark, duckdb; None: the session's."
     ).tag(config=True)
     dialect: Any = traitlets.Enum(options.DIALECTS, "duckdb", help="The dialect of SQL in cells.").tag(config=True)
     output: Any = traitlets.Enum(options.OUTPUTS, "spark", help="What `name <<` assigns.").tag(config=True)
@@ -111,7 +111,12 @@ class DuckLakeMagics(Magics):
         if not sql.strip():
             raise UsageError("There is no SQL in this cell. %ducklake help tells more.")
         composed = compose(sql, given.compose, self.saved)
-        choices: dict[str, Any] = {"engine": given.engine or self.engine, "dialect": given.dialect or self.dialect}
+        # what becomes a DataFrame of Spark's is not computed here first
+        lazy = "spark" if given.name and (given.output or self.output) == "spark" else None
+        choices: dict[str, Any] = {
+            "engine": given.engine or self.engine or lazy,
+            "dialect": given.dialect or self.dialect,
+        }
         with _in_lake(session, given.lake), _places(composed):
             if given.preview:
                 return self._preview(session, composed, choices, whole_cell=whole_cell)

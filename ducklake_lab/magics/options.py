@@ -18,14 +18,14 @@ _VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _TARGET = re.compile(r"\s*([^\W\d]\w*)\s*(=)?\s*<<(?!<)\s*")
 
 OUTPUTS = ("spark", "pandas", "arrow")
-ENGINES = ("spark", "duckdb")
+ENGINES = ("auto", "spark", "duckdb")
 DIALECTS = ("duckdb", "spark")
 
 #: Options that take a value, and those that do not, with their help.
 VALUED = {
     "lake": ("NAME", "the attached lake to run in; the current one if left out"),
     "at": ("SNAPSHOT", "read lake tables as of a snapshot id or a time"),
-    "engine": ("NAME", "spark or duckdb, which reads in process"),
+    "engine": ("NAME", "auto (by size), spark, or duckdb, which works in process"),
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
     "limit": ("ROWS", "rows shown at most (50)"),
     "output": ("KIND", "what a name gets: spark, pandas or arrow; also -o (spark)"),

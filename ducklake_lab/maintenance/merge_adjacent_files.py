@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.files.options import write_options
-from ducklake_lab.maintenance.rewriting import Rewrite, Spark, new_path, rewrite_all
+from ducklake_lab.maintenance.rewriting import Rewrite, new_path, rewrite_all
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import Compaction
 from ducklake_lab.scan.candidates import Candidate, columns_of, read_candidates, scan_of
@@ -34,7 +35,7 @@ class MergeOptions:
 
 
 def merge_adjacent_files(
-    transaction: Transaction, table: Table, options: MergeOptions, spark: Spark
+    transaction: Transaction, table: Table, options: MergeOptions, engines: Engines
 ) -> list[tuple[int, int]]:
     """Merges files of a table that follow each other; (files read, files written) for each new file."""
     lake, state = transaction.lake, transaction.base
@@ -56,7 +57,7 @@ def merge_adjacent_files(
         )
         for group, own_columns in zip(groups, columns, strict=True)
     ]
-    written = rewrite_all(rewrites, spark)
+    written = rewrite_all(rewrites, engines)
     compactions = []
     for group, file in zip(groups, written, strict=True):
         sources = tuple(candidate.data_file for candidate in group)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.files.options import write_options
-from ducklake_lab.maintenance.rewriting import Rewrite, Spark, new_path, rewrite_all
+from ducklake_lab.maintenance.rewriting import Rewrite, new_path, rewrite_all
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import Compaction
 from ducklake_lab.scan.candidates import Candidate, columns_of, read_candidates, scan_of
@@ -19,7 +20,7 @@ DEFAULT_DELETE_THRESHOLD = 0.95
 
 
 def rewrite_data_files(
-    transaction: Transaction, table: Table, delete_threshold: float, spark: Spark
+    transaction: Transaction, table: Table, delete_threshold: float, engines: Engines
 ) -> list[tuple[int, int]]:
     """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file."""
     lake, state = transaction.lake, transaction.base
@@ -46,7 +47,7 @@ def rewrite_data_files(
         )
         for group, own_columns in zip(groups, columns, strict=True)
     ]
-    written = rewrite_all(rewrites, spark)
+    written = rewrite_all(rewrites, engines)
     compactions = []
     for group, file in zip(groups, written, strict=True):
         sources = tuple(candidate.data_file for candidate in group)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
@@ -20,15 +20,6 @@ from ducklake_lab.model.files import DataFile, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.storage import Storage, join
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-#: Bytes of data files up to which starting Spark would take longer than the work itself.
-IN_PROCESS_BYTES = 64 << 20
-
-#: A running Spark, started when it is entered.
-Spark = Callable[[], "AbstractContextManager[SparkSession]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +55,15 @@ def new_path(like: DataFile) -> str:
     return f"{folder}/ducklake-{new_uuid()}.parquet" if folder else f"ducklake-{new_uuid()}.parquet"
 
 
-def rewrite_all(rewrites: Sequence[Rewrite], spark: Spark) -> list[WrittenFile | None]:
+def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFile | None]:
     """Does all of them; None for those no row is left of. If one fails, nothing stays behind."""
     try:
-        if sum(item.bytes for item in rewrites) <= IN_PROCESS_BYTES:
+        files = [file for item in rewrites for file in item.files]
+        if engines.place(facts_of(files, purpose="change")).is_here:
             return [rewrite(item) for item in rewrites]
         from ducklake_lab.spark.tasks import run_tasks
 
-        with spark() as session:
+        with engines.running() as session:
             return run_tasks(session, rewrite, rewrites)
     except BaseException:
         Storage().discard(join(item.folder, item.path) for item in rewrites)

@@ -139,3 +139,8 @@ class ChangePlan:
     inserted: ScanPlan
     removed: ScanPlan
     deleted: tuple[DeletedRows, ...]
+
+    @property
+    def files(self) -> tuple[ScanFile, ...]:
+        """The data files to read."""
+        return (*self.inserted.files, *self.removed.files, *(rows.after for rows in self.deleted))

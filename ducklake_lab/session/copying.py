@@ -16,9 +16,8 @@ from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Column
 from ducklake_lab.session.lakes import Lakes
-from ducklake_lab.session.loaded import Scan, in_memory
 from ducklake_lab.session.result import Result, RunInfo, count_result
-from ducklake_lab.session.sources import IN_PROCESS_BYTES, Sources
+from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
 from ducklake_lab.sql.plan import QueryPlan
@@ -41,20 +40,18 @@ class Copying:
         self._database = database
         self._run = run
 
-    def to_file(self, statement: op.CopyTo, engine: str) -> Result:
+    def to_file(self, statement: op.CopyTo) -> Result:
         """COPY … TO: the number of rows written."""
         query = parse_query(statement.query)
         plan = self._sources.plan(query, statement.query)
         info = RunInfo()
         loaded = self._sources.load_all(plan, info)
         # in process DuckDB's exact types are kept in the file
-        small = info.bytes_read <= IN_PROCESS_BYTES and all(
-            in_memory(rows) or isinstance(rows, Scan) for rows in loaded.values()
-        )
+        here = self._sources.placed(plan, loaded, info, "change").is_here
         self._make_folder(statement.path)
-        if is_object(statement.path) and (engine == "duckdb" or small):
+        if is_object(statement.path) and here:
             return self._to_object(statement, plan, loaded)
-        if engine == "duckdb" or small:
+        if here:
             target = "'" + statement.path.replace("'", "''") + "'"
             copy = replace(plan, duckdb_sql=f"COPY ({plan.duckdb_sql}) TO {target} {statement.options}")
             rows = self._sources.run_in_process(copy, loaded).table
@@ -88,7 +85,7 @@ class Copying:
             name.strip().strip('"') for name in options.pop("partition_by", "").strip("()").split(",") if name.strip()
         ]
         values = {name: value.strip("'\"") for name, value in options.items()}
-        frame = self._sources.run(plan).spark()
+        frame = self._sources.run(plan, purpose="change").spark()
         return export(frame, statement.path, kind, partitions, values)
 
     def from_file(self, statement: op.CopyFrom) -> Result:

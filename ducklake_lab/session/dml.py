@@ -31,7 +31,7 @@ from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.definitions import with_plain_sort_keys
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.lakes import Lakes, Place
-from ducklake_lab.session.loaded import Scan, is_small
+from ducklake_lab.session.loaded import Scan
 from ducklake_lab.session.result import RunInfo
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
@@ -82,7 +82,7 @@ class Dml:
 
     def insert(self, table: Table, plan: QueryPlan) -> int:
         """Adds the rows of a plan whose output is the table's columns, in order; how many."""
-        result = self._sources.run(plan, small=True)
+        result = self._sources.run(plan, purpose="change")
         if result.in_process:
             return self.append_arrow(table, result.carried())
         return self.append_frame(table, result.spark())
@@ -206,10 +206,10 @@ class Dml:
     def _match(self, plan: QueryPlan) -> Matched:
         """Finds the rows, in process where little has to be read for it, else with Spark, which keeps them."""
         info = RunInfo()
-        loaded = self._sources.load_all(plan, info)
+        loaded = self._sources.load_all(plan, info, purpose="change")
         target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
         few = self._inline_limit(target.table)
-        if is_small(loaded.values()):
+        if self._sources.placed(plan, loaded, info, "change").is_here:
             found = self._sources.run_in_process(plan, loaded).table
             return Matched(target, found.num_rows, found, None, few)
         frame = (self._in_workers(plan, target, loaded) or self._on_spark(plan, loaded)).persist()

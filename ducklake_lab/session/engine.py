@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -22,12 +24,21 @@ class SparkEngine:
         session: the SparkSession; None until it is needed, or handed in.
         starting: Spark is being started now.
         time_zone: gives the session's time zone.
+        asked: what the session, or the statement that runs, says about where rows are worked.
+        limits: up to where they are worked in process.
         on_progress: told how far Spark is, from another thread; None where nobody listens.
     """
 
     def __init__(
-        self, session: SparkSession | None, before_jobs: Callable[[], None], time_zone: Callable[[], str]
+        self,
+        session: SparkSession | None,
+        before_jobs: Callable[[], None],
+        time_zone: Callable[[], str],
+        asked: Engine = "auto",
+        limits: Limits | None = None,
     ) -> None:
+        self.asked = asked
+        self.limits = limits or Limits()
         self.session = session
         self.time_zone = time_zone
         self.starting = False
@@ -53,6 +64,20 @@ class SparkEngine:
         self._configured = True
         runtime.set_time_zone(self.session, self.time_zone())
         return self.session
+
+    def place(self, facts: Facts) -> Placement:
+        """Where rows are worked."""
+        return place(facts, self.limits, self.asked)
+
+    @contextmanager
+    def asking(self, engine: Engine | None) -> Iterator[None]:
+        """Around a statement that says itself where its rows are worked; None for what the session says."""
+        before = self.asked
+        self.asked = engine or before
+        try:
+            yield
+        finally:
+            self.asked = before
 
     def with_data_source(self) -> SparkSession:
         """The SparkSession, for code of the user's: it knows `format("ducklake")`, which takes Spark a second to learn."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.session.loaded import Scan, is_small
+from ducklake_lab.session.loaded import Scan
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.sql import operations as op
@@ -17,7 +18,7 @@ from ducklake_lab.sql import plan_delete, plan_insert, plan_update
 from ducklake_lab.sql.plan import QueryPlan
 
 
-def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: bool = False) -> Result:
+def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False) -> Result:
     """One row, as in DuckDB: (explain_key, explain_value); the value has a line for each table, then the query.
 
     Args:
@@ -33,7 +34,8 @@ def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: 
     plan = _plan(operation, sources)
     info = RunInfo()
     lines = []
-    loaded = sources.load_all(plan, info)
+    purpose: Purpose = "look" if isinstance(operation, op.Query) else "change"
+    loaded = sources.load_all(plan, info, purpose=purpose)
     answer = sources.from_catalog(plan, loaded)
     for source in plan.sources:
         if source.kind == "local":
@@ -57,15 +59,15 @@ def explain(operation: op.Operation, sources: Sources, engine: str, *, analyze: 
                 lines.append(f"  files skipped by {source.predicate}")
         else:
             lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
-    here = answer is not None or sources.runs_here(loaded, info, engine, plan)
-    here = here or (not isinstance(operation, op.Query) and is_small(loaded.values()))
+    placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
+    here = placement.is_here
     if here:
-        lines += ["runs in process:", plan.duckdb_sql]
+        lines += [f"runs {placement}:" if placement.where == "process" else "runs in process:", plan.duckdb_sql]
     elif isinstance(operation, op.Update | op.Delete) and sources.row_query(plan, loaded) is not None:
-        lines += ["runs in Spark's workers, by DuckDB:", plan.duckdb_sql]
+        lines += [f"runs in Spark's workers, by DuckDB · {placement.reason}:", plan.duckdb_sql]
     else:
         sources.check_for_spark(plan)
-        lines += ["runs on Spark:", plan.for_spark()]
+        lines += [f"runs on {placement}:", plan.for_spark()]
     if analyze:
         started = time.monotonic()
         if answer is None:

@@ -10,13 +10,14 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.reader import first_snapshot_since
+from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.plan import ChangePlan
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.lakes import Lakes
-from ducklake_lab.session.result import Result
+from ducklake_lab.session.result import Result, RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,20 +36,16 @@ class Feed:
     plan: ChangePlan
     virtual: bool = False
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether no file has to be read."""
-        return not (self.plan.inserted.files or self.plan.removed.files or self.plan.deleted)
-
-    def result(self, engine: SparkEngine, *, here: bool) -> Result:
-        """The rows, read in process where that is wanted or reads no file, else lazily by Spark."""
-        if here or self.in_memory:
-            return Result(arrow=self.arrow(), engine=engine)
+    def result(self, engine: SparkEngine) -> Result:
+        """The rows: read now in process, or lazily by Spark."""
+        info = RunInfo(placement=engine.place(facts_of(self.plan.files)))
+        if info.placement is not None and info.placement.is_here:
+            return Result(arrow=self.arrow(), info=info, engine=engine)
         types = [column.data_type.sql() for column in self.plan.inserted.columns]
         if self.name == "table_changes":
             types = ["BIGINT", "BIGINT", "VARCHAR", *types]
         with engine.running() as spark:
-            return Result(frame=self.frame(spark), types=types, engine=engine)
+            return Result(frame=self.frame(spark), types=types, info=info, engine=engine)
 
     def arrow(self) -> pa.Table:
         """The rows, read in process."""

@@ -213,6 +213,12 @@ class Lakes:
                 self._pins[lake.alias] = snapshot
             return lake.state(connection, snapshot)
 
+    def is_newest(self, lake: Lake, state: CatalogState) -> bool:
+        """Whether a state is that of the lake's newest snapshot, as this statement has found it."""
+        pinned = self._pins.get(lake.alias)
+        at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
+        return at_newest and self._open is None and not self._explicit
+
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
         """Where `[catalog.][schema.]name` points; with two parts the first may also be a lake."""
         if catalog is not None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.placement import Facts, Purpose
 from ducklake_lab.files.relation import Relation, is_direct, relation_of
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.feed import Feed
-from ducklake_lab.storage import is_local, is_object
+from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Bytes of data files that are read in process for a statement that changes rows: Spark takes longer to begin.
-SMALL_BYTES = 4 << 20
+_numbers = count(1)
 #: Files of a scan up to which its DataFrame is kept for the next statement.
 _KEPT_FILES = 100
 
@@ -37,13 +40,19 @@ class Frame:
         return isinstance(self.rows, pa.Table)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scan:
     """A planned read of a lake table, not begun yet."""
 
     plan: ScanPlan
     virtual: bool
     located: bool = False
+
+    @cached_property
+    def relation(self) -> Relation:
+        """The rows as a query, whose tables no other scan has."""
+        name = f"_ducklake_scan_{next(_numbers)}"
+        return relation_of(self.plan, name, virtual=self.virtual, located=self.located)
 
     @property
     def key(self) -> Hashable:
@@ -78,15 +87,9 @@ def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     return frame_of(rows, engine) if key is None else engine.kept(key, lambda: frame_of(rows, engine))
 
 
-def to_duckdb(rows: Any, name: str) -> pa.Table | Relation:
-    """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table.
-
-    Args:
-        name: what its tables are called after.
-    """
-    if isinstance(rows, Scan) and is_direct(rows.plan):
-        return relation_of(rows.plan, name, virtual=rows.virtual, located=rows.located)
-    return to_arrow(rows)
+def to_duckdb(rows: Any) -> pa.Table | Relation:
+    """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table."""
+    return rows.relation if isinstance(rows, Scan) and is_direct(rows.plan) else to_arrow(rows)
 
 
 def to_arrow(rows: Any) -> pa.Table:
@@ -102,26 +105,17 @@ def to_arrow(rows: Any) -> pa.Table:
     return to_arrow_table(rows)
 
 
-def is_small(loaded: Iterable[Any]) -> bool:
-    """Whether loaded sources are here, or are quickly read: some files, local or in an object store, or a feed of them."""
-    size = 0
+def facts(loaded: Iterable[Any], purpose: Purpose = "look", refusal: Exception | None = None) -> Facts:
+    """What is known of loaded sources for their placement."""
+    files: list[ScanFile] = []
+    total, on_spark = 0, False
     for rows in loaded:
-        files: Sequence[ScanFile] = ()
         if isinstance(rows, Scan):
-            files = rows.plan.files
+            files += rows.plan.files
+            total += rows.plan.files_total
         elif isinstance(rows, Feed):
-            plan = rows.plan
-            files = (*plan.inserted.files, *plan.removed.files, *(deleted.after for deleted in plan.deleted))
-        elif not in_memory(rows):
-            return False
-        if not all(is_local(file.path) or is_object(file.path) for file in files):
-            return False
-        size += sum(file.data_file.file_size_bytes for file in files)
-    return size <= SMALL_BYTES
-
-
-def in_memory(rows: Any) -> bool:
-    """Whether a loaded source is all here: metadata, or a table whose rows are all inlined."""
-    if isinstance(rows, Feed):
-        return rows.in_memory
-    return isinstance(rows, pa.Table) or (isinstance(rows, Scan) and not rows.plan.files)
+            files += rows.plan.files
+            total += len(rows.plan.files)
+        elif not isinstance(rows, pa.Table):
+            on_spark = True
+    return facts_of(files, total=total, purpose=purpose, on_spark=on_spark, refusal=refusal)

@@ -92,7 +92,7 @@ class LocalStatements:
             UnsupportedFeatureError("This statement cannot read large tables; its rows are the session's own."),
         )
 
-    def run_other(self, statement: op.Statement, other: op.Other, engine: str) -> Result:
+    def run_other(self, statement: op.Statement, other: op.Other) -> Result:
         """Runs a statement that has no operation: in the session's database if it is about it.
 
         Raises:
@@ -120,7 +120,7 @@ class LocalStatements:
             self._database.note_time_zone()
             return result
         if first in _READS or (first == "EXPLAIN"):
-            return self._in_process(statement.sql, other.refusal, engine)
+            return self._in_process(statement.sql, other.refusal)
         raise other.refusal
 
     def _setting_value(self, setting: Setting) -> object:
@@ -136,11 +136,11 @@ class LocalStatements:
             self._database.run(statement.sql)
         return nothing()
 
-    def _in_process(self, sql: str, refusal: DuckLakeError, engine: str = "spark") -> Result:
+    def _in_process(self, sql: str, refusal: DuckLakeError) -> Result:
         plan = plan_in_process(sql, self._sources, refusal)
         info = RunInfo()
         loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
-        if not self._sources.runs_here(loaded, info, engine, plan):
+        if not self._sources.placed(plan, loaded, info).is_here:
             if isinstance(refusal, SqlSyntaxError):
                 raise UnsupportedFeatureError(
                     "This statement cannot read large tables: it is not supported on Spark yet."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.catalog.zones import in_zone, process_time_zone
+from ducklake_lab.engine.placement import Placement
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
@@ -32,6 +33,7 @@ class RunInfo:
         snapshot_id: the snapshot that was read or made; None where no lake took part.
         files_read: data files left after pruning, of `files_total`; bytes likewise.
         seconds: time spent so far.
+        placement: where the rows are worked; None where there are none.
     """
 
     snapshot_id: int | None = None
@@ -40,6 +42,7 @@ class RunInfo:
     bytes_read: int = 0
     bytes_total: int = 0
     seconds: float = 0.0
+    placement: Placement | None = None
 
     def add(self, plan: ScanPlan) -> None:
         """Counts what a plan reads."""
@@ -66,6 +69,9 @@ class Result:
         is_query: whether the rows are a query's, rather than a count or nothing.
         limit: rows shown in a notebook; None for the usual number.
         time_zone: of times with a zone, as Python values and texts.
+
+    Args:
+        on_spark: the same rows as Spark reads them from the files, where they have been read in process; it may give None.
     """
 
     def __init__(
@@ -77,7 +83,9 @@ class Result:
         info: RunInfo | None = None,
         engine: SparkEngine | None = None,
         is_query: bool = True,
+        on_spark: Callable[[], DataFrame | None] | None = None,
     ) -> None:
+        self._on_spark = on_spark
         self._arrow = arrow
         self._frame = frame
         self._given: DataFrame | None = None
@@ -147,6 +155,9 @@ class Result:
             return self._given
         if self._engine is None:
             raise ValueError("This result holds no rows.")
+        self._given = self._on_spark() if self._on_spark is not None else None
+        if self._given is not None:
+            return self._given
         from ducklake_lab.spark.frames import from_arrow_table
 
         self._given = from_arrow_table(self._engine(), self.carried())

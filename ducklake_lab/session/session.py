@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.placement import Engine, Limits, check_engine
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.files.options import target_file_size
 from ducklake_lab.local.database import SessionDatabase
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from ducklake_lab.spark.progress import Progress
 
-Engine = Literal["spark", "duckdb"]
 WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
 
 
@@ -71,22 +71,33 @@ class Session:
 
     Args:
         spark: a SparkSession to use; None starts one, or takes the active one, when it is needed.
-        engine: what runs queries: "spark", or "duckdb" for reading in process.
+        engine: where rows are worked: "auto" by size, "spark" always on Spark, "duckdb" always in process.
+        limits: up to where `auto` works in process.
     """
 
-    def __init__(self, spark: SparkSession | None = None, engine: Engine = "spark") -> None:
-        if engine not in ("spark", "duckdb"):
-            raise UsageError(f'"{engine}" is not an engine; use "spark" or "duckdb".')
-        self.engine: Engine = engine
+    def __init__(
+        self, spark: SparkSession | None = None, engine: Engine = "auto", limits: Limits | None = None
+    ) -> None:
+        check_engine(engine)
         self._database = SessionDatabase()
         self._secrets = Secrets()
         self._lakes = Lakes(self._database)
-        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone)
+        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits)
         self._sources = Sources(self._lakes, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         self._statements = Statements(
             self._lakes, self._sources, self._engine, self._attach_statement, self._database, self._secrets
         )
+
+    @property
+    def engine(self) -> Engine:
+        """Where rows are worked unless a statement says otherwise."""
+        return self._engine.asked
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        check_engine(engine)
+        self._engine.asked = engine
 
     @property
     def spark(self) -> SparkSession:
@@ -221,7 +232,7 @@ class Session:
         Args:
             text: SQL in DuckDB's dialect.
             params: values of `:name` and `$name` parameters; bound, never pasted into the text.
-            engine: what runs a query, instead of the session's.
+            engine: where rows are worked, instead of what the session says.
             dialect: "spark" for one query in Spark's own SQL, in which tables of lakes may be named, at a snapshot too
                 with VERSION AS OF or TIMESTAMP AS OF.
             at: read tables of the current lake as of a snapshot id or time, where the text says no other;
@@ -233,9 +244,11 @@ class Session:
         """
         if dialect not in ("duckdb", "spark"):
             raise UsageError(f'"{dialect}" is not a dialect; use "duckdb" or "spark".')
+        if engine is not None:
+            check_engine(engine)
         started = time.monotonic()
         result = nothing()
-        with room_for_depth(), self._lakes.explaining():
+        with room_for_depth(), self._lakes.explaining(), self._engine.asking(engine):
             if dialect == "spark":
                 with self._lakes.statement(at):
                     result = self._sources.run_spark_text(text, params)
@@ -244,13 +257,13 @@ class Session:
                 check(statements)
                 for statement in statements:
                     with self._lakes.statement(at):
-                        result = self._statements.run_statement(statement, engine or self.engine)
+                        result = self._statements.run_statement(statement)
         result.info.seconds += time.monotonic() - started
         return result
 
     def table(self, name: str, at: At = None) -> TableHandle:
         """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
-        return TableHandle(self._lakes, self._sources, self._engine, name, at, here=self.engine == "duckdb")
+        return TableHandle(self._lakes, self._sources, self._engine, name, at)
 
     def write(self, rows: Any, table: str, mode: WriteMode = "append") -> Result:
         """Writes rows to a table, columns matched by name.
@@ -469,10 +482,16 @@ class Session:
 
 @redacts
 def connect(
-    uri: str, alias: str | None = None, *, spark: SparkSession | None = None, engine: Engine = "spark", **options: Any
+    uri: str,
+    alias: str | None = None,
+    *,
+    spark: SparkSession | None = None,
+    engine: Engine = "auto",
+    limits: Limits | None = None,
+    **options: Any,
 ) -> Session:
-    """A session with one lake attached; the options are those of `Session.attach`."""
-    session = Session(spark=spark, engine=engine)
+    """A session with one lake attached; the arguments are those of `Session` and `Session.attach`."""
+    session = Session(spark=spark, engine=engine, limits=limits)
     session.attach(uri, alias, **options)
     return session
 

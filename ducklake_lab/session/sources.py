@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.catalog.zones import instant
+from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
@@ -37,7 +40,7 @@ from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall, functions_of
 from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
-from ducklake_lab.session.loaded import Scan, in_memory, is_small, kept_frame_of, to_duckdb
+from ducklake_lab.session.loaded import Scan, facts, kept_frame_of, to_duckdb
 from ducklake_lab.session.names import Names
 from ducklake_lab.session.result import Result, RunInfo
 from ducklake_lab.sql import operations as op
@@ -53,8 +56,12 @@ from ducklake_lab.storage import is_local
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Bytes of data files up to which rows are read in process where DuckDB does better than Spark.
-IN_PROCESS_BYTES = 64 * 2**20
+#: Bytes of data files up to which a side of a join is read to skip files of the other side.
+_SIDE_BYTES = 4 << 20
+#: Scans that are kept from statement to statement, and files up to which one is.
+_KEPT_SCANS, _KEPT_FILES = 32, 1000
+#: Functions whose values differ from one run of a query to the next.
+_VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
 
 
 class Sources(Names):
@@ -64,6 +71,7 @@ class Sources(Names):
         super().__init__(lakes, database, self._view_columns)
         self._engine = engine
         self.functions = functions_of(lakes, engine)
+        self._scans: dict[Hashable, Scan] = {}
 
     # What the planner asks
 
@@ -151,17 +159,18 @@ class Sources(Names):
                 committed=own is None or own.is_committed(table),
             )
 
-    def query(self, query: op.Query, engine: str = "spark", text: str | None = None) -> Result:
+    def query(self, query: op.Query, text: str | None = None, *, purpose: Purpose = "look") -> Result:
         """The result of a query.
 
         Args:
             text: the query as it was written, where it is a statement of its own.
+            purpose: what happens to its rows.
 
         Raises:
             BindError: it names what does not exist, or what is ambiguous.
             UnsupportedFeatureError: it reads data files in a way that Spark cannot.
         """
-        return self.run(self.plan(query, text), engine)
+        return self.run(self.plan(query, text), purpose=purpose)
 
     def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
         """The plan of a query; what is not understood here is left to DuckDB."""
@@ -170,28 +179,44 @@ class Sources(Names):
         except (BindError, UnsupportedFeatureError) as error:
             return plan_in_process(text or as_text(query), self, error)
 
-    def run(self, plan: QueryPlan, engine: str = "spark", *, describe: bool = False, small: bool = False) -> Result:
-        """The result of a query: in process where it reads no data file, else lazily by the engine.
-
-        What Spark has no words for runs in process too, as long as its files are small.
+    def run(self, plan: QueryPlan, *, describe: bool = False, purpose: Purpose = "look") -> Result:
+        """The result of a query: computed now in process, or lazily by Spark.
 
         Args:
             describe: only its columns are wanted; functions with side effects do not run.
-            small: read in process where little has to be read.
+            purpose: what happens to its rows.
         """
         info = RunInfo()
-        loaded = self.load_all(plan, info, describe=describe)
+        loaded = self.load_all(plan, info, describe=describe, purpose=purpose)
         answer = self.from_catalog(plan, loaded) if not describe else None
         if answer is not None:
             info.files_read = info.bytes_read = 0
+            info.placement = Placement("catalog")
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
-        if self.runs_here(loaded, info, engine, plan) or (small and is_small(loaded.values())):
+        if self.placed(plan, loaded, info, purpose).is_here:
             rows = self.run_in_process(plan, loaded)
-            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+            on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
+            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
-        types = self.types(plan)
+        return Result(frame=self._frame_of(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
+
+    def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
         self.create_views(self.with_local(plan, loaded))
-        return Result(frame=self.spark_sql(plan.spark_sql), types=types, info=info, engine=self._engine)
+        return self.spark_sql(plan.spark_sql)
+
+    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+        """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
+        if not plan.bound or plan.refusal is not None or _VOLATILE.search(plan.duckdb_sql):
+            return None
+        return self._frame_of(plan, loaded)
+
+    def placed(self, plan: QueryPlan, loaded: Mapping[str, Any], info: RunInfo, purpose: Purpose = "look") -> Placement:
+        """Where a plan's rows are worked; `info` says so from now on."""
+        refusal = plan.refusal if self._engine.asked == "spark" else None
+        if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
+            refusal = None  # Spark's workers find the rows
+        info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
+        return info.placement
 
     def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows | None:
         """The rows of a query that a digest of its table gives; None where its files have to be read."""
@@ -214,21 +239,10 @@ class Sources(Names):
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
-    def runs_here(self, loaded: Mapping[str, Any], info: RunInfo, engine: str, plan: QueryPlan) -> bool:
-        """Whether a plan runs in process, rather than on Spark.
-
-        Args:
-            info: of the loading.
-        """
-        if engine == "duckdb" or all(map(in_memory, loaded.values())):
-            return True
-        small = info.bytes_read <= IN_PROCESS_BYTES
-        return small and plan.refusal is not None and all(isinstance(rows, Scan | pa.Table) for rows in loaded.values())
-
     def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
         """The rows of a plan whose sources are here, by DuckDB."""
         try:
-            tables = {view: to_duckdb(rows, view) for view, rows in loaded.items()}
+            tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise
@@ -344,11 +358,16 @@ class Sources(Names):
             for view, rows in loaded.items():
                 kept_frame_of(rows, self._engine).createOrReplaceTempView(view)
 
-    def load_all(self, plan: QueryPlan, info: RunInfo, *, describe: bool = False) -> dict[str, Any]:
-        """The sources of a plan by view, but for local ones; see `load`. Nothing is read but small sides of joins."""
+    def load_all(
+        self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
+    ) -> dict[str, Any]:
+        """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins.
+
+        In process DuckDB itself leaves out what its joins do not need.
+        """
         sources = [source for source in plan.sources if source.kind != "local"]
         loaded = {source.view: self.load(source, info, describe=describe) for source in sources}
-        if not any(source.keys for source in sources) or describe:
+        if not any(source.keys for source in sources) or describe or self.placed(plan, loaded, info, purpose).is_here:
             return loaded
         predicates = {source.view: source.predicate for source in sources}
         for source in sources:
@@ -359,7 +378,7 @@ class Sources(Names):
                 view: (other.plan, predicates[view])
                 for view, other in loaded.items()
                 if isinstance(other, Scan)
-                and is_small([other])
+                and other.plan.bytes_read <= _SIDE_BYTES
                 and other.plan.bytes_read < rows.plan.bytes_read
                 and any(key.view == view for key in source.keys)
             }
@@ -397,10 +416,25 @@ class Sources(Names):
         if listing is not None:
             return self.run(plan_in_process(listing, self, UnsupportedFeatureError(source.name.name))).arrow()
         place = self.place(source.name, source.at)
-        plan = self.scan(place, place.table(), source.predicate)
+        scan = self._kept_scan(place, source)
         info.snapshot_id = place.state.snapshot.snapshot_id
-        info.add(plan)
-        return Scan(plan, source.virtual, source.located)
+        info.add(scan.plan)
+        return scan
+
+    def _kept_scan(self, place: Place, source: Source) -> Scan:
+        """A planned read, perhaps that of an earlier statement: at the newest snapshot nothing changes without another."""
+        table = place.table()
+        at = (place.lake, place.lake.forgotten, place.state.snapshot.snapshot_id)
+        key = (*at, table, source.predicate, source.virtual, source.located)
+        keeps = self._lakes.is_newest(place.lake, place.state)
+        found = self._scans.pop(key, None) if keeps else None
+        if found is None:
+            found = Scan(self.scan(place, table, source.predicate), source.virtual, source.located)
+        if keeps and len(found.plan.files) <= _KEPT_FILES:
+            self._scans[key] = found
+            while len(self._scans) > _KEPT_SCANS:
+                del self._scans[next(iter(self._scans))]
+        return found
 
 
 def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:

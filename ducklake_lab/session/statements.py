@@ -86,7 +86,7 @@ class Statements:
         self._secrets = secrets
         self._engine = engine
 
-    def run_statement(self, statement: op.Statement, engine: str = "spark") -> Result:
+    def run_statement(self, statement: op.Statement) -> Result:
         """Runs one statement of a text; gives its result."""
         operation = statement.operation
         if not isinstance(operation, op.Rollback | op.Commit):
@@ -100,13 +100,13 @@ class Statements:
             ):
                 return self._local.run(statement)
             case op.Query():
-                return self._sources.query(operation, engine, statement.sql)
+                return self._sources.query(operation, statement.sql)
             case op.Explain():
-                return explain(operation.operation, self._sources, engine, analyze=operation.analyze)
+                return explain(operation.operation, self._sources, analyze=operation.analyze)
             case op.Other():
-                return self._local.run_other(statement, operation, engine)
+                return self._local.run_other(statement, operation)
             case op.CopyTo():
-                return self._copying.to_file(operation, engine)
+                return self._copying.to_file(operation)
             case op.CopyFrom() if not self._sources.owns(operation.table):
                 return self._copying.from_file(operation)
             case op.CopyDatabase():
@@ -124,22 +124,22 @@ class Statements:
                 self._prepared[operation.name.casefold()] = operation.text
                 return nothing()
             case op.Execute():
-                return self._execute(operation, engine)
+                return self._execute(operation)
             case op.Deallocate():
                 self._prepared_text(operation.name)
                 del self._prepared[operation.name.casefold()]
                 return nothing()
             case _ if self._local.owns(statement):
                 return self._local.run(statement)
-        return self.run(operation, engine)
+        return self.run(operation)
 
-    def run(self, operation: op.Operation, engine: str = "spark") -> Result:
+    def run(self, operation: op.Operation) -> Result:
         """Runs one operation on a lake; gives its result."""
         if not isinstance(operation, op.Rollback | op.Commit):
             self._lakes.check_usable()
         match operation:
             case op.Query():
-                return self._sources.query(operation, engine)
+                return self._sources.query(operation)
             case op.Insert():
                 return self._insert(operation)
             case op.Update():
@@ -192,7 +192,7 @@ class Statements:
             case op.Checkpoint():
                 self._checkpoint(operation)
             case op.Call():
-                return self._call(operation, engine)
+                return self._call(operation)
             case op.ShowTables():
                 return self._show_tables(operation)
             case op.Describe():
@@ -213,14 +213,14 @@ class Statements:
         else:
             self._lakes.use(parts)
 
-    def _execute(self, statement: op.Execute, engine: str) -> Result:
+    def _execute(self, statement: op.Execute) -> Result:
         params: dict[str, object] = {
             str(number): self._sources.value(value) for number, value in enumerate(statement.args, 1)
         }
         params.update({name: self._sources.value(value) for name, value in statement.kwargs.items()})
         result = nothing()
         for inner in parse(self._prepared_text(statement.name), params, keep_refused=True):
-            result = self.run_statement(inner, engine)
+            result = self.run_statement(inner)
         return result
 
     def _prepared_text(self, name: str) -> str:
@@ -248,7 +248,7 @@ class Statements:
                 raise
             # what only DuckDB understands is computed first
             plan = plan_in_process(as_text(op.Query(statement.query)), self._sources, error)
-            view = self._sources.register(self._sources.run(plan).carried())
+            view = self._sources.register(self._sources.run(plan, purpose="change").carried())
             rows = parse(f"SELECT * FROM {view}")[0].operation
             assert isinstance(rows, op.Query)
             return plan_insert(replace(statement, query=rows.tree), self._with_defaults(table), self._sources)
@@ -319,7 +319,7 @@ class Statements:
         )
 
     def _create_from_query(self, place: Place, statement: op.CreateTable, query: op.Query) -> int:
-        result = self._sources.query(query)
+        result = self._sources.query(query, purpose="change")
         types = [self._column_type(name, kind) for name, kind in zip(result.columns, result.types, strict=True)]
         definitions = [op.ColumnDef(name, kind) for name, kind in zip(result.columns, types, strict=True)]
         table = self._create(place, build_columns(definitions), statement)
@@ -375,13 +375,13 @@ class Statements:
             for step in checkpoint.STEPS:
                 self._sources.functions.evaluate(lake.alias, None, step, [], {})
 
-    def _call(self, statement: op.Call, engine: str) -> Result:
+    def _call(self, statement: op.Call) -> Result:
         name = statement.function
         args = [self._sources.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.value(argument) for key, argument in statement.kwargs.items()}
         found = self._sources.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
         if isinstance(found, FeedCall):
-            return plan_call(self._lakes, found).result(self._engine, here=engine == "duckdb")
+            return plan_call(self._lakes, found).result(self._engine)
         return Result(arrow=found, engine=self._engine)
 
     def _show_tables(self, statement: op.ShowTables) -> Result:

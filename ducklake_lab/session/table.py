@@ -40,15 +40,12 @@ if TYPE_CHECKING:
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 
-    def __init__(
-        self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None, *, here: bool = False
-    ) -> None:
+    def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None) -> None:
         self._lakes = lakes
         self._sources = sources
         self._engine = engine
         self._name = name
         self.at = at
-        self._here = here
         self._entry()  # a wrong name is told at once
 
     def _place(self, at: At = None) -> Place:
@@ -143,7 +140,7 @@ class TableHandle:
         """The change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type, columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return plan_call(self._lakes, call).result(self._engine, here=self._here)
+        return plan_call(self._lakes, call).result(self._engine)
 
     def diff(
         self,
@@ -177,7 +174,7 @@ class TableHandle:
             # a renamed table is found by its id, which another table of the name does not have
             same = after.state.tables.get(before.table.table_id)
             after = replace(after, table=same) if same is not None else after
-        return diff_sides(before, after, self.name, key=key, spark=self._engine.running)
+        return diff_sides(before, after, self.name, key=key, engines=self._engine)
 
     def _side(self, place: Place) -> Side:
         table = place.find()

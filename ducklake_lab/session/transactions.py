@@ -44,12 +44,12 @@ class OpenTransaction:
         )
         if found is None:
             raise UsageError(f"The transaction has not changed {table}.{did_you_mean(table, sides)}")
-        return diff_sides(*sides[found], found, spark=self._engine.running)
+        return diff_sides(*sides[found], found, engines=self._engine)
 
     def diffs(self) -> list[Diff]:
         """The diffs of all tables that the transaction has changed, by name."""
         return [
-            diff_sides(before, after, name, spark=self._engine.running)
+            diff_sides(before, after, name, engines=self._engine)
             for name, (before, after) in _sides(self._changed()).items()
         ]
 

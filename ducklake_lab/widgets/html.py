@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ducklake_lab.model.units import size as size
+
 if TYPE_CHECKING:
     from ducklake_lab.model.history import ChangeKind
 
@@ -169,17 +171,6 @@ def compact(number: float) -> str:
             scaled = number / limit
             return f"{scaled:.1f}".removesuffix(".0") + letter if abs(scaled) < 10 else f"{scaled:.0f}{letter}"
     return f"{number:.0f}"
-
-
-def size(number: int) -> str:
-    """Bytes, decimal units: 84 kB, 31 MB, 2.6 MB."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(value) < 999.5 or unit == "TB":
-            digits = 1 if unit != "B" and abs(value) < 9.95 else 0
-            return f"{value:.{digits}f} {unit}"
-        value /= 1000
-    raise AssertionError
 
 
 def seconds(elapsed: float) -> str:

@@ -15,7 +15,6 @@ from ducklake_lab.widgets.html import (
     heading,
     scroll,
     seconds,
-    size,
     table,
     view,
 )
@@ -75,10 +74,8 @@ def summary(result: Result, limit: int = LIMIT) -> str:
         parts.append(seconds(info.seconds))
     if info.snapshot_id is not None:
         parts.append(f"snapshot {info.snapshot_id}")
-    if info.files_total:
-        parts.append(f"read {count(info.files_read)} of {counted(info.files_total, 'file')}")
-        if info.bytes_read < info.bytes_total:
-            parts.append(f"{size(info.bytes_read)} of {size(info.bytes_total)}")
+    if info.placement is not None and (info.files_total or not info.placement.is_here):
+        parts.append(str(info.placement))
     return DOT.join(parts)
 
 

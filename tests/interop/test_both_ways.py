@@ -53,7 +53,7 @@ def test_each_reads_what_the_other_wrote(
     lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection, spark: Any
 ) -> None:
     uri = lake_uri()
-    session = dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark)
+    session = dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark, engine="spark")
 
     def both_read_the_same() -> None:
         expected = reference_history(reference, uri)

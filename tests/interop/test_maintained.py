@@ -61,7 +61,7 @@ def test_every_snapshot_reads_the_same(lake: str, reference: duckdb.DuckDBPyConn
 
 
 def test_spark_reads_the_same(lake: str, reference: duckdb.DuckDBPyConnection, spark: Any) -> None:
-    with dl.connect(lake, alias="lake", spark=spark) as session:
+    with dl.connect(lake, alias="lake", spark=spark, engine="spark") as session:
         for snapshot_id in (4, 16, 20):
             sql = f"SELECT rowid, snapshot_id, * FROM t AT (VERSION => {snapshot_id})"
             rows = [by_row_id(session.sql(sql, engine=engine).fetchall()) for engine in ("spark", "duckdb")]

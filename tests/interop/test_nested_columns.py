@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session import loaded
 from ducklake_lab.session.sources import Sources
 from tests.interop.comparing import attach, detach, normal, our_history, reference_history
 
@@ -122,7 +121,7 @@ def test_rows_keep_their_parts_when_statements_carry_them(
     for way in ("Spark", "in workers", "in process"):
         with monkeypatch.context() as patched:
             if way != "in process":
-                patched.setattr(loaded, "SMALL_BYTES", -1)
+                patched.setattr(ours, "engine", "spark")
             if way == "Spark":
                 patched.setattr(Sources, "row_query", lambda self, plan, loaded: None)
             ours.sql("BEGIN")

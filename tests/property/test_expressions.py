@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from ducklake_lab.session import sources
+from ducklake_lab.engine.placement import Limits
 from ducklake_lab.sql import parse_query
 
 COLUMNS = {"i": "INTEGER", "b": "BIGINT", "d": "DECIMAL(10,2)", "f": "DOUBLE", "s": "VARCHAR"}
@@ -287,7 +287,14 @@ WINDOW = _one_of(
 def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """(a session whose table is in a file, DuckDB with the same table)."""
     folder: Path = tmp_path_factory.mktemp("expressions")
-    session = dl.connect(f"ducklake:{folder}/x.ducklake", alias="lake", data_path=f"{folder}/data", spark=spark)
+    session = dl.connect(
+        f"ducklake:{folder}/x.ducklake",
+        alias="lake",
+        data_path=f"{folder}/data",
+        spark=spark,
+        engine="spark",
+        limits=Limits(refused=-1),
+    )
     plain = duckdb.connect()
     plain.execute("SET TimeZone = 'UTC'")
     session.sql("SET ducklake_default_data_inlining_row_limit = 0")
@@ -295,10 +302,7 @@ def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for text in (f"CREATE TABLE t (k INTEGER, {definition})", f"INSERT INTO t VALUES {ROWS}"):
         session.sql(text)
         plain.execute(text)
-    # else what Spark refuses would run in process
-    limit, sources.IN_PROCESS_BYTES = sources.IN_PROCESS_BYTES, -1
     yield session, plain
-    sources.IN_PROCESS_BYTES = limit
     session.close()
     plain.close()
 

@@ -27,7 +27,7 @@ COLUMNS = {
 def lake(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Any:
     folder: Path = tmp_path_factory.mktemp("buckets")
     with dl.connect(
-        f"ducklake:{folder}/lake.ducklake", alias="lake", data_path=f"{folder}/data", spark=spark
+        f"ducklake:{folder}/lake.ducklake", alias="lake", data_path=f"{folder}/data", spark=spark, engine="spark"
     ) as session:
         values = ", ".join(f"{value} AS {name}" for name, value in COLUMNS.items())
         session.sql(

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.diff import compute
-from ducklake_lab.session import loaded
 
 COLUMNS = (
     "k INTEGER, v VARIANT, u UBIGINT, g GEOMETRY, j JSON, id UUID, ns TIMESTAMP_NS, iv INTERVAL, h HUGEINT, tz TIMETZ"
@@ -47,7 +45,7 @@ def test_what_a_change_carries_along_stays(
 ) -> None:
     before = values(session)
     if by_spark:
-        monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+        monkeypatch.setattr(session, "engine", "spark")
     assert session.sql(CHANGES[change].format(count=count)).fetchall() == [(count,)]
     assert values(session) == before
     changed = session.sql("SELECT count(*), count(*) FILTER (variant_typeof(v) LIKE 'INT%') FROM t WHERE k >= 1000")
@@ -57,7 +55,7 @@ def test_what_a_change_carries_along_stays(
 def test_large_diffs_show_variants(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.sql("UPDATE t SET v = v::INTEGER + 1 WHERE k % 5 = 0", engine="duckdb")
     small = session.table("t").diff(2).to_dict()
-    monkeypatch.setattr(compute, "MAX_CHANGED_ROWS", 3)
+    monkeypatch.setattr(session, "engine", "spark")
     # only small diffs compare conditions with the unchanged rows
     assert session.table("t").diff(2).to_dict() | {"patterns": []} == small | {"patterns": []}
     assert "43" in str(small)

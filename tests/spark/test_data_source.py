@@ -16,7 +16,7 @@ import ducklake_lab as dl
 def uri(new_catalog: Callable[..., str], tmp_path: Path, spark: SparkSession) -> str:
     """A lake with a table in three files, deleted rows, and rows in the catalog."""
     uri = new_catalog()
-    with dl.connect(uri, data_path=f"{tmp_path}/data", spark=spark) as session:
+    with dl.connect(uri, data_path=f"{tmp_path}/data", spark=spark, engine="spark") as session:
         assert session.spark is spark
         for start in (0, 100, 200):
             query = f"SELECT i AS id, 'n' || i AS name, i % 3 AS k FROM range({start}, {start + 100}) r(i)"
@@ -32,7 +32,7 @@ def _ids(frame: Any) -> list[int]:
 
 def test_a_table_reads_as_a_session_reads_it(uri: str, spark: SparkSession) -> None:
     frame = spark.read.format("ducklake").option("table", "t").load(uri)
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         expected = session.table("t").spark()
         assert frame.schema.simpleString() == expected.schema.simpleString()
         assert sorted(map(repr, frame.collect())) == sorted(map(repr, expected.collect()))
@@ -86,7 +86,7 @@ def test_a_stream_reads_each_inserted_row_once(uri: str, spark: SparkSession, tm
     run()
     first = [i for i in range(300) if not (i % 3 == 1 and i < 150)] + [1000]
     assert seen == [first]
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         session.sql("INSERT INTO t SELECT i, 'late', 0 FROM range(2000, 2050) r(i)")
         session.sql("INSERT INTO t VALUES (3000, 'last', 0)")
         session.sql("DELETE FROM t WHERE id < 50")
@@ -103,12 +103,12 @@ def test_batches_are_appended_and_overwrite(uri: str, spark: SparkSession) -> No
     before = _count(uri, spark)
     rows.write.format("ducklake").option("table", "t").mode("append").save(uri)
     assert _count(uri, spark) == before + 100
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         assert session.sql("SELECT id, name, k FROM t WHERE id = 5003").fetchall() == [(5003, "w5003", 3)]
         newest = session.current_snapshot().snapshot_id
     rows.write.format("ducklake").option("table", "t").mode("overwrite").save(uri)
     assert _ids(spark.read.format("ducklake").option("table", "t").load(uri)) == list(range(5000, 5100))
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         assert session.current_snapshot().snapshot_id == newest + 1
         assert len(session.table("t", at=newest).arrow()) == before + 100
 
@@ -121,12 +121,12 @@ def test_a_failed_write_leaves_neither_a_snapshot_nor_a_file(uri: str, spark: Sp
         with pytest.raises(Exception, match=message):
             rows.write.format("ducklake").option("table", "t").mode("append").save(uri)
     assert sorted((tmp_path / "data").rglob("*.parquet")) == files
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         assert session.current_snapshot().snapshot_id == 5
 
 
 def test_a_stream_writes_each_batch_once(uri: str, spark: SparkSession, tmp_path: Path) -> None:
-    with dl.connect(uri, spark=spark) as session:
+    with dl.connect(uri, spark=spark, engine="spark") as session:
         session.sql("CREATE TABLE copied AS FROM t WITH NO DATA")
         checkpoint = tmp_path / "checkpoint"
 

@@ -18,7 +18,9 @@ __all__ = ["data"]
 def test_both_readers_give_equal_rows(
     data: Path, tmp_path: Path, spark: SparkSession, reference: duckdb.DuckDBPyConnection
 ) -> None:
-    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l", spark=spark) as session:
+    with dl.connect(
+        f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l", spark=spark, engine="spark"
+    ) as session:
         for statement in STATEMENTS:
             session.sql(statement.replace("{data}", str(data)))
         for name in TABLES:

@@ -15,7 +15,7 @@ def test_merge_on_files_as_the_reference_reads_it(
     spark: Any, new_catalog: Callable[..., str], tmp_path: Path, reference: Any
 ) -> None:
     uri = new_catalog()
-    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark) as session:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark, engine="spark") as session:
         session.sql("CREATE TABLE t AS SELECT i, 'v' || i AS s FROM range(100) r(i)")
         session.sql("CREATE TEMP TABLE changes AS SELECT i * 2 AS i, 'new' AS s FROM range(40, 60) r(i)")
         count = session.sql(

@@ -13,7 +13,6 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.local.database import SessionDatabase
-from ducklake_lab.session import loaded
 from ducklake_lab.session.sources import Sources
 from ducklake_lab.spark import in_workers
 
@@ -71,7 +70,7 @@ def _changed(session: dl.Session, change: str, way: str, monkeypatch: pytest.Mon
     """The count and all rows after a change, which is undone."""
     with monkeypatch.context() as patched:
         if way != "in process":
-            patched.setattr(loaded, "SMALL_BYTES", -1)
+            patched.setattr(session, "engine", "spark")
         if way == "Spark":
             patched.setattr(Sources, "row_query", lambda self, plan, loaded: None)
         tasks = _count_tasks(patched)
@@ -84,7 +83,7 @@ def _changed(session: dl.Session, change: str, way: str, monkeypatch: pytest.Mon
 
 
 def test_large_files_are_read_in_parts(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+    monkeypatch.setattr(session, "engine", "spark")
     monkeypatch.setattr(in_workers, "_TASK_BYTES", 1500)
     tasks = _count_tasks(monkeypatch)
     before = session.sql("SELECT count(*), count(DISTINCT rowid) FROM t WHERE i < 200").fetchall()
@@ -94,7 +93,7 @@ def test_large_files_are_read_in_parts(session: dl.Session, monkeypatch: pytest.
 
 
 def test_small_files_share_a_task(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+    monkeypatch.setattr(session, "engine", "spark")
     tasks = _count_tasks(monkeypatch)
     session.sql("DELETE FROM t WHERE rowid % 50 = 1")
     monkeypatch.setattr(in_workers, "_SMALL_BYTES", 1)
@@ -107,15 +106,15 @@ def test_explain_says_who_finds_the_rows(session: dl.Session, monkeypatch: pytes
     def explained(statement: str) -> str:
         return str(session.sql(f"EXPLAIN {statement}").fetchall()[0][1])
 
-    assert "runs in process:" in explained("DELETE FROM t WHERE i = 1")
-    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
-    assert "runs in Spark's workers, by DuckDB:" in explained("UPDATE t SET i = 2 WHERE i = 1")
-    assert "runs on Spark:" in explained("DELETE FROM t WHERE i IN (SELECT max(i) FROM t)")
-    assert "runs on Spark:" in explained("SELECT i FROM t WHERE i = 1")
+    assert "runs in process · 1 of 2 files, 6.2 kB:" in explained("DELETE FROM t WHERE i = 1")
+    monkeypatch.setattr(session, "engine", "spark")
+    assert "runs in Spark's workers, by DuckDB · asked for:" in explained("UPDATE t SET i = 2 WHERE i = 1")
+    assert "runs on Spark · asked for:" in explained("DELETE FROM t WHERE i IN (SELECT max(i) FROM t)")
+    assert "runs on Spark · asked for:" in explained("SELECT i FROM t WHERE i = 1")
 
 
 def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded, "SMALL_BYTES", -1)
+    monkeypatch.setattr(session, "engine", "spark")
     before = session.sql("FROM lake.snapshots()").fetchall()
     with pytest.raises(ConstraintError, match=r"^Could not convert string 'row .*' to INT32") as caught:
         session.sql("UPDATE t SET added = s::INTEGER WHERE i < 200")

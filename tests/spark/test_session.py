@@ -21,7 +21,7 @@ from ducklake_lab.spark.runtime import is_connect
 
 @pytest.fixture
 def session(new_catalog: Callable[..., str], tmp_path: Path, spark: Any) -> Iterator[dl.Session]:
-    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", spark=spark) as session:
+    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", spark=spark, engine="spark") as session:
         session.sql(
             "CREATE TABLE t AS SELECT i::INTEGER AS i, 'n' || i AS s, i % 3 AS k, DATE '2020-01-01' + i::INTEGER AS day "
             "FROM range(100) AS r(i)"

@@ -14,7 +14,7 @@ import ducklake_lab as dl
 @pytest.fixture
 def lake(tmp_path: Path, spark: Any) -> Any:
     with dl.connect(
-        f"ducklake:{tmp_path}/lake.ducklake", alias="lake", data_path=f"{tmp_path}/data", spark=spark
+        f"ducklake:{tmp_path}/lake.ducklake", alias="lake", data_path=f"{tmp_path}/data", spark=spark, engine="spark"
     ) as session:
         session.sql(
             "CREATE TABLE source AS SELECT ((i * 7) % 40)::INTEGER AS i, 's' || (i % 3) AS s FROM range(40) r(i)"

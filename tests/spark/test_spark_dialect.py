@@ -12,7 +12,7 @@ import ducklake_lab as dl
 
 
 def test_queries_in_sparks_sql(spark: Any, new_catalog: Callable[..., str], tmp_path: Path) -> None:
-    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", spark=spark) as session:
+    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", spark=spark, engine="spark") as session:
         session.sql("CREATE TABLE t AS SELECT i, 'v' || i AS s FROM range(20) r(i)")
         session.sql("CREATE VIEW v AS SELECT i * 2 AS twice FROM t WHERE i < 3; DELETE FROM t WHERE i >= 10")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session import sources
+from ducklake_lab.engine.placement import Limits
 
 ZONES = ("America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana", "UTC")
 #: Around the changes of clocks in these zones.
@@ -67,10 +67,16 @@ def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple
     """(a session whose table is in a file, DuckDB with the same table)."""
     folder: Path = tmp_path_factory.mktemp("zones")
     rows = _rows()
-    limit, sources.IN_PROCESS_BYTES = sources.IN_PROCESS_BYTES, -1
     with (
         duckdb.connect() as plain,
-        dl.connect(f"ducklake:{folder}/x.ducklake", alias="lake", data_path=f"{folder}/d", spark=spark) as session,
+        dl.connect(
+            f"ducklake:{folder}/x.ducklake",
+            alias="lake",
+            data_path=f"{folder}/d",
+            spark=spark,
+            engine="spark",
+            limits=Limits(refused=-1),
+        ) as session,
     ):
         for run in (session.sql, plain.execute):
             run(f"CREATE TABLE t ({COLUMNS})")
@@ -80,7 +86,6 @@ def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple
         yield session, plain
         session.sql("RESET TimeZone")
         session.spark  # noqa: B018 - gives Spark the zone that other tests expect
-    sources.IN_PROCESS_BYTES = limit
 
 
 def _plain(value: Any) -> Any:

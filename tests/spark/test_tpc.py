@@ -47,7 +47,7 @@ def benchmarks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Benchmark]
 
 @pytest.fixture(scope="module")
 def on_spark(benchmarks: dict[str, Benchmark], spark: Any) -> Iterator[dict[str, dl.Session]]:
-    sessions = {name: dl.connect(benchmark.uri, spark=spark) for name, benchmark in benchmarks.items()}
+    sessions = {name: dl.connect(benchmark.uri, spark=spark, engine="spark") for name, benchmark in benchmarks.items()}
     yield sessions
     for session in sessions.values():
         session.close()

@@ -45,7 +45,7 @@ def statistics(reference: duckdb.DuckDBPyConnection, table: str) -> list[tuple[A
 
 
 def test_spark_copies_every_type(lake: str, spark: SparkSession, reference: duckdb.DuckDBPyConnection) -> None:
-    with dl.connect(lake, alias="lake", spark=spark) as session:
+    with dl.connect(lake, alias="lake", spark=spark, engine="spark") as session:
         for number, (sql, _) in enumerate(VALUES.values()):
             session.sql(f"CREATE TABLE c{number} (i INTEGER, v {sql})")
             session.write(session.table(f"t{number}").spark(), f"c{number}", mode="append")
@@ -64,7 +64,7 @@ def test_spark_copies_every_type(lake: str, spark: SparkSession, reference: duck
 
 
 def test_both_engines_hand_out_equal_values(lake: str, spark: SparkSession) -> None:
-    with dl.connect(lake, alias="lake", spark=spark) as session:
+    with dl.connect(lake, alias="lake", spark=spark, engine="spark") as session:
         for number, name in enumerate(VALUES):
             found, local = (session.sql(f"FROM t{number} ORDER BY i", engine=engine) for engine in ("spark", "duckdb"))
             assert not found.in_process and local.in_process

@@ -37,7 +37,7 @@ def test_a_condition_inside_of_a_view_prunes_files(lake: dl.Session) -> None:
 def lake(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Any:
     folder: Path = tmp_path_factory.mktemp("views")
     with dl.connect(
-        f"ducklake:{folder}/lake.ducklake", alias="lake", data_path=f"{folder}/data", spark=spark
+        f"ducklake:{folder}/lake.ducklake", alias="lake", data_path=f"{folder}/data", spark=spark, engine="spark"
     ) as session:
         session.sql("CREATE TABLE t AS SELECT i::INTEGER AS i, 's' || i AS s FROM range(20) r(i)")
         session.sql("INSERT INTO t SELECT i::INTEGER, 's' || i FROM range(100, 120) r(i)")

@@ -41,14 +41,13 @@ sys.meta_path.insert(0, Hidden())
 _SCRIPT = """
 import json, sys
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.session import Session, loaded
+from ducklake_lab.session import Session
 from ducklake_lab.spark import runtime, workers
 
 config, folder = json.loads(sys.argv[1]), sys.argv[2]
 spark = runtime.start(config)
-loaded.SMALL_BYTES = -1
 found = {"fault": workers.fault(spark)}
-with Session(spark=spark) as session:
+with Session(spark=spark, engine="spark") as session:
     session.attach(f"ducklake:{folder}/l.ducklake", alias="l", data_path=f"{folder}/data")
     session.sql("USE l; CREATE TABLE t AS SELECT i FROM range(2000) r(i); CREATE TABLE u (k UUID, l INTEGER[])")
     found["explain"] = session.sql("EXPLAIN UPDATE t SET i = i + 1 WHERE i % 2 = 0").fetchall()[0][1]
@@ -103,7 +102,7 @@ def test_what_workers_lack_is_said_and_sparks_reader_serves(cluster: dict[str, s
     found = _run(cluster, tmp_path, ("pandas",), duckdb="1.2.0")
     assert found["fault"].startswith("Spark's workers have duckdb 1.2.0 and no pandas; install it there: ")
     assert found["fault"].endswith(' -m pip install "duckdb>=1.5.2,<2" "pandas>=2.2,<3"')
-    assert "runs on Spark:" in found["explain"]
+    assert "runs on Spark · asked for:" in found["explain"]
     assert found["updated"] == [[2000, 2000000]]
     assert found["error"] == ["SparkError", found["fault"]]
 

@@ -50,7 +50,7 @@ def _merge(call: Call) -> pa.Table:
     def merge(transaction: Transaction, table: Table) -> Iterable[tuple[int, int]]:
         target = target_file_size(transaction.options, table)
         chosen = MergeOptions(target, low or 0, high, most)
-        return merge_adjacent_files(transaction, table, chosen, call.engine.running)
+        return merge_adjacent_files(transaction, table, chosen, call.engine)
 
     return _compact(call, merge)
 
@@ -60,7 +60,7 @@ def _rewrite(call: Call) -> pa.Table:
 
     def rewrite(transaction: Transaction, table: Table) -> Iterable[tuple[int, int]]:
         threshold = options.delete_threshold(transaction.options, table, float(given) if given is not None else None)
-        return rewrite_data_files(transaction, table, threshold, call.engine.running)
+        return rewrite_data_files(transaction, table, threshold, call.engine)
 
     return _compact(call, rewrite)
 

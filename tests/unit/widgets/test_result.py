@@ -2,6 +2,7 @@ from html.parser import HTMLParser
 
 import pyarrow as pa
 
+from ducklake_lab.engine.placement import Facts, Limits, place
 from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.widgets.result import render, summary
 
@@ -27,13 +28,16 @@ class Cells(HTMLParser):
             self.cells[-1] += data
 
 
+PLACED = place(Facts(bytes=1_300_000, files=1, files_total=12), Limits(), "auto")
+
+
 def numbers(rows: int) -> Result:
-    info = RunInfo(snapshot_id=17, files_read=1, files_total=12, seconds=0.41)
+    info = RunInfo(snapshot_id=17, files_read=1, files_total=12, seconds=0.41, placement=PLACED)
     return Result(arrow=pa.table({"n": pa.array(range(rows), pa.int64()), "t": ["x"] * rows}), info=info)
 
 
 def test_footer_tells_rows_time_snapshot_and_files():
-    assert summary(numbers(12)) == "12 rows · 0.4 s · snapshot 17 · read 1 of 12 files"
+    assert summary(numbers(12)) == "12 rows · 0.4 s · snapshot 17 · in process · 1 of 12 files, 1.3 MB"
 
 
 def test_a_longer_result_says_so_and_how_to_get_the_rest():

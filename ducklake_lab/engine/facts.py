@@ -1,0 +1,37 @@
+"""What is known of the files that a statement reads, for their placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ducklake_lab.engine.placement import Facts, Purpose
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.storage import is_local, is_object
+
+
+def facts_of(
+    files: Iterable[ScanFile],
+    *,
+    total: int | None = None,
+    purpose: Purpose = "look",
+    on_spark: bool = False,
+    refusal: Exception | None = None,
+) -> Facts:
+    """The facts of files that are left after pruning.
+
+    Args:
+        total: how many files there were before; as many if left out.
+        on_spark, refusal: see `Facts`.
+    """
+    read = list(files)
+    remote = [file.path for file in read if not is_local(file.path)]
+    return Facts(
+        bytes=sum(file.data_file.file_size_bytes for file in read),
+        files=len(read),
+        files_total=len(read) if total is None else total,
+        purpose=purpose,
+        is_fetched=bool(remote),
+        is_far=not all(map(is_object, remote)),
+        on_spark=on_spark,
+        refusal=refusal,
+    )

@@ -1,0 +1,14 @@
+"""Numbers with units, for people."""
+
+from __future__ import annotations
+
+
+def size(number: int) -> str:
+    """Bytes, decimal units: 84 kB, 31 MB, 2.6 MB."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 999.5 or unit == "TB":
+            digits = 1 if unit != "B" and abs(value) < 9.95 else 0
+            return f"{value:.{digits}f} {unit}"
+        value /= 1000
+    raise AssertionError
