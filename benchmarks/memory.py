@@ -34,7 +34,7 @@ def main() -> None:
         with standalone_cluster(folder, f"{options.heap}m") as settings:
             spark = runtime.start({**settings, "spark.driver.memory": f"{options.heap}m"})
             try:
-                with dl.connect(f"ducklake:{folder}/lake.ducklake", spark=spark) as session:
+                with dl.connect(f"ducklake:{folder}/lake.ducklake", spark=spark, engine="spark") as session:
                     _run(session, rows)
             finally:
                 runtime.stop(spark)

@@ -29,10 +29,12 @@ def run(spark: Any, lineitem: Any, folder: Path, rounds: int) -> Iterator[Compar
     ours, theirs = folder / "ours.sqlite", folder / "theirs.sqlite"
     for place in (ours, theirs):
         # both begin with a lake that is ours, files and deletes alike
-        with dl.connect(f"ducklake:sqlite:{place}", alias="lake", data_path=f"{place}.files/") as session:
+        with dl.connect(
+            f"ducklake:sqlite:{place}", alias="lake", data_path=f"{place}.files/", engine="spark"
+        ) as session:
             session.write(lineitem, "main.lineitem", mode="create")
     numbers = itertools.count()
-    with dl.connect(f"ducklake:sqlite:{ours}", alias="lake") as session:
+    with dl.connect(f"ducklake:sqlite:{ours}", alias="lake", engine="spark") as session:
         yield from _reads("no rows deleted", session, peer, spark, theirs, rounds)
         yield compare(
             "selective query of lineitem",
