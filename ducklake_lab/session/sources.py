@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 #: Bytes of data files up to which a side of a join is read to skip files of the other side.
 _SIDE_BYTES = 4 << 20
 #: Scans that are kept from statement to statement, and files up to which one is.
-_KEPT_SCANS, _KEPT_FILES = 32, 1000
+_KEPT_SCANS, _KEPT_FILES = 256, 1000
 #: Functions whose values differ from one run of a query to the next.
 _VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
 
