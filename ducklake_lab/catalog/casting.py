@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.errors import ConstraintError
+from ducklake_lab.catalog import variants
+from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_primitive
 
@@ -57,11 +59,16 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
         return chosen.cast(schema)
     # positional names: DuckDB folds case, the table's columns need not
     kinds = [_of_wkb(from_field(field), types[field.name]) for field in chosen.schema]
-    sources = [typed_sql(f"c{i}", kind) for i, kind in enumerate(kinds)]
+    sources = [f"{typed_values_sql(f'c{i}', kind, chosen.column(i))} AS c{i}" for i, kind in enumerate(kinds)]
     renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
-    casts = ", ".join(cast_sql(source, data_type) for source, data_type in zip(sources, types.values(), strict=True))
+    typed = scratch().from_arrow(renamed).project(", ".join(sources))
+
+    def cast(depth: int) -> pa.Table:
+        casts = ", ".join(cast_sql(f"c{i}", data_type, depth) for i, data_type in enumerate(types.values()))
+        return typed.query("typed", f"SELECT {casts} FROM typed").to_arrow_table()
+
     try:
-        result = scratch().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").to_arrow_table()
+        result = variants.read_all(cast, list(types.values()))
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     return result.rename_columns(list(types)).cast(schema)
@@ -82,43 +89,46 @@ def _is_carried(field: pa.Field, data_type: DataType) -> bool:
     return same and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
 
 
-def cast_sql(expression: str, data_type: DataType) -> str:
+def cast_sql(expression: str, data_type: DataType, depth: int | None = None) -> str:
     """SQL that casts to the type, in a form whose Arrow type is the type's own."""
-    return carried_sql(f"CAST({expression} AS {data_type.sql()})", data_type)
+    return carried_sql(f"CAST({expression} AS {data_type.sql()})", data_type, depth)
 
 
-def carried_sql(expression: str, data_type: DataType) -> str:
-    """SQL of a value of the type as Arrow carries it; see model/types.py."""
+def carried_sql(expression: str, data_type: DataType, depth: int | None = None) -> str:
+    """SQL of a value of the type as Arrow carries it; see model/types.py, and for `depth` catalog/variants.py."""
     name = data_type.name
     if name == "geometry":
         return f"ST_AsWKB({expression})"
     if name == "variant":
-        parts = f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB))"
-        joined = f"list_transform([{parts}], lambda part: part.metadata || part.value)[1]"
-        return f"CASE WHEN {expression} IS NOT NULL THEN {joined} END"
+        return f"CASE WHEN {expression} IS NOT NULL THEN {variants.carried_sql(expression, depth)} END"
     if has_part(data_type, _BY_FUNCTION):
-        return through(expression, data_type, carried_sql)
+        return through(expression, data_type, partial(carried_sql, depth=depth))
     if has_part(data_type, _AS_TEXT):
         return f"CAST({expression} AS {_plain(data_type).sql()})"
     return expression
 
 
-def typed_sql(expression: str, data_type: DataType) -> str:
+def typed_values_sql(expression: str, data_type: DataType, values: pa.Array | pa.ChunkedArray) -> str:
+    """As `typed_sql`, of these values."""
+    return typed_sql(expression, data_type, variants.kept_in(data_type, values))
+
+
+def typed_sql(expression: str, data_type: DataType, kept: variants.Kept | None = None) -> str:
     """SQL of a value that Arrow carries, in the type: the inverse of `carried_sql`."""
     if data_type.name == "geometry":
         return f"ST_GeomFromWKB({expression})"
     if data_type.name == "variant":
-        return f"CASE WHEN {expression} IS NOT NULL THEN variant_bytes_to_variant({expression}) END"
+        return f"CASE WHEN {expression} IS NOT NULL THEN {variants.typed_sql(expression, kept)} END"
     if has_part(data_type, _BY_FUNCTION):
-        return through(expression, data_type, typed_sql)
+        return through(expression, data_type, partial(typed_sql, kept=kept))
     return f"CAST({expression} AS {data_type.sql()})"
 
 
-def shown_sql(expression: str, data_type: DataType) -> str:
-    """As `typed_sql`, where it may be compared: Arrow would do that itself, and NaN is not greater than all numbers there."""
+def shown_sql(expression: str, data_type: DataType, values: pa.ChunkedArray) -> str:
+    """As `typed_values_sql`, where it may be compared: Arrow would do that itself, and NaN is not greater than all numbers there."""
     if data_type.name in ("float32", "float64"):
         return f"-(-{expression})"
-    return typed_sql(expression, data_type)
+    return typed_values_sql(expression, data_type, values)
 
 
 #: Types whose Arrow form is text, and those whose form a function makes.
@@ -163,7 +173,10 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
     if table.num_rows == 0:
         return []
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
-    casts = ", ".join(f"CAST({typed_sql(f'c{i}', data_type)} AS VARCHAR)" for i, data_type in enumerate(types.values()))
+    casts = ", ".join(
+        f"CAST({typed_values_sql(f'c{i}', data_type, renamed.column(i))} AS VARCHAR)"
+        for i, data_type in enumerate(types.values())
+    )
     return scratch().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").fetchall()
 
 
@@ -172,12 +185,15 @@ def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.Chu
 
     Raises:
         ConstraintError: a value does not fit.
+        UnsupportedFeatureError: Parquet's variants cannot hold a value.
     """
     column = pa.table({"v": values}, schema=pa.schema([data_type.field("v")]))
     try:
         return scratch().from_arrow(column).query("rows", f"SELECT {sql} AS v FROM rows").to_arrow_table().column(0)
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
+    except duckdb.InvalidInputException as error:
+        raise UnsupportedFeatureError(str(error).splitlines()[0].partition(": ")[2]) from None
 
 
 def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Array:
@@ -196,7 +212,7 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
         return None if low is None else str(low), None if high is None else str(high), values.null_count, False
     column = pa.table({"v": values})
     nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
-    typed = typed_sql("v", data_type)
+    typed = typed_values_sql("v", data_type, values)
     row = (
         scratch()
         .from_arrow(column)

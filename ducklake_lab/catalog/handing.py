@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_as, carried_sql, has_part, scratch, through, typed_sql
+from ducklake_lab.catalog.casting import carried_as, carried_sql, has_part, scratch, through, typed_values_sql
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_marked
@@ -76,8 +76,9 @@ def arrow_table(table: pa.Table) -> pa.Table:
         kind = from_field(field) if is_marked(field) else None
         if kind is None or not has_part(kind, ("variant", "uint128", "timetz")):
             continue
+        values = table.column(index)
         try:
-            values = carried_as(table.column(index), kind, _for_arrow(typed_sql("v", kind), kind))
+            values = carried_as(values, kind, _for_arrow(typed_values_sql("v", kind, values), kind))
         except ConstraintError:
             raise ConstraintError(
                 f"Column {field.name} holds numbers above {2**127 - 1}, which Arrow cannot; cast it to VARCHAR."
@@ -116,7 +117,7 @@ def texts_to_show(table: pa.Table, time_zone: str = "UTC") -> list[list[object]]
 def _typed(table: pa.Table, time_zone: str) -> Iterator[tuple[duckdb.DuckDBPyRelation, duckdb.DuckDBPyConnection]]:
     """The rows as a relation whose columns have DuckDB's types, named `c0`, `c1`, …"""
     selected: Sequence[str] = [
-        f"{typed_sql(f'c{i}', from_field(field)) if is_marked(field) else f'c{i}'} AS c{i}"
+        f"{typed_values_sql(f'c{i}', from_field(field), table.column(i)) if is_marked(field) else f'c{i}'} AS c{i}"
         for i, field in enumerate(table.schema)
     ]
     with scratch().cursor() as connection:

@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import variants
 from ducklake_lab.catalog.backends import inlined_type, takes_text
 from ducklake_lab.catalog.casting import (
     cast_columns,
     cast_sql,
     constant_column,
     texts,
-    typed_sql,
+    typed_values_sql,
 )
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
-from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
+from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
@@ -183,19 +183,17 @@ def _read_table(
     source = f"FROM {quote_identifier(name)} WHERE {condition}"
     system = pa.schema([(ROW_ID, pa.int64()), (SNAPSHOT_ID, pa.int64())])
     if database.backend == "duckdb":
-        casts = "".join(
-            f", {cast_sql(quote_identifier(column), data_type)} AS c{i}"
-            for i, (column, data_type) in enumerate(types.items())
-        )
         raw = raw_duckdb(connection)
-        try:
-            table: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
-        except duckdb.InvalidInputException as error:
-            message = str(error).splitlines()[0].partition(": ")[2]
-            raise UnsupportedFeatureError(
-                f"{name} holds a VARIANT that Parquet's variants cannot, and cannot be read yet: {message}. "
-                "Change the value with DuckDB's ducklake extension."
-            ) from None
+
+        def read(depth: int) -> pa.Table:
+            casts = "".join(
+                f", {cast_sql(quote_identifier(column), data_type, depth)} AS c{i}"
+                for i, (column, data_type) in enumerate(types.items())
+            )
+            rows: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
+            return rows
+
+        table = variants.read_all(read, [None, None, *types.values()])
         schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])
         return table.rename_columns(schema.names).cast(schema)
     selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())
@@ -361,7 +359,10 @@ def insert_rows(
     if database.backend == "duckdb":
         raw = raw_duckdb(connection)
         staged = rows.select([ROW_ID, *types]).rename_columns(["row_id", *(f"c{i}" for i in range(len(types)))])
-        casts = "".join(f", {typed_sql(f'c{i}', data_type)}" for i, data_type in enumerate(types.values()))
+        casts = "".join(
+            f", {typed_values_sql(f'c{i}', data_type, rows.column(column))}"
+            for i, (column, data_type) in enumerate(types.items())
+        )
         raw.register("ducklake_lab_rows", staged)
         try:
             raw.execute(

@@ -281,7 +281,7 @@ def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: 
     rows = inlined.rows
     held = {f"c{i}": rows.column(column.name) for i, column in enumerate(columns)}
     held |= {"row_id": rows.column(ROW_ID), "snapshot_id": rows.column(SNAPSHOT_ID)}
-    values = [shown_sql(f"c{i}", column.data_type) for i, column in enumerate(columns)]
+    values = [shown_sql(f"c{i}", column.data_type, held[f"c{i}"]) for i, column in enumerate(columns)]
     if wanted.virtual:
         values += ["CAST(NULL AS BIGINT)", "CAST(NULL AS BIGINT)", "row_id", "snapshot_id"]
     if wanted.numbers is not None:

@@ -211,7 +211,7 @@ class Writer:
             ).fetchall()
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise ConstraintError(str(error).splitlines()[0]) from None
-        except duckdb.NotImplementedException as error:
+        except (duckdb.NotImplementedException, duckdb.InvalidInputException) as error:
             raise UnsupportedFeatureError(
                 f"{self.table.name} cannot be written: {str(error).splitlines()[0]}"
             ) from None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from ducklake_lab.catalog import variants
 from ducklake_lab.catalog.casting import carried_sql, from_duckdb, shown_sql
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
@@ -80,10 +82,10 @@ def _carried(name: str, table: pa.Table) -> Relation:
     """Rows that Arrow carries, as a relation."""
     columns = [quote_identifier(field.name) for field in table.schema]
     values = [
-        f"{shown_sql(column, from_field(field))} AS {column}"
+        f"{shown_sql(column, from_field(field), values)} AS {column}"
         if is_marked(field) or pa.types.is_floating(field.type)
         else column
-        for column, field in zip(columns, table.schema, strict=True)
+        for column, field, values in zip(columns, table.schema, table.columns, strict=True)
     ]
     return Relation(f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: table}, {})
 
@@ -102,17 +104,20 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
     if relation is None:
         return pa.table({}), ()
     kinds = [from_duckdb(kind) for kind in relation.types]
-    rows = relation
+    rows = relation.to_arrow_table
     if any(kind is not None and carried_sql("v", kind) != "v" for kind in kinds):
         # by position: names may be there twice, and a view that gave new ones would stay in the database
         places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
-        rows = relation.project(
-            ", ".join(
-                carried_sql(place, kind) if kind is not None else place
+
+        def carried(depth: int) -> pa.Table:
+            values = (
+                carried_sql(place, kind, depth) if kind is not None else place
                 for place, kind in zip(places, kinds, strict=True)
             )
-        )
-    table = in_zone(plain(rows.to_arrow_table()), "UTC")
+            return relation.project(", ".join(values)).to_arrow_table()
+
+        rows = partial(variants.read_all, carried, kinds)
+    table = in_zone(plain(rows()), "UTC")
     fields = []
     for name, kind, field in zip(relation.columns, kinds, table.schema, strict=True):
         marked = kind.field(name) if kind is not None else None
@@ -174,6 +179,6 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     missing = _NO_FILES.match(message)
     if missing is not None:
         return SqlError(f"There is no file {missing[1]}; relative paths start at {Path.cwd()}.")
-    if isinstance(error, duckdb.NotImplementedException):
+    if isinstance(error, duckdb.NotImplementedException) or variants.NO_FORM in message:
         return UnsupportedFeatureError(message)
     return SqlError(message)

@@ -5,7 +5,8 @@ single `element`, a map's `key` and `value`. That is how `ducklake_column` store
 
 Arrow carries values of every type without loss, of some in the form of another type: UUIDs, JSON, 128-bit unsigned
 integers and times with a zone as text, geometries as WKB, variants as the bytes of Parquet's variant (its metadata,
-then its value). A field that `DataType.field` makes says in its metadata which type it carries.
+then its value) or what catalog/variants.py makes of a value that those cannot hold. A field that `DataType.field` makes
+says in its metadata which type it carries.
 """
 
 from __future__ import annotations

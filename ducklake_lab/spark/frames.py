@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ducklake_lab.catalog.casting import carried_as, through, typed_sql
+from ducklake_lab.catalog.casting import carried_as, through, typed_values_sql
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.spark.types import from_spark, spark_type
@@ -63,7 +63,8 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
     for index, kind in enumerate([from_field(field) for field in table.schema]):
         if not any(part.name in _CASTS or part.name in ("variant", "geometry") for part in kind.walk()):
             continue
-        values = carried_as(table.column(index), kind, _for_spark(typed_sql("v", kind), kind))
+        values = table.column(index)
+        values = carried_as(values, kind, _for_spark(typed_values_sql("v", kind, values), kind))
         name = table.schema.field(index).name
         table = table.set_column(index, name, _with_variants(values, kind))
     return table

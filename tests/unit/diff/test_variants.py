@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
-import pytest
-
 import ducklake_lab as dl
 
 _ROWS = "(1, 42, 1), (2, 'x', 1), (3, [1, 2], 1), (4, 4, 1)"
@@ -35,14 +32,3 @@ def test_a_value_may_change_its_type(tmp_path: Path) -> None:
             ([1, 2], None, ("v",)),
             (4, 4, ("w",)),
         ]
-
-
-def test_a_value_that_cannot_be_carried_is_refused_by_name(
-    tmp_path: Path, reference: duckdb.DuckDBPyConnection
-) -> None:
-    uri = f"ducklake:{tmp_path}/lake.ducklake"
-    reference.execute(f"ATTACH '{uri}' AS lake (DATA_PATH '{tmp_path}/data')")
-    reference.execute("CREATE TABLE lake.t (v VARIANT); INSERT INTO lake.t VALUES (INTERVAL 3 DAY)")
-    reference.execute("DETACH lake")
-    with dl.connect(uri, alias="lake") as session, pytest.raises(dl.UnsupportedFeatureError, match="type 'INTERVAL'"):
-        session.sql("FROM t").fetchall()
