@@ -223,11 +223,12 @@ def rows_of(
         own = ", r.ducklake_snapshot_id" if mapping is None else ""
         row_id = of_file("row_id_start", (file.data_file.row_id_start for file in files), pa.int64())
         shown = (None if file.shows_own_snapshots else file.snapshot_id for file in files)
+        begins = of_file("begin_snapshot", (file.snapshot_id for file in files), pa.int64())
         values += [
             of_file("file_id", (file.data_file.data_file_id for file in files), pa.int64()),
             "r.file_row_number",
             f"coalesce({of_row_id}{row_id} + r.file_row_number)",
-            f"coalesce({of_file('snapshot_id', shown, pa.int64())}{own})",
+            f"coalesce({of_file('snapshot_id', shown, pa.int64())}{own}, {begins})",
         ]
     if wanted.numbers is not None:
         values.append(of_file("file_name", (file.path for file in files), pa.string()))

@@ -43,8 +43,11 @@ class ScanFile:
 
     @property
     def shows_own_snapshots(self) -> bool:
-        """Whether `_ducklake_snapshot_id` shows the snapshot ids that the file itself has for its rows."""
-        return self.data_file.partial_max is not None and self.snapshot_id == self.data_file.begin_snapshot
+        """Whether `_ducklake_snapshot_id` shows the snapshot ids of its rows that the file itself has, if it has them.
+
+        Catalogs of merged files that the reference migrated do not say that these have them.
+        """
+        return self.snapshot_id is not None and self.snapshot_id == self.data_file.begin_snapshot
 
     @property
     def is_bounded(self) -> bool:

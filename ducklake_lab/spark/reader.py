@@ -67,6 +67,7 @@ _INDEX = "_ducklake_row_index"
 _WORDS = "_ducklake_deleted"
 _STORED_ROW_ID = "_ducklake_stored_row_id"
 _STORED_SNAPSHOT = "_ducklake_stored_snapshot_id"
+_BEGIN_SNAPSHOT = "_ducklake_begin_snapshot"
 _FIRST_ROW_ID = "_ducklake_first_row_id"
 
 
@@ -238,7 +239,7 @@ def _scan(
     columns = [F.col(_quoted(column.name)) for column in plan.columns]
     if virtual:
         row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
-        snapshot = F.coalesce(SNAPSHOT_ID, _STORED_SNAPSHOT)
+        snapshot = F.coalesce(SNAPSHOT_ID, _STORED_SNAPSHOT, _BEGIN_SNAPSHOT)
         columns += [F.col(FILE_ID), F.col(_INDEX).alias(POSITION), row_id.alias(ROW_ID), snapshot.alias(SNAPSHOT_ID)]
     return frame.select(*columns)
 
@@ -329,6 +330,7 @@ def _file_table(
         data[FILE_ID] = pa.array([file.data_file.data_file_id for file in files], pa.int64())
         data[_FIRST_ROW_ID] = pa.array([file.data_file.row_id_start for file in files], pa.int64())
         data[SNAPSHOT_ID] = pa.array(shown, pa.int64())
+        data[_BEGIN_SNAPSHOT] = pa.array([file.snapshot_id for file in files], pa.int64())
     return _by_key(spark, files, sizes, data)
 
 

@@ -143,6 +143,20 @@ def test_merged_files_keep_the_snapshots_of_their_rows(
     detach(reference)
 
 
+@pytest.mark.parametrize("spec", ["0.2", "0.3"])
+def test_files_have_the_snapshots_of_their_rows_where_the_catalog_lost_them(
+    spec: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    unpack(spec, "duckdb", tmp_path)
+    reference.execute(f"ATTACH '{uri(tmp_path, 'duckdb')}' AS lake (AUTOMATIC_MIGRATION true)")
+    feed = "SELECT snapshot_id, count(*) FROM ducklake_table_changes('lake', 'main', 'numbers', 7, 12) GROUP BY ALL"
+    ids = "SELECT snapshot_id, count(*) FROM lake.numbers AT (VERSION => 12) GROUP BY ALL"
+    assert [dict(reference.execute(query).fetchall()) for query in (feed, ids)] == [MERGED, MERGED]
+    reference.execute("DETACH lake")
+    with dl.connect(uri(tmp_path, "duckdb"), alias="lake", engine="duckdb") as session:
+        assert [dict(session.sql(query).fetchall()) for query in (feed, ids)] == [MERGED, MERGED]
+
+
 @pytest.mark.parametrize("info", ["2:1|9:4|5:39", "partial_max:9", "what is this:", "x:5"])
 def test_the_last_snapshot_of_a_merged_file_is_the_highest(info: str, tmp_path: Path) -> None:
     unpack("0.3", "sqlite", tmp_path)

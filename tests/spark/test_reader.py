@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.local import reader as local_reader
 from ducklake_lab.scan.plan import DeletedRows
+from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark import reader
 from ducklake_lab.spark.errors import translate_error
+from tests.old_lakes.make import unpack
+from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
 
 _ALL_TYPES = (
@@ -255,3 +260,19 @@ def test_errors_of_values_are_one_line(spark: SparkSession, query: str, text: st
         spark.sql(query).collect()
     message = str(translate_error(caught.value))
     assert message.startswith(text) and "\n" not in message and "SQLSTATE" not in message
+
+
+def test_snapshots_of_rows_are_the_file_s_own_where_the_catalog_lost_them(spark: SparkSession, tmp_path: Path) -> None:
+    unpack("0.3", "duckdb", tmp_path)
+    uri = f"ducklake:{tmp_path}/duckdb.catalog"
+    with connect() as reference:
+        reference.execute(f"ATTACH '{uri}' AS lake (AUTOMATIC_MIGRATION true); DETACH lake")
+    lake = open_lake(parse_uri(uri), "lake")
+    with lake.connect() as connection:
+        state = lake.state(connection, lake.snapshot(connection, 12))
+        plan = plan_scan(lake, connection, state, state.table("main", "numbers"))
+    expected = {8: 3, 9: 1, 10: 20, 11: 15}
+    ours = reader.read(spark, plan, virtual=True).groupBy("_ducklake_snapshot_id").count().collect()
+    assert {row[0]: row[1] for row in ours} == expected
+    theirs = local_reader.read(plan, virtual=True).group_by("_ducklake_snapshot_id").aggregate([([], "count_all")])
+    assert {row["_ducklake_snapshot_id"]: row["count_all"] for row in theirs.to_pylist()} == expected
