@@ -26,13 +26,15 @@ _NAMES: dict[Where, str] = {"catalog": "from the catalog", "process": "in proces
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Up to where rows are worked in process, in bytes of data files left after pruning, ends included.
+    """Up to where rows are worked in process, in bytes of data files left after pruning.
 
     Attributes:
         look: for what is looked at.
         change: for what is written: its rows are held in memory.
         fetched: where files are copied to this machine first.
         refused: for what Spark cannot run, although Spark was asked for.
+        joined: below so many bytes DuckDB's own joins skip what they do not need; from there on, and on Spark, small sides
+            of joins are read ahead, to skip files of the large ones.
         changed_rows: rows of a diff that may have changed, up to which it is computed in process.
     """
 
@@ -40,6 +42,7 @@ class Limits:
     change: int = 64_000_000
     fetched: int = 64_000_000
     refused: int = 64_000_000
+    joined: int = 32_000_000
     changed_rows: int = 1_000_000
 
 

@@ -57,6 +57,9 @@ class DuckLakeMagics(Magics):
     ).tag(config=True)
     dialect: Any = traitlets.Enum(options.DIALECTS, "duckdb", help="The dialect of SQL in cells.").tag(config=True)
     output: Any = traitlets.Enum(options.OUTPUTS, "spark", help="What `name <<` assigns.").tag(config=True)
+    prestart: Any = traitlets.Bool(True, help="Start Spark while you read, after connecting to a large lake.").tag(
+        config=True
+    )
     jinja: Any = traitlets.Bool(False, help="Fill in Jinja templates without being asked with --jinja.").tag(
         config=True
     )
@@ -233,6 +236,8 @@ class DuckLakeMagics(Magics):
                 session.use(before)
             raise
         self.session = session
+        if self.prestart and found is not None:
+            session.expect(found.bytes)
         return found
 
 

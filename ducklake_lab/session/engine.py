@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
@@ -43,13 +44,28 @@ class SparkEngine:
         self.time_zone = time_zone
         self.starting = False
         self.on_progress: Callable[[Progress], None] | None = None
+        self._lock = threading.RLock()
         self._configured = False
         self._registered = False
         self._before_jobs = before_jobs
         self._kept: dict[Hashable, DataFrame] = {}
         self._kept_by: SparkSession | None = None
 
+    def start_soon(self) -> None:
+        """Starts Spark in the background, unless it runs or is not wanted; the next statement that needs it waits for it."""
+
+        def start() -> None:
+            with suppress(Exception):  # who needs Spark meets the error again
+                self()
+
+        if self.session is None and not self.starting and self.asked != "duckdb":
+            threading.Thread(target=start, name="ducklake-lab-spark", daemon=True).start()
+
     def __call__(self) -> SparkSession:
+        with self._lock:
+            return self._started()
+
+    def _started(self) -> SparkSession:
         from ducklake_lab.spark import runtime
 
         if self.session is None or not runtime.is_alive(self.session):

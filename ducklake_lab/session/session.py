@@ -114,6 +114,11 @@ class Session:
         """Whether Spark is being started at this moment."""
         return self._engine.starting
 
+    def expect(self, size: int) -> None:
+        """Starts Spark in the background if a lake of that many bytes is too large to be looked at in process."""
+        if size > self._engine.limits.look:
+            self._engine.start_soon()
+
     @property
     def on_progress(self) -> Callable[[Progress], None] | None:
         """Called while Spark works, from another thread."""

@@ -361,13 +361,12 @@ class Sources(Names):
     def load_all(
         self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
     ) -> dict[str, Any]:
-        """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins.
-
-        In process DuckDB itself leaves out what its joins do not need.
-        """
+        """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         loaded = {source.view: self.load(source, info, describe=describe) for source in sources}
-        if not any(source.keys for source in sources) or describe or self.placed(plan, loaded, info, purpose).is_here:
+        if not any(source.keys for source in sources) or describe:
+            return loaded
+        if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:
             return loaded
         predicates = {source.view: source.predicate for source in sources}
         for source in sources:

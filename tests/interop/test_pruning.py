@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests import reference
 
 QUERIES = [
@@ -79,7 +80,10 @@ def _files_read(connection: duckdb.DuckDBPyConnection, query: str) -> int:
 
 
 def test_no_more_files_are_read_than_by_the_reference(lake: Path) -> None:
-    with reference.connect() as connection, dl.connect(f"ducklake:{lake}/lake.ducklake") as session:
+    with (
+        reference.connect() as connection,
+        dl.connect(f"ducklake:{lake}/lake.ducklake", limits=Limits(joined=0)) as session,
+    ):
         texts = [f"SELECT count(l_comment), sum(l_quantity) FROM lineitem WHERE {where}" for where in QUERIES]
         texts += [f"SELECT count(s), sum(bucketed) FROM buckets WHERE {where}" for where in BUCKETS]
         texts += [f"SELECT count(*), sum(l_quantity) FROM {source}" for source in JOINS]

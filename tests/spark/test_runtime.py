@@ -3,11 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+import ducklake_lab as dl
 from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
 
@@ -78,3 +80,19 @@ def test_the_launcher_drops_only_what_java_lacks(tmp_path: Path, monkeypatch: py
     done = subprocess.run([f"{found}/bin/java", *arguments], capture_output=True, text=True, check=True)
     assert done.stdout == "-Xmx1g\na b\n\n"
     assert java.find_java() == found
+
+
+def test_spark_starts_in_the_background_for_large_lakes_only(spark: SparkSession) -> None:
+    with dl.Session() as session:
+        session.expect(256_000_000)
+        time.sleep(0.2)
+        assert not session.spark_started
+        session.expect(256_000_001)
+        deadline = time.monotonic() + 60
+        while not session.spark_started and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert session.spark_started
+    with dl.Session(engine="duckdb") as session:
+        session.expect(10**12)
+        time.sleep(0.2)
+        assert not session.spark_started

@@ -53,6 +53,9 @@ class Session:
             return count_result(3, RunInfo(snapshot_id=4))
         return Result(arrow=pa.table({"n": list(range(100))}))
 
+    def expect(self, size: int) -> None:
+        self.expected = size
+
     def use(self, name: str) -> None:
         self.used.append(name)
 
@@ -238,6 +241,11 @@ def test_help(notebook: Notebook):
         assert name in text
     assert repr(notebook("%ducklake diff --help")).startswith("usage: %ducklake diff [--with")
     assert "%%ducklake [options]" in repr(notebook("%%ducklake --help\nx"))
+
+
+def test_connecting_says_how_large_the_lake_is(notebook: Notebook) -> None:
+    notebook("%ducklake connect ducklake:flights.ducklake")
+    assert notebook.session.expected == sum(info.file_size_bytes for info in notebook.session.tables())
 
 
 def test_a_variable_that_holds_a_session_can_be_connected(notebook: Notebook):

@@ -23,6 +23,7 @@ class Rows(Result):
 class Session:
     current_lake = SimpleNamespace(alias="lake", created=False, location=SimpleNamespace(path=None))
     def tables(self, at=None): return []
+    def expect(self, size): pass
     def current_snapshot(self): return SimpleNamespace(snapshot_id=1)
     def sql(self, text, params=None, **choices):
         if "wrong" in text:
