@@ -124,11 +124,23 @@ def typed_sql(expression: str, data_type: DataType, kept: variants.Kept | None =
     return f"CAST({expression} AS {data_type.sql()})"
 
 
-def shown_sql(expression: str, data_type: DataType, values: pa.ChunkedArray) -> str:
-    """As `typed_values_sql`, where it may be compared: Arrow would do that itself, and NaN is not greater than all numbers there."""
-    if data_type.name in ("float32", "float64"):
-        return f"-(-{expression})"
-    return typed_values_sql(expression, data_type, values)
+#: A column that is true in every row of what is shown to DuckDB.
+SHOWN = "_ducklake_shown"
+
+
+def with_shown(table: pa.Table) -> pa.Table:
+    """The table with the column that `shown_sql` looks at."""
+    return table.append_column(SHOWN, pa.repeat(True, table.num_rows))
+
+
+def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArray) -> str:
+    """As `typed_values_sql`, where it may be compared and joined; of a column of `with_shown`, None for a type of Arrow's own.
+
+    DuckDB leaves comparisons of bare columns to Arrow, for which NaN is not greater than all numbers, and which knows no
+    Bloom filters of joins.
+    """
+    typed = expression if data_type is None else typed_values_sql(expression, data_type, values)
+    return f"CASE WHEN {SHOWN} THEN {typed} END"
 
 
 #: Types whose Arrow form is text, and those whose form a function makes.

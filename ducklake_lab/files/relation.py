@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import shown_sql
+from ducklake_lab.catalog.casting import shown_sql, with_shown
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.mapped import part_sql, value_sql
 from ducklake_lab.files.parts import Parts, newer_parts, renamed_parts, stored_type
@@ -289,7 +289,7 @@ def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: 
         held |= {"file_name": rows.column(FILE_NAME), "file_number": inlined.places(first)}
         values += ["file_name", "file_number"]
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
-    return Relation(f"SELECT {selected} FROM {quote_identifier(name)}", {name: pa.table(held)}, {})
+    return Relation(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
 
 
 def _quoted(wanted: Wanted) -> list[str]:

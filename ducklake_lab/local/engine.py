@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog import variants
-from ducklake_lab.catalog.casting import carried_sql, from_duckdb, shown_sql
+from ducklake_lab.catalog.casting import carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
@@ -82,12 +82,10 @@ def _carried(name: str, table: pa.Table) -> Relation:
     """Rows that Arrow carries, as a relation."""
     columns = [quote_identifier(field.name) for field in table.schema]
     values = [
-        f"{shown_sql(column, from_field(field), values)} AS {column}"
-        if is_marked(field) or pa.types.is_floating(field.type)
-        else column
+        f"{shown_sql(column, from_field(field) if is_marked(field) else None, values)} AS {column}"
         for column, field, values in zip(columns, table.schema, table.columns, strict=True)
     ]
-    return Relation(f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: table}, {})
+    return Relation(f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: with_shown(table)}, {})
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:

@@ -282,9 +282,11 @@ class Sources(Names):
 
         Files that are not near are left to Spark, which reads less of them.
         """
-        source, *more = plan.sources
+        if len(plan.sources) != 1 or not plan.bound:
+            return None
+        (source,) = plan.sources
         rows = loaded.get(source.view)
-        if more or source.located or not plan.bound or not isinstance(rows, Scan):
+        if source.located or not isinstance(rows, Scan) or not rows.virtual:
             return None
         near = all(is_local(file.path) for file in rows.plan.files)
         if not near or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
