@@ -248,3 +248,16 @@ def test_an_uncommitted_diff(session: dl.Session) -> None:
         assert (diff.end, diff.summary.deleted, diff.summary.unchanged) == (None, 1, 1)
         transaction.rollback()
     assert rows(session, "SELECT count(*) FROM t") == [(2,)]
+
+
+def test_rows_of_files_join_with_inlined_rows(session: dl.Session) -> None:
+    """DuckDB pushes Bloom filters of joins into scans; those of Arrow know none."""
+    session.sql("CREATE TABLE t AS SELECT i::INTEGER AS i, 's' || i AS s FROM range(20) r(i)")
+    session.sql(
+        "INSERT INTO t SELECT i::INTEGER, 's' || i FROM range(100, 120) r(i); INSERT INTO t VALUES (7, 'again')"
+    )
+    odd = "(SELECT i FROM t WHERE i % 2 = 1 AND i < 100)"
+    found = session.sql(
+        f"SELECT o.i, t.s FROM {odd} AS o JOIN t ON o.i = t.i WHERE o.i * 2 > 30 OR o.i = 7 ORDER BY ALL"
+    )
+    assert found.fetchall() == [*[(7, "again")] * 2, *[(7, "s7")] * 2, (17, "s17"), (19, "s19")]
