@@ -33,6 +33,8 @@ class Limits:
         change: for what is written: its rows are held in memory.
         fetched: where files are copied to this machine first.
         refused: for what Spark cannot run, although Spark was asked for.
+        eager: up to which a query in process runs at once; a larger one runs when its rows are asked for, and computes
+            no more of them than are shown.
         joined: below so many bytes DuckDB's own joins skip what they do not need; from there on, and on Spark, small sides
             of joins are read ahead, to skip files of the large ones.
         changed_rows: rows of a diff that may have changed, up to which it is computed in process.
@@ -42,6 +44,7 @@ class Limits:
     change: int = 64_000_000
     fetched: int = 64_000_000
     refused: int = 64_000_000
+    eager: int = 8_000_000
     joined: int = 32_000_000
     changed_rows: int = 1_000_000
 

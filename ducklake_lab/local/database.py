@@ -73,6 +73,20 @@ class SessionDatabase:
         """The session's time zone: the process's own until SET TimeZone."""
         return self._time_zone or process_time_zone()
 
+    @contextmanager
+    def in_zone(self, time_zone: str) -> Iterator[None]:
+        """Around statements that run in a time zone, whatever was set since."""
+        now = self.time_zone()
+        if time_zone == now:
+            yield
+            return
+        with self._lock:
+            self._open().execute(f"SET TimeZone = '{time_zone}'")
+            try:
+                yield
+            finally:
+                self._open().execute(f"SET TimeZone = '{now}'")
+
     def global_time_zone(self) -> str:
         """The zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
         return self._global_time_zone or process_time_zone()

@@ -59,6 +59,18 @@ class RunInfo:
         self.bytes_total += sign * plan.bytes_total
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A query in process that runs when its rows are asked for.
+
+    Attributes:
+        rows: runs it; gives the first rows, or all for None.
+    """
+
+    columns: tuple[str, ...]
+    rows: Callable[[int | None], pa.Table]
+
+
 class Result:
     """Rows of a query, or the count of a statement that changes rows.
 
@@ -72,6 +84,7 @@ class Result:
 
     Args:
         on_spark: the same rows as Spark reads them from the files, where they have been read in process; it may give None.
+        waiting: what computes the rows, and how its columns are called.
     """
 
     def __init__(
@@ -84,8 +97,10 @@ class Result:
         engine: SparkEngine | None = None,
         is_query: bool = True,
         on_spark: Callable[[], DataFrame | None] | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         self._on_spark = on_spark
+        self._waiting = waiting
         self._arrow = arrow
         self._frame = frame
         self._given: DataFrame | None = None
@@ -103,13 +118,15 @@ class Result:
 
             self.columns = list(frame.columns)
             self.types = list(types or (from_spark(field.dataType).sql() for field in frame.schema.fields))
+        elif waiting is not None:
+            self.columns, self.types = list(waiting.columns), list(types or ())
         else:
             self.columns, self.types = [], []
 
     @property
     def in_process(self) -> bool:
-        """Whether the rows are here already, so that asking for them costs nothing."""
-        return self._arrow is not None
+        """Whether the rows are here already, or are computed here when they are asked for."""
+        return self._arrow is not None or self._waiting is not None
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, in the types that DuckDB gives, variants as text; computed once."""
@@ -118,8 +135,7 @@ class Result:
     def carried(self) -> pa.Table:
         """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
         if self._arrow is None:
-            frame = self._frame
-            self._arrow = pa.table({}) if frame is None else self._timed(frame)
+            self._arrow = self._computed()
         return self._arrow
 
     def head(self, rows: int) -> pa.Table:
@@ -127,8 +143,7 @@ class Result:
         if self._arrow is not None:
             return in_zone(self._arrow.slice(0, rows), self.time_zone)
         if self._head is None or self._head.num_rows < rows:
-            frame = self._frame
-            self._head = pa.table({}) if frame is None else self._timed(frame.limit(rows))
+            self._head = self._computed(rows)
             if self._head.num_rows < rows:
                 self._arrow = self._head
         return in_zone(self._head.slice(0, rows), self.time_zone)
@@ -173,14 +188,19 @@ class Result:
         html: str = hook("result.html")(self)
         return html
 
-    def _timed(self, frame: DataFrame) -> pa.Table:
-        assert self._engine is not None  # who hands in a frame hands in its engine
-        from ducklake_lab.spark.frames import to_arrow_table
-
+    def _computed(self, limit: int | None = None) -> pa.Table:
+        """The first rows, or all of them."""
         started = time.monotonic()
         try:
+            if self._waiting is not None:
+                return self._waiting.rows(limit).rename_columns(self.columns)
+            if self._frame is None:
+                return pa.table({})
+            assert self._engine is not None  # who hands in a frame hands in its engine
+            from ducklake_lab.spark.frames import to_arrow_table
+
             with self._engine.running():
-                rows = to_arrow_table(frame)
+                rows = to_arrow_table(self._frame if limit is None else self._frame.limit(limit))
         finally:
             self.info.seconds += time.monotonic() - started
         return _typed_again(rows, self.types)

@@ -42,7 +42,7 @@ from ducklake_lab.session.joining import implied
 from ducklake_lab.session.lakes import At, Lakes, Place
 from ducklake_lab.session.loaded import Scan, facts, kept_frame_of, to_duckdb
 from ducklake_lab.session.names import Names
-from ducklake_lab.session.result import Result, RunInfo
+from ducklake_lab.session.result import Result, RunInfo, Waiting
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
 from ducklake_lab.sql.digests import ROWS
@@ -61,7 +61,11 @@ _SIDE_BYTES = 4 << 20
 #: Scans that are kept from statement to statement, and files up to which one is.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
 #: Functions whose values differ from one run of a query to the next.
-_VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
+_VOLATILE = re.compile(
+    r"\b(?:(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval|getvariable|current_setting|now|today|"
+    r"get_current_\w+|transaction_timestamp)\s*\(|current_\w+\b|localtime\w*\b)",
+    re.IGNORECASE,
+)
 
 
 class Sources(Names):
@@ -194,11 +198,31 @@ class Sources(Names):
             info.placement = Placement("catalog")
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
         if self.placed(plan, loaded, info, purpose).is_here:
-            rows = self.run_in_process(plan, loaded)
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
+            waiting = self._waiting(plan, loaded) if info.bytes_read > self._engine.limits.eager else None
+            if waiting is not None and purpose == "look":
+                return Result(
+                    waiting=waiting, types=self.types(plan), info=info, engine=self._engine, on_spark=on_spark
+                )
+            rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
         return Result(frame=self._frame_of(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
+
+    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Waiting | None:
+        """The plan, to run when its rows are asked for; None where that could give others than now."""
+        of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
+        columns = self.columns(plan) if of_files and plan.bound and not _VOLATILE.search(plan.duckdb_sql) else None
+        if columns is None:
+            return None
+        time_zone = self._database.time_zone()
+
+        def rows(limit: int | None) -> pa.Table:
+            some = plan.duckdb_sql if limit is None else f"SELECT * FROM ({plan.duckdb_sql}) LIMIT {limit:d}"
+            with self._database.in_zone(time_zone):
+                return self.run_in_process(replace(plan, duckdb_sql=some), loaded).table
+
+        return Waiting(tuple(name for name, _ in columns), rows)
 
     def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
         self.create_views(self.with_local(plan, loaded))
