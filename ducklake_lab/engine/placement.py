@@ -145,4 +145,5 @@ def _over(facts: Facts, limits: Limits) -> str:
 def _read(facts: Facts) -> str:
     if not facts.files_total:
         return ""
-    return f"{facts.files:,} of {facts.files_total:,} files, {size(facts.bytes)}"
+    noun = "file" if facts.files_total == 1 else "files"
+    return f"{facts.files:,} of {facts.files_total:,} {noun}, {size(facts.bytes)}"

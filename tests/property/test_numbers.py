@@ -210,7 +210,7 @@ def check_snapshot(session: dl.Session, number: int, rows: Rows, files: Files) -
     result = session.sql(f"SELECT * FROM t AT (VERSION => {number})")
     assert footer(result, 10_000).startswith(counted(len(rows), "row"))
     if files.data:
-        assert f"read {len(files.data)} of {counted(len(files.data), 'file')}" in footer(result, 10_000)
+        assert f"in process · {len(files.data)} of {counted(len(files.data), 'file')}, " in footer(result, 10_000)
     keys = [k for k, _ in rows.values()]
     counts = session.sql(f"SELECT count(*), count(k), min(k), max(k) FROM t AT (VERSION => {number})").fetchall()
     assert counts == [(len(keys), len(keys), min(keys, default=None), max(keys, default=None))]
