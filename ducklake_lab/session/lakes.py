@@ -214,7 +214,7 @@ class Lakes:
             return lake.state(connection, snapshot)
 
     def is_newest(self, lake: Lake, state: CatalogState) -> bool:
-        """Whether a state is that of the lake's newest snapshot, as this statement has found it."""
+        """Whether a state is the newest snapshot of the lake, as this statement found it, and no transaction is open."""
         pinned = self._pins.get(lake.alias)
         at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
         return at_newest and self._open is None and not self._explicit

@@ -495,7 +495,7 @@ def connect(
     limits: Limits | None = None,
     **options: Any,
 ) -> Session:
-    """A session with one lake attached; the arguments are those of `Session` and `Session.attach`."""
+    """A session with one lake attached; takes the arguments of `Session` and `Session.attach`."""
     session = Session(spark=spark, engine=engine, limits=limits)
     session.attach(uri, alias, **options)
     return session

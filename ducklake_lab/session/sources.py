@@ -447,7 +447,7 @@ class Sources(Names):
         return scan
 
     def _kept_scan(self, place: Place, source: Source) -> Scan:
-        """A planned read, perhaps that of an earlier statement: at the newest snapshot nothing changes without another."""
+        """A planned read. At the newest snapshot it is kept for later statements: each change of a lake makes a new one."""
         table = place.table()
         at = (place.lake, place.lake.forgotten, place.state.snapshot.snapshot_id)
         key = (*at, table, source.predicate, source.virtual, source.located)

@@ -251,7 +251,7 @@ def test_an_uncommitted_diff(session: dl.Session) -> None:
 
 
 def test_rows_of_files_join_with_inlined_rows(session: dl.Session) -> None:
-    """DuckDB pushes Bloom filters of joins into scans; those of Arrow know none."""
+    """DuckDB pushes Bloom filters of joins into scans, and scans of Arrow refuse them."""
     session.sql("CREATE TABLE t AS SELECT i::INTEGER AS i, 's' || i AS s FROM range(20) r(i)")
     session.sql(
         "INSERT INTO t SELECT i::INTEGER, 's' || i FROM range(100, 120) r(i); INSERT INTO t VALUES (7, 'again')"
