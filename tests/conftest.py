@@ -55,6 +55,7 @@ _ORDER = ("unit", "property", "interop", "spark", "notebooks", "browser")
 _OF_THE_WHEEL = ("browser", "binder", "release")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts tests that share something together, in this process or in one of several workers."""
 
