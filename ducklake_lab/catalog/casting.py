@@ -50,6 +50,7 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
 
     Raises:
         ConstraintError: a value does not fit its type.
+        UnsupportedFeatureError: Arrow cannot hold a value.
     """
     schema = pa.schema([data_type.field(name) for name, data_type in types.items()])
     if table.num_rows == 0:
@@ -71,6 +72,8 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
         result = variants.read_all(cast, list(types.values()))
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
+    except duckdb.InvalidInputException as error:
+        raise UnsupportedFeatureError(str(error).splitlines()[0].partition(": ")[2]) from None
     return result.rename_columns(list(types)).cast(schema)
 
 
@@ -101,7 +104,10 @@ def carried_sql(expression: str, data_type: DataType, depth: int | None = None) 
         return f"ST_AsWKB({expression})"
     if name == "variant":
         return f"CASE WHEN {expression} IS NOT NULL THEN {variants.carried_sql(expression, depth)} END"
-    if has_part(data_type, _BY_FUNCTION):
+    if name == "interval":
+        refused = f"error('{LONG_INTERVAL}')"
+        return f"CASE WHEN abs(date_part('hour', {expression})) >= {_MOST_HOURS} THEN {refused} ELSE {expression} END"
+    if has_part(data_type, (*_BY_FUNCTION, "interval")):
         return through(expression, data_type, partial(carried_sql, depth=depth))
     if has_part(data_type, _AS_TEXT):
         return f"CAST({expression} AS {_plain(data_type).sql()})"
@@ -146,6 +152,11 @@ def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArr
 #: Types whose Arrow form is text, and those whose form a function makes.
 _AS_TEXT = ("uuid", "json", "uint128", "timetz")
 _BY_FUNCTION = ("geometry", "variant")
+#: Hours whose nanoseconds Arrow's 64 bits do not hold; DuckDB lets them wrap around.
+_MOST_HOURS = 2562047
+LONG_INTERVAL = (
+    "An INTERVAL of 2562047 hours or more is not supported here; count some of them as days, or cast it to VARCHAR."
+)
 
 
 def has_part(data_type: DataType, names: Sequence[str]) -> bool:

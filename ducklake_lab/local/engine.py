@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog import variants
-from ducklake_lab.catalog.casting import carried_sql, from_duckdb, shown_sql, with_shown
+from ducklake_lab.catalog.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
@@ -170,6 +170,8 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     message = " ".join(line.strip() for line in text if line.strip())
     _, _, rest = message.partition("Error: ")
     message = rest or message
+    if message == LONG_INTERVAL:
+        return UnsupportedFeatureError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return BindError(message)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | duckdb.ConstraintException):

@@ -7,6 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.local.engine import evaluate
 from ducklake_lab.model.types import DataType
 
@@ -24,3 +25,13 @@ def test_columns_are_seen_in_their_own_types() -> None:
     found = evaluate("SELECT typeof(u) AS kind, u FROM t", {"t": rows})
     assert found.to_pylist() == [{"kind": "UUID", "u": uuid}]
     assert found.schema.field("u").metadata == rows.schema.field("u").metadata
+
+
+@pytest.mark.parametrize(
+    "value", ["to_hours(2147483647)", "[to_hours(1), to_hours(-2147483647)]", "{'a': to_hours(2562047)}"]
+)
+def test_an_interval_that_arrow_cannot_hold_is_refused(value: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="2562047 hours"):
+        evaluate(f"SELECT {value} AS v", {})
+    longest = "INTERVAL '7 months -3 days 2562046:59:59.999999'"
+    assert str(evaluate(f"SELECT [{longest}, NULL] AS v", {})["v"][0]).count("9223369199999999000")  # nanoseconds
