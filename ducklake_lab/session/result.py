@@ -64,10 +64,11 @@ class Waiting:
     """A query in process that runs when its rows are asked for.
 
     Attributes:
+        columns: their names and DuckDB's names of their types.
         rows: runs it; gives the first rows, or all for None.
     """
 
-    columns: tuple[str, ...]
+    columns: Sequence[tuple[str, str]]
     rows: Callable[[int | None], pa.Table]
 
 
@@ -84,7 +85,7 @@ class Result:
 
     Args:
         on_spark: the same rows as Spark reads them from the files, where they have been read in process; it may give None.
-        waiting: what computes the rows, and how its columns are called.
+        waiting: what computes the rows.
     """
 
     def __init__(
@@ -119,7 +120,8 @@ class Result:
             self.columns = list(frame.columns)
             self.types = list(types or (from_spark(field.dataType).sql() for field in frame.schema.fields))
         elif waiting is not None:
-            self.columns, self.types = list(waiting.columns), list(types or ())
+            self.columns = [name for name, _ in waiting.columns]
+            self.types = [kind for _, kind in waiting.columns]
         else:
             self.columns, self.types = [], []
 

@@ -201,9 +201,7 @@ class Sources(Names):
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
             waiting = self._waiting(plan, loaded) if info.bytes_read > self._engine.limits.eager else None
             if waiting is not None and purpose == "look":
-                return Result(
-                    waiting=waiting, types=self.types(plan), info=info, engine=self._engine, on_spark=on_spark
-                )
+                return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
@@ -222,7 +220,7 @@ class Sources(Names):
             with self._database.in_zone(time_zone):
                 return self.run_in_process(replace(plan, duckdb_sql=some), loaded).table
 
-        return Waiting(tuple(name for name, _ in columns), rows)
+        return Waiting(columns, rows)
 
     def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
         self.create_views(self.with_local(plan, loaded))
