@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -86,6 +87,18 @@ class SessionDatabase:
                 yield
             finally:
                 self._open().execute(f"SET TimeZone = '{now}'")
+
+    def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """(name, value) of the time zone, and of those of some other settings that are not DuckDB's own."""
+        found = (("TimeZone", self.time_zone()),)
+        if self._connection is None:
+            return found
+        others = [name for name in names if name != "TimeZone"]
+        columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
+        with self._reading({}) as connection:
+            row = connection.execute(f"SELECT {columns}").fetchone() or ()
+        own = _own_settings(columns)
+        return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
     def global_time_zone(self) -> str:
         """The zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
@@ -243,6 +256,14 @@ class SessionDatabase:
             self._in_transaction = self._holds_entries = False
             self._place = ("memory",)
             self._time_zone = self._global_time_zone = None
+
+
+@cache
+def _own_settings(columns: str) -> tuple[str, ...]:
+    """The values of settings that nobody has changed."""
+    with duckdb.connect(":memory:") as connection:
+        row: tuple[str, ...] = connection.execute(f"SELECT {columns}").fetchone() or ()
+        return row
 
 
 def check_syntax(sql: str) -> None:

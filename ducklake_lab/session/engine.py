@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from ducklake_lab.catalog.evaluation import Evaluation
 from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ class SparkEngine:
             spark.dataSource.register(DuckLakeDataSource)
             self._registered = True
         return spark
+
+    def register(self, evaluations: Iterable[Evaluation]) -> None:
+        """Makes functions that DuckDB evaluates known to Spark."""
+        from ducklake_lab.spark import evaluating
+
+        evaluating.register(self(), evaluations)
 
     def kept(self, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
         """The DataFrame that was made last for a key, or a new one; the ones used last are kept.

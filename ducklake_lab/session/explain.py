@@ -67,7 +67,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
         lines += [f"runs in Spark's workers, by DuckDB · {placement.reason}:", plan.duckdb_sql]
     else:
         sources.check_for_spark(plan)
-        lines += [f"runs on {placement}:", plan.for_spark()]
+        lines += [f"runs on {placement}:", plan.for_spark().sql]
     if analyze:
         started = time.monotonic()
         if answer is None:
@@ -83,7 +83,7 @@ def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Any], *, here: 
         sources.run_in_process(plan, loaded)
         return
     sources.create_views(sources.with_local(plan, loaded))
-    sources.run_frame(sources.spark_sql(plan.spark_sql))
+    sources.run_frame(sources.spark_frame(plan))
 
 
 def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.evaluation import Settings
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.errors import BindError, EntryNotFoundError, UsageError
@@ -21,6 +22,7 @@ from ducklake_lab.session.loaded import Frame
 from ducklake_lab.session.system import SystemTables
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.plan import StoredMacro, StoredView
+from ducklake_lab.sql.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
 
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
@@ -50,6 +52,10 @@ class Names(ABC):
     @abstractmethod
     def moment(self, at: op.At | None) -> At:
         """The snapshot id or point in time of an AT clause, whose constant is evaluated."""
+
+    def settings(self) -> Settings:
+        """The settings that change what a query means."""
+        return self._database.settings(meaningful())
 
     def place(self, name: op.TableName, at: op.At | None = None) -> Place:
         return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))

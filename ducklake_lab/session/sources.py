@@ -224,7 +224,7 @@ class Sources(Names):
 
     def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
         self.create_views(self.with_local(plan, loaded))
-        return self.spark_sql(plan.spark_sql)
+        return self.spark_frame(plan)
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
         """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
@@ -362,12 +362,14 @@ class Sources(Names):
         self.create_views({source.view: self.load(source, info) for source in plan.sources})
         # only those that it names: a notebook offers all of its variables, which Spark would make literals of
         named = parameters(text, params) if params is not None else None
-        return Result(frame=self.spark_sql(plan.spark_sql, named), info=info, engine=self._engine)
+        return Result(frame=self.spark_frame(plan, named), info=info, engine=self._engine)
 
-    def spark_sql(self, text: str, params: Mapping[str, object] | None = None) -> DataFrame:
-        """A lazy DataFrame of Spark SQL, checked."""
+    def spark_frame(self, plan: QueryPlan, params: Mapping[str, object] | None = None) -> DataFrame:
+        """A lazy DataFrame of a plan, checked."""
+        query = plan.for_spark()
         with self._engine.running() as spark:
-            frame = spark.sql(text, args=dict(params)) if params else spark.sql(text)
+            self._engine.register(query.evaluations)
+            frame = spark.sql(query.sql, args=dict(params)) if params else spark.sql(query.sql)
             frame.schema  # noqa: B018 - on Connect nothing is checked before this
             return frame
 

@@ -64,13 +64,14 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
         if not any(part.name in _CASTS or part.name in ("variant", "geometry") for part in kind.walk()):
             continue
         values = table.column(index)
-        values = carried_as(values, kind, _for_spark(typed_values_sql("v", kind, values), kind))
+        values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
         name = table.schema.field(index).name
-        table = table.set_column(index, name, _with_variants(values, kind))
+        table = table.set_column(index, name, with_variants(values, kind))
     return table
 
 
-def _for_spark(expression: str, kind: DataType) -> str:
+def for_spark_sql(expression: str, kind: DataType) -> str:
+    """DuckDB's SQL of a value in the type that Spark takes."""
     if kind.name == "variant":
         return (
             f"CASE WHEN {expression} IS NOT NULL THEN "
@@ -79,11 +80,20 @@ def _for_spark(expression: str, kind: DataType) -> str:
     if kind.name == "geometry":
         return f"ST_AsWKB({expression})"
     if kind.is_nested:
-        return through(expression, kind, _for_spark)
+        return through(expression, kind, for_spark_sql)
+    if kind.name == "interval":
+        # DuckDB does not read texts of very many hours as what they were
+        part = "date_part('{}', " + expression + ")"
+        year, month, day, hour, minute, micros = map(
+            part.format, ("year", "month", "day", "hour", "minute", "microsecond")
+        )
+        clock = f"({hour} * 3600000000 + {minute} * 60000000 + {micros})"
+        long = f"({year} * 12 + {month}) || ' months ' || {day} || ' days ' || {clock} || ' microseconds'"
+        return f"CASE WHEN abs({hour}) < 500000 THEN CAST({expression} AS VARCHAR) ELSE {long} END"
     return f"CAST({expression} AS {_CASTS[kind.name]})" if kind.name in _CASTS else expression
 
 
-def _with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Array:
+def with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Array:
     """The values with variants in Spark's form, at any depth."""
     array = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) and values.num_chunks else values
     if isinstance(array, pa.ChunkedArray):
@@ -95,15 +105,15 @@ def _with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Arr
     if not any(part.name == "variant" for part in kind.walk()):
         return array
     if kind.name == "struct":
-        parts = [_with_variants(array.field(i), child) for i, (_, child) in enumerate(kind.children)]
+        parts = [with_variants(array.field(i), child) for i, (_, child) in enumerate(kind.children)]
         return pa.StructArray.from_arrays(parts, [name for name, _ in kind.children], mask=array.is_null())
     if kind.name == "list":
         return pa.ListArray.from_arrays(
-            array.offsets, _with_variants(array.values, kind.children[0][1]), mask=array.is_null()
+            array.offsets, with_variants(array.values, kind.children[0][1]), mask=array.is_null()
         )
     (_, key), (_, value) = kind.children
     return pa.MapArray.from_arrays(
-        array.offsets, _with_variants(array.keys, key), _with_variants(array.items, value), mask=array.is_null()
+        array.offsets, with_variants(array.keys, key), with_variants(array.items, value), mask=array.is_null()
     )
 
 

@@ -13,12 +13,11 @@ from typing import Literal
 
 from sqlglot import exp
 
+from ducklake_lab.catalog.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.sql import from_clause, pushdown
-from ducklake_lab.sql.carried import is_computed
 from ducklake_lab.sql.expansion import bare, choose, stored_expression, stored_query, substitute
-from ducklake_lab.sql.functions import is_aggregate
 from ducklake_lab.sql.inference import infer
 from ducklake_lab.sql.names import output_name
 from ducklake_lab.sql.operations import At, TableName
@@ -230,8 +229,7 @@ class QueryBinder:
                     f"{node.key.upper()} needs as many columns on both sides: {len(left)} and {len(right)}."
                 )
             outputs = tuple(
-                Output(a.name, a.type if a.type == b.type else None, a.computed and b.computed)
-                for a, b in zip(left, right, strict=True)
+                Output(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
             )
         self._order_by_names(node, outputs, parent, ctes)
         return outputs
@@ -271,7 +269,7 @@ class QueryBinder:
                 # DuckDB shows a column by the table's spelling of its name.
                 name = value.meta.get(WRITTEN) or value.name
             bound.append(exp.alias_(value, name, quoted=True) if not has_star(value) else value)
-            outputs.append(Output(name, value.meta.get(TYPE), is_computed(value)))
+            outputs.append(Output(name, value.meta.get(TYPE)))
             aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None
         node.set("expressions", bound)
 

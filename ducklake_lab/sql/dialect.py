@@ -27,6 +27,9 @@ ARROW = "arrow"
 #: node.meta key: the quoted text of an INTERVAL.
 INTERVAL_TEXT = "interval_text"
 
+#: node.meta key: NULLS FIRST or NULLS LAST was written.
+NULLS = "nulls"
+
 #: Tokens after which `[` is an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
 
@@ -117,6 +120,13 @@ class DuckLakeSql(DuckDB):
                 node.meta[ARROW] = True
             return node
 
+        def _parse_ordered(self, *args: Any, **options: Any) -> exp.Ordered | None:
+            node = super()._parse_ordered(*args, **options)
+            words = [token.text.upper() for token in self._tokens[max(self._index - 2, 0) : self._index]]
+            if node is not None and words in (["NULLS", "FIRST"], ["NULLS", "LAST"]):
+                node.meta[NULLS] = True
+            return node
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             first = self._next
             node = super()._parse_interval(*args, **options)
@@ -159,6 +169,11 @@ class DuckLakeSql(DuckDB):
         def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
             # The base generator leaves it out in calls it does not know as aggregates.
             return f"{self.sql(expression, 'this')} IGNORE NULLS"
+
+        def ordered_sql(self, expression: exp.Ordered) -> str:
+            # The base generator leaves out what is DuckDB's own default; a setting changes that.
+            last = expression.meta.get(NULLS) and not expression.args.get("nulls_first")
+            return super().ordered_sql(expression) + (" NULLS LAST" if last else "")
 
         def distinct_sql(self, expression: exp.Distinct) -> str:
             # The base generator makes one tuple of the arguments, also of string_agg's separator.

@@ -56,8 +56,14 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None
         join.set("method", None)
     if using:
         join.set("using", _merge(using, before, added, scope))
-        compared = [relation.find(name.name) for name in using for relation in (*before, *added)]
-        join.meta[JOINED_BY] = tuple(output for output in compared if output is not None)
+        join.meta[JOINED_BY] = tuple(
+            tuple(
+                relation.column(output)
+                for relation in (*before, *added)
+                if (output := relation.find(name.name)) is not None
+            )
+            for name in using
+        )
         for name in using:
             # of several relations that have it, the column is that of the first that is not NULL
             holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
@@ -247,10 +253,11 @@ def _has_modifiers(tree: exp.Subquery) -> bool:
 
 
 def _renaming(draft: SourceDraft, columns: tuple[Output, ...], relation: Relation) -> exp.Select:
-    items = [
-        exp.alias_(exp.column(exp.to_identifier(old.name, quoted=True)), new.name, quoted=True)
-        for old, new in zip(columns, relation.columns or (), strict=True)
-    ]
+    items = []
+    for old, new in zip(columns, relation.columns or (), strict=True):
+        column = exp.column(exp.to_identifier(old.name, quoted=True))
+        column.meta[TYPE] = old.type
+        items.append(exp.alias_(column, new.name, quoted=True))
     return exp.select(*items).from_(exp.Table(this=exp.to_identifier(draft.view, quoted=True)))
 
 
@@ -353,9 +360,7 @@ def _values(binder: QueryBinder, node: exp.Values, scope: Scope, ctes: Ctes) -> 
     for index in range(width):
         kinds = [row.expressions[index].meta.get(TYPE) for row in node.expressions]
         types.append(kinds[0] if all(kind == kinds[0] for kind in kinds) else None)
-    outputs = name_columns(
-        tuple(Output(f"col{index}", kind, computed=True) for index, kind in enumerate(types)), names, alias
-    )
+    outputs = name_columns(tuple(Output(f"col{index}", kind) for index, kind in enumerate(types)), names, alias)
     shown = alias or "valueslist"
     relation = Relation(shown, shown, outputs)
     scope.add(relation)

@@ -113,10 +113,6 @@ def infer(node: exp.Expr) -> Type:
                 (child for name, child in kind.children if name.casefold() == node.expression.name.casefold()), None
             )
         return None
-    if isinstance(node, exp.Anonymous):
-        from ducklake_lab.sql.functions import result_type
-
-        return result_type(node)
     return None
 
 

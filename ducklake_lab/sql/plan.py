@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
+from ducklake_lab.catalog.evaluation import Evaluation, Settings
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import ColumnPath, Predicate
@@ -69,6 +70,9 @@ class Resolver(Protocol):
 
     def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """The macro of that name, which is qualified; None where there is none."""
+
+    def settings(self) -> Settings:
+        """The settings that change what a query means, as far as they are not DuckDB's own; the time zone always."""
 
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         """The macros that need no qualifier, by kind and folded name.
@@ -167,6 +171,18 @@ class Digest:
     counted: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SparkQuery:
+    """A query for Spark.
+
+    Attributes:
+        evaluations: the functions that it calls and DuckDB evaluates.
+    """
+
+    sql: str
+    evaluations: tuple[Evaluation, ...] = ()
+
+
 @dataclass(frozen=True)
 class QueryPlan:
     """How to compute a query.
@@ -182,13 +198,13 @@ class QueryPlan:
 
     sources: tuple[Source, ...]
     duckdb_sql: str
-    translate: Callable[[], str]
+    translate: Callable[[], SparkQuery]
     columns: tuple[str, ...] | None = None
     bound: bool = True
     digest: Digest | None = None
 
     @cached_property
-    def _translated(self) -> str | DuckLakeError:
+    def _translated(self) -> SparkQuery | DuckLakeError:
         try:
             return self.translate()
         except DuckLakeError as error:
@@ -197,14 +213,14 @@ class QueryPlan:
     @property
     def spark_sql(self) -> str:
         """The query for Spark; "" where it cannot run there."""
-        return "" if self.refusal is not None else self.for_spark()
+        return "" if self.refusal is not None else self.for_spark().sql
 
     @property
     def refusal(self) -> DuckLakeError | None:
         """Why the query cannot run on Spark; None where it can."""
         return self._translated if isinstance(self._translated, DuckLakeError) else None
 
-    def for_spark(self) -> str:
+    def for_spark(self) -> SparkQuery:
         """The query for Spark.
 
         Raises:

@@ -17,7 +17,7 @@ from ducklake_lab.sql.digests import digest_of
 from ducklake_lab.sql.expansion import normalised
 from ducklake_lab.sql.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.operations import Query
-from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.tokens import split
 from ducklake_lab.sql.translate import spark_sql
 
@@ -56,7 +56,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> Qu
     written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
     sources = tuple(draft.finish() for draft in binder.drafts)
 
-    def refuse() -> str:
+    def refuse() -> SparkQuery:
         raise refusal
 
     return QueryPlan(sources, written, refuse, bound=False)
@@ -85,7 +85,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     return QueryPlan(
         sources,
         _duckdb_sql(tree),
-        lambda: spark_sql(_with_local_views(tree)),
+        lambda: spark_sql(_with_local_views(tree), binder.resolver.settings()),
         columns,
         digest=digest_of(tree, binder.drafts),
     )

@@ -31,8 +31,7 @@ LOCATION_COLUMNS = {"_ducklake_file_name": DataType("varchar"), "_ducklake_file_
 #: node.meta keys: the model's type of an expression, and the relation a column belongs to.
 TYPE = "ducklake_type"
 RELATION = "ducklake_relation"
-#: node.meta keys: of a column, see Output.computed; of a query, its columns; of a join, those that USING compares.
-COMPUTED = "ducklake_computed"
+#: node.meta keys: of a query, its columns; of a join, the columns that USING compares, by name.
 OUTPUTS = "ducklake_outputs"
 JOINED_BY = "ducklake_joined_by"
 #: node.meta key: a virtual column's name as the user wrote it.
@@ -45,12 +44,10 @@ class Output:
 
     Attributes:
         type: None where it is not known.
-        computed: the engine that runs the query makes its values, rather than reads them.
     """
 
     name: str
     type: DataType | None
-    computed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -105,7 +102,6 @@ class Relation:
         """A reference to one of its columns."""
         node = exp.column(exp.to_identifier(output.name, quoted=True), table=exp.to_identifier(self.alias, quoted=True))
         node.meta[TYPE] = output.type
-        node.meta[COMPUTED] = output.computed
         node.meta[RELATION] = self
         return node
 
@@ -186,7 +182,6 @@ def merged_column(output: Output) -> exp.Column:
     """A reference to a USING column, which belongs to no single relation."""
     node = exp.column(exp.to_identifier(output.name, quoted=True))
     node.meta[TYPE] = output.type
-    node.meta[COMPUTED] = output.computed
     return node
 
 

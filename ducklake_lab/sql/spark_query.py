@@ -7,17 +7,21 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from ducklake_lab.catalog.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.from_clause import LATERAL
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.spark_nodes import binary, call, number
+from ducklake_lab.sql.types import to_sqlglot
 
 Step = Callable[[exp.Expr], exp.Expr]
+TypeOf = Callable[[exp.Expr], DataType | None]
 
 _MATCH = "_ducklake_match"
 
 
-def select(node: exp.Select, translate: Step, children: Step) -> exp.Expr:
+def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
     distinct = node.args.get("distinct")
     keys = distinct.args.get("on") if distinct is not None else None
     if keys is not None:
@@ -25,9 +29,9 @@ def select(node: exp.Select, translate: Step, children: Step) -> exp.Expr:
             raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
         _distinct_on(node, keys)
     elif distinct is not None:
-        _sort_distinct(node)
+        _sort_distinct(node, type_of)
     if node.args.get("qualify"):
-        return children(_nested(node))
+        return children(_nested(node, type_of))
     _explode(node)
     if _is_outer(node):
         return _fenced(children(node))
@@ -88,16 +92,14 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
 
 
-def _sort_distinct(node: exp.Select) -> None:
+def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
     """Writes sort keys after SELECT DISTINCT with its output columns; Spark sees no others there."""
     names = Counter(item.alias.casefold() for item in node.expressions)
     outputs = [item for item in node.expressions if names[item.alias.casefold()] == 1]
     for key in node.args["order"].expressions if node.args.get("order") is not None else []:
         for item in outputs:
             for part in [part for part in key.this.walk() if part == item.unalias().unnest()]:
-                column = exp.column(exp.to_identifier(item.alias, quoted=True))
-                column.meta[TYPE] = part.meta.get(TYPE)
-                part.replace(column)
+                part.replace(_column(item.alias, type_of(part)))
         hidden = next((column for column in key.find_all(exp.Column) if column.table), None)
         if hidden is not None:
             raise UnsupportedFeatureError(
@@ -105,7 +107,13 @@ def _sort_distinct(node: exp.Select) -> None:
             )
 
 
-def _nested(node: exp.Select) -> exp.Select:
+def _column(name: str, kind: DataType | None) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    column.meta[TYPE] = kind
+    return column
+
+
+def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
     """QUALIFY as a WHERE around the query; ORDER BY, LIMIT and DISTINCT move outside."""
     if any(not isinstance(item, exp.Alias) for item in node.expressions):
         raise UnsupportedFeatureError("QUALIFY over columns that are not known is not supported on Spark.")
@@ -114,7 +122,7 @@ def _nested(node: exp.Select) -> exp.Select:
     for index, item in enumerate(node.expressions):
         name = f"_ducklake_c{index}"
         inner.append(exp.alias_(item.this.copy(), name, quoted=True))
-        items.append(exp.alias_(exp.column(exp.to_identifier(name, quoted=True)), item.alias, quoted=True))
+        items.append(exp.alias_(_column(name, type_of(item)), item.alias, quoted=True))
     inner.append(exp.alias_(node.args["qualify"].this.copy(), _MATCH, quoted=True))
     order = node.args.get("order")
     if order is not None:
@@ -123,8 +131,9 @@ def _nested(node: exp.Select) -> exp.Select:
             if not (isinstance(item.this, exp.Literal) and not item.this.is_string):
                 name = f"_ducklake_o{index}"
                 inner.append(exp.alias_(item.this.copy(), name, quoted=True))
-                item.set("this", exp.column(exp.to_identifier(name, quoted=True)))
+                item.set("this", _column(name, type_of(item.this)))
     outer = exp.Select(expressions=items)
+    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
     for part in ("limit", "offset", "distinct", "with_"):
         if node.args.get(part):
             outer.set(part, node.args[part].copy())
@@ -135,36 +144,46 @@ def _nested(node: exp.Select) -> exp.Select:
     outer = outer.from_(
         exp.Subquery(this=core, alias=exp.TableAlias(this=exp.to_identifier("_ducklake_q", quoted=True)))
     )
-    outer.set("where", exp.Where(this=exp.column(exp.to_identifier(_MATCH, quoted=True))))
+    outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
     outer.set("order", order)
     return outer
 
 
-def set_operation(node: exp.SetOperation, translate: Step, children: Step) -> exp.Expr:
-    if node.args.get("by_name"):
-        outputs = node.meta.get(OUTPUTS)
-        sides = [node.this.meta.get(OUTPUTS), node.expression.meta.get(OUTPUTS)]
-        if outputs is None or None in sides:
-            raise UnsupportedFeatureError("UNION BY NAME of columns that are not known is not supported on Spark.")
-        node.set("this", _by_name(node.this, sides[0], outputs))
-        node.set("expression", _by_name(node.expression, sides[1], outputs))
-        node.set("by_name", False)
-    return children(node)
+def bring_together(node: exp.SetOperation) -> None:
+    """Gives both sides of a set operation its columns, in their order and of their types."""
+    outputs = node.meta.get(OUTPUTS)
+    for side in ("this", "expression"):
+        has = node.args[side].meta.get(OUTPUTS)
+        if outputs is None or has is None:
+            raise UnsupportedFeatureError("A union of columns that are not known is not supported on Spark.")
+        by_name = bool(node.args.get("by_name"))
+        if by_name or any(one.type != other.type for one, other in zip(has, outputs, strict=True)):
+            node.set(side, _as(node.args[side], has, outputs, by_name))
+    node.set("by_name", False)
 
 
-def _by_name(side: exp.Expr, has: tuple[Output, ...], wanted: tuple[Output, ...]) -> exp.Select:
-    known = {output.name.casefold(): output.name for output in has}
+def _as(side: exp.Expr, has: tuple[Output, ...], wanted: tuple[Output, ...], by_name: bool) -> exp.Select:
+    """A query with other columns, cast to their types."""
+    known = {output.name.casefold(): output for output in has}
+    names = [f"_ducklake_c{i}" for i in range(len(has))]
     items: list[exp.Expr] = []
-    for output in wanted:
-        own = known.get(output.name.casefold())
-        value = exp.column(exp.to_identifier(own, quoted=True)) if own is not None else exp.Null()
+    for place, output in enumerate(wanted):
+        own = known.get(output.name.casefold()) if by_name else has[place]
+        value: exp.Expr = exp.Null()
+        if own is not None:
+            value = _column(names[has.index(own)], own.type)
+        if (own is None or own.type != output.type) and output.type not in (None, NULL):
+            value = exp.Cast(this=value, to=to_sqlglot(output.type))
         items.append(exp.alias_(value, output.name, quoted=True))
     query = side.this if isinstance(side, exp.Subquery) and not side.args.get("order") else side
-    alias = exp.TableAlias(this=exp.to_identifier("_ducklake_side", quoted=True))
+    alias = exp.TableAlias(
+        this=exp.to_identifier("_ducklake_side", quoted=True),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
     return exp.select(*items).from_(exp.Subquery(this=query.copy(), alias=alias))
 
 
-def subquery(node: exp.Subquery, translate: Step, children: Step) -> exp.Expr:
+def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
     lateral = node.meta.get(LATERAL)
     result = children(node)
     if not lateral:
@@ -193,7 +212,7 @@ def table(node: exp.Table, translate: Step, children: Step) -> exp.Expr:
     return node
 
 
-def unnest(node: exp.Unnest, translate: Step, children: Step) -> exp.Expr:
+def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
     rows = node.expressions[0]
     correlated = any(RELATION in column.meta for column in rows.find_all(exp.Column))
     exploded = call("explode", translate(rows))

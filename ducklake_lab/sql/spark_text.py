@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
+from ducklake_lab.catalog.evaluation import Evaluation
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql.as_written import with_views
 from ducklake_lab.sql.binder import QueryBinder
 from ducklake_lab.sql.placeholders import Binder
-from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.references import word
 from ducklake_lab.sql.translate import spark_sql
 
@@ -34,8 +36,16 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
             'dialect="spark" runs one query; write to lakes with DuckDB SQL, session.write(…) or a DataFrame.'
         )
     binder = QueryBinder(resolver)
-    written = with_views(text, tokens, binder, quote="`", write=lambda tree: spark_sql(tree.copy()))
-    return QueryPlan(tuple(draft.finish() for draft in binder.drafts), "", lambda: written)
+    evaluations: list[Evaluation] = []
+
+    def write(tree: exp.Expr) -> str:
+        query = spark_sql(tree.copy(), resolver.settings())
+        evaluations.extend(query.evaluations)
+        return query.sql
+
+    written = with_views(text, tokens, binder, quote="`", write=write)
+    sources = tuple(draft.finish() for draft in binder.drafts)
+    return QueryPlan(sources, "", lambda: SparkQuery(written, tuple(evaluations)))
 
 
 def parameters(text: str, params: Mapping[str, object]) -> dict[str, object]:

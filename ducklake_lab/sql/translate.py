@@ -1,55 +1,67 @@
 """A bound DuckDB tree as Spark SQL of the same meaning (Spark 4, ANSI mode).
 
-Every kind of node is either translated here, or listed as one that both write and mean alike, or refused.
+Queries are translated node by node. Of their expressions Spark computes the forms of `native.py`; all others become calls
+of functions that DuckDB evaluates in Spark's workers. What neither can do is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import FLOATS, INTEGERS
-from ducklake_lab.sql import spark_query
-from ducklake_lab.sql.calls import Call
-from ducklake_lab.sql.carried import refuse_computing
-from ducklake_lab.sql.casts import convert
-from ducklake_lab.sql.dialect import SparkSql
-from ducklake_lab.sql.functions import WINDOW_ONLY, is_aggregate, translate_call
-from ducklake_lab.sql.inference import Type, type_of
-from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, paren, text
-from ducklake_lab.sql.texts import full_match
-from ducklake_lab.sql.types import from_sqlglot
-from ducklake_lab.sql.zones import added, write_casts
+from ducklake_lab.catalog.evaluation import NULL, Evaluation, Settings, result_type
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.types import TIMESTAMPS, DataType
+from ducklake_lab.sql import aggregates, spark_query
+from ducklake_lab.sql.dialect import NULLS, SparkSql
+from ducklake_lab.sql.native import carried, constant, form_of, is_constant, is_ordered, operands
+from ducklake_lab.sql.plan import SparkQuery
+from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
+from ducklake_lab.sql.settings import check_settings, order_of
+from ducklake_lab.sql.spark_nodes import call, number, text
+from ducklake_lab.sql.stability import check_calls, is_volatile
+from ducklake_lab.sql.types import to_sqlglot
+from ducklake_lab.sql.typing import (
+    TYPES,
+    Lifted,
+    Type,
+    Typing,
+    aggregate,
+    from_items,
+    is_computed_before,
+    lifted,
+    moment,
+)
 
-#: Nodes whose children are translated and that mean the same in both, as the generator writes them.
-_ALIKE: tuple[type[exp.Expr], ...] = (
-    exp.Column, exp.Identifier, exp.Var, exp.Null, exp.Boolean, exp.Paren, exp.Alias, exp.TableAlias, exp.Star,
-    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is, exp.In, exp.Between,
-    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Neg, exp.Mul, exp.DPipe, exp.Case, exp.If, exp.Exists, exp.Tuple,
-    exp.Distinct, exp.Order, exp.Lambda, exp.Dot, exp.Kwarg, exp.PropertyEQ, exp.BitwiseAnd, exp.BitwiseOr,
-    exp.BitwiseNot, exp.CurrentDate, exp.CurrentTimestamp, exp.WindowSpec, exp.Escape, exp.IgnoreNulls,
-    exp.RespectNulls, exp.DataType,
-    # Clauses
-    exp.With, exp.CTE, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Limit, exp.Offset, exp.Values,
-    exp.Rollup, exp.Cube, exp.GroupingSets,
+#: Clauses, whose parts are translated.
+_CLAUSES: tuple[type[exp.Expr], ...] = (
+    exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.CTE, exp.From, exp.Limit, exp.Offset,
+    exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
 )  # fmt: skip
+_MOMENTS = {
+    "today": ("current_date", None),
+    "current_date": ("current_date", None),
+    "current_localtimestamp": ("localtimestamp", None),
+}
 
-Wrap = Callable[[exp.Expr], exp.Expr]
 
-
-def spark_sql(tree: exp.Expr) -> str:
+def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
     """The Spark SQL of a bound query; `tree` is used up.
 
     Raises:
-        UnsupportedFeatureError: it uses something that Spark has no equal for here.
+        UnsupportedFeatureError: neither Spark nor a worker can do what it asks for.
     """
-    refuse_computing(tree)
-    write_casts(tree)
-    translated = translate(tree)
+    check_settings(settings)
+    check_calls(tree)
+    translation = Translation(settings)
+    try:
+        translation.typing.query(tree)
+        translated = translation.translate(tree)
+    except BindError as error:
+        raise UnsupportedFeatureError(f"This query cannot run on Spark: {error}") from error
     try:
         statement = translated.sql(
             dialect=SparkSql,
@@ -62,334 +74,463 @@ def spark_sql(tree: exp.Expr) -> str:
         raise UnsupportedFeatureError(f"This query cannot run on Spark: {' '.join(str(error).split())}") from error
     if "${" in statement:
         raise UnsupportedFeatureError('A name with "${" in it cannot be used on Spark, which would replace it.')
-    return statement
+    return SparkQuery(statement, tuple(translation.evaluations.values()))
 
 
-def translate(node: exp.Expr) -> exp.Expr:
-    """The Spark tree for a node; made from the node's own parts."""
-    handler = _HANDLERS.get(type(node))
-    if handler is not None:
-        return handler(node)
-    if isinstance(node, _ALIKE):
-        return children(node)
-    raise UnsupportedFeatureError(f"{_name(node)} is not supported on Spark yet.")
+class Translation:
+    """One query on its way to Spark.
 
+    Attributes:
+        evaluations: by name, what workers have to evaluate.
+    """
 
-def children(node: exp.Expr) -> exp.Expr:
-    """Translates the children of a node in place."""
-    for key, value in list(node.args.items()):
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.typing = Typing(settings)
+        self.type_of = self.typing.of
+        self.evaluations: dict[str, Evaluation] = {}
+        # computed keys of GROUP BY, which its query may use and not compute again
+        self._keys: list[exp.Expr] = []
+        # the relations of each query that is being translated, from the outermost inwards
+        self._relations: list[set[str]] = []
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def translate(self, node: exp.Expr) -> exp.Expr:
+        """The Spark tree for a node; made from the node's own parts."""
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        if isinstance(node, _CLAUSES):
+            return self.children(node)
+        return self.scalar(node)
+
+    def children(self, node: exp.Expr) -> exp.Expr:
+        """Translates the children of a node in place."""
+        for key in list(node.args):
+            self.part(node, key)
+        return node
+
+    def part(self, node: exp.Expr, key: str) -> None:
+        value = node.args.get(key)
         if isinstance(value, exp.Expr):
-            node.set(key, translate(value))
+            node.set(key, self.translate(value))
         elif isinstance(value, list):
-            node.set(key, [translate(item) if isinstance(item, exp.Expr) else item for item in value])
-    return node
+            node.set(key, [self.translate(item) if isinstance(item, exp.Expr) else item for item in value])
 
+    def select(self, node: exp.Select) -> exp.Expr:
+        return spark_query.select(node, self.select_parts, self.type_of)
 
-def _name(node: exp.Expr) -> str:
-    words: dict[Any, str] = {
-        exp.Glob: "GLOB",
-        exp.JSONExtract: "JSON extraction (->)",
-        exp.JSONExtractScalar: "JSON extraction (->>)",
-    }
-    return words.get(type(node), type(node).__name__)
+    def select_parts(self, node: exp.Expr) -> exp.Expr:
+        if node.args.get("distinct") is not None:
+            for item in node.expressions:
+                self.check_groups(item)
+        keys = self._grouped_by(node)
+        around, self._keys = self._keys, []
+        self._relations.append({item.alias_or_name.casefold() for item in from_items(node)})
+        try:
+            for key in ("with_", "from_", "joins", "where", "group"):
+                self.part(node, key)
+            self._keys = keys
+            for key in [key for key in node.args if key not in ("with_", "from_", "joins", "where", "group")]:
+                self.part(node, key)
+        finally:
+            self._keys = around
+            self._relations.pop()
+        return node
 
+    def _grouped_by(self, node: exp.Expr) -> list[exp.Expr]:
+        group = node.args.get("group")
+        found: list[exp.Expr] = []
+        for item in group.find_all(exp.Expr) if group is not None else ():
+            if isinstance(item.parent, exp.Group | exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Paren):
+                place = int(item.name) if isinstance(item, exp.Literal) and item.name.isdigit() else 0
+                key = node.expressions[place - 1] if 0 < place <= len(node.expressions) else item
+                if isinstance(key, exp.Tuple | exp.Paren | exp.Rollup | exp.Cube | exp.GroupingSets):
+                    continue
+                self.check_groups(key)
+                key = key.unalias().unnest()
+                if not isinstance(key, exp.Column | exp.Literal):
+                    found.append(key.copy())
+        return found
 
-def _literal(node: exp.Literal) -> exp.Expr:
-    if not node.is_string:
-        digits = node.name.replace("_", "")
-        if digits.isdigit() and int(digits) >= 2**63:
-            raise UnsupportedFeatureError(f"The number {digits} is too large for Spark's BIGINT.")
-        return exp.Literal.number(digits)
-    return node
+    def check_groups(self, node: exp.Expr) -> None:
+        """Raises where Spark would find other values equal than DuckDB."""
+        self.check_equal(self.type_of(node))
 
+    def check_equal(self, kind: Type) -> None:
+        if not _is_comparable(kind):
+            name = kind.sql() if kind is not None else "a value of no known type"
+            raise UnsupportedFeatureError(f"Grouping or joining by {name} is not supported on Spark; use parts of it.")
 
-def _operands(node: exp.Binary) -> tuple[exp.Expr, exp.Expr, Type, Type]:
-    left, right = type_of(node.this), type_of(node.expression)
-    return translate(node.this), translate(node.expression), left, right
+    def condition(self, node: exp.Where | exp.Having) -> exp.Expr:
+        node.set("this", self.truth(node.this))
+        return node
 
+    def truth(self, node: exp.Expr) -> exp.Expr:
+        """A condition, each part of an AND on its own: what Spark computes stays a filter of its own."""
+        if isinstance(node, exp.And):
+            return exp.And(this=self.truth(node.this), expression=self.truth(node.expression))
+        if isinstance(node, exp.Paren):
+            return exp.Paren(this=self.truth(node.this))
+        kind = self.type_of(node)
+        if kind is not None and kind.name != "boolean":
+            node = exp.Cast(this=node.copy(), to=to_sqlglot(DataType("boolean")))
+        found = self.scalar(node)
+        return exp.Paren(this=found) if isinstance(found, exp.Or) else found
 
-def _constant_not_zero(node: exp.Expr) -> bool:
-    bare = node.unnest()
-    return isinstance(bare, exp.Literal) and not bare.is_string and float(bare.name) != 0
+    def join(self, node: exp.Join) -> exp.Expr:
+        for columns in node.meta.get(JOINED_BY, ()):
+            self._check_alike([self.type_of(column) for column in columns])
+        node.set("this", self.translate(node.this))
+        condition = node.args.get("on")
+        if condition is not None:
+            outer = node.side or node.kind.upper() in ("SEMI", "ANTI")
+            node.set("on", self.truth(condition))
+            for found in node.args["on"].find_all(exp.Anonymous) if outer else ():
+                if found.name in self.evaluations and len({c.table for c in found.find_all(exp.Column)}) > 1:
+                    raise UnsupportedFeatureError(
+                        f"This condition of a {node.side or node.kind} JOIN is not supported on Spark: "
+                        f"{self.evaluations[found.name].sql} uses both sides."
+                    )
+        return node
 
+    def _check_alike(self, kinds: Sequence[Type]) -> None:
+        known = [kind for kind in kinds if kind is not None]
+        columns = [_typed_column(kind) for kind in known]
+        if len(known) < len(kinds) or operands(self, *columns) is None:
+            shown = " and ".join(kind.sql() for kind in known)
+            raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
 
-def _divide(node: exp.Div) -> exp.Expr:
-    """DuckDB divides in floating point, and by zero gives infinity or NaN."""
-    left, right, _, _ = _operands(node)
-    dividend = cast(left, "DOUBLE")
-    if _constant_not_zero(right):
-        return binary(exp.Div, dividend, right)
-    divisor = cast(right, "DOUBLE")
-    infinite = binary(exp.Mul, dividend.copy(), cast(text("Infinity"), "DOUBLE"))
-    return case(binary(exp.EQ, divisor.copy(), number(0)), infinite, binary(exp.Div, dividend, divisor))
+    def set_operation(self, node: exp.SetOperation) -> exp.Expr:
+        spark_query.bring_together(node)
+        if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
+            for output in node.meta.get(OUTPUTS) or ():
+                self.check_equal(output.type)
+        return self.children(node)
 
-
-def _integer_divide(node: exp.IntDiv) -> exp.Expr:
-    left, right, a, b = _operands(node)
-    if a is None or b is None:
-        raise UnsupportedFeatureError("// of operands whose types are not known is not supported on Spark yet.")
-    if a.name not in INTEGERS or b.name not in INTEGERS:
-        return _divide(exp.Div(this=left, expression=right))
-    divisor = right if _constant_not_zero(right) else call("nullif", right, number(0))
-    result = exp.Paren(this=exp.IntDiv(this=paren(left), expression=paren(divisor)))
-    return cast(result, "BIGINT" if "int64" in (a.name, b.name) else "INT")
-
-
-def _modulo(node: exp.Mod) -> exp.Expr:
-    left, right, a, b = _operands(node)
-    if _constant_not_zero(right):
-        return binary(exp.Mod, left, right)
-    if {a.name if a else "", b.name if b else ""} & set(FLOATS):
-        nan = binary(exp.Mul, left.copy(), cast(text("NaN"), "DOUBLE"))
-        return case(binary(exp.EQ, right, number(0)), nan, binary(exp.Mod, left, right.copy()))
-    return binary(exp.Mod, left, call("nullif", right, number(0)))
-
-
-def _power(node: exp.Pow) -> exp.Expr:
-    left, right, _, _ = _operands(node)
-    return call("power", cast(left, "DOUBLE"), cast(right, "DOUBLE"))
-
-
-def _add_subtract(node: exp.Add | exp.Sub) -> exp.Expr:
-    kind = type(node)
-    written = (node.this.copy(), node.expression.copy())
-    left, right, a, b = _operands(node)
-    names = (a.name if a else "", b.name if b else "")
-    if names[0] == "timestamptz" and names[1] == "interval":
-        return added(kind, left, written[1], right)
-    if names[0] == "interval" and names[1] == "timestamptz":
-        return added(kind, right, written[0], left)
-    if "timestamptz" in names:
-        raise UnsupportedFeatureError("Subtracting times of which one has a time zone is not supported on Spark.")
-    if "interval" in names:
-        # A date plus an interval is a timestamp in DuckDB; in Spark it may stay a date.
-        if names[0] == "date":
-            left = cast(left, "TIMESTAMP_NTZ")
-        if names[1] == "date":
-            right = cast(right, "TIMESTAMP_NTZ")
-    elif names == ("date", "date"):
-        return cast(call("datediff", left, right), "BIGINT")
-    elif names[0] == "date" and names[1] in INTEGERS:
-        return call("date_add" if kind is exp.Add else "date_sub", left, cast(right, "INT"))
-    elif names[1] == "date" and names[0] in INTEGERS and kind is exp.Add:
-        return call("date_add", right, cast(left, "INT"))
-    return binary(kind, left, right)
-
-
-def _cast(node: exp.Cast) -> exp.Expr:
-    return convert(translate(node.this), type_of(node.this), from_sqlglot(node.to), safe=isinstance(node, exp.TryCast))
-
-
-def _like(node: exp.Expr) -> exp.Expr:
-    children(node)
-    pattern = node.expression
-    # Spark reads a backslash as an escape unless told otherwise; DuckDB has no escape unless told so.
-    if isinstance(pattern, exp.Literal) and "\\" in pattern.name and not isinstance(node.parent, exp.Escape):
-        node.set("expression", text(pattern.name.replace("\\", "\\\\")))
-    return node
-
-
-def _escaped(node: exp.Escape) -> exp.Expr:
-    inner = node.this
-    node.set("this", children(inner))
-    node.set("expression", translate(node.expression))
-    return node
-
-
-def _bracket(node: exp.Bracket) -> exp.Expr:
-    kind = type_of(node.this)
-    subject = translate(node.this)
-    if len(node.expressions) != 1:
-        raise UnsupportedFeatureError("An index of several values is not supported on Spark.")
-    index = node.expressions[0]
-    if kind is None:
-        raise UnsupportedFeatureError(
-            "An index into an expression whose type is not known is not supported on Spark yet."
+    def ordered(self, node: exp.Ordered) -> exp.Expr:
+        if node.args.get("with_fill"):
+            raise UnsupportedFeatureError("WITH FILL is not supported.")
+        descending, nulls_first = order_of(
+            node.args.get("desc"), node.args.get("nulls_first"), node.meta.get(NULLS), self.settings
         )
-    if isinstance(index, exp.Slice):
-        return _slice(subject, index, kind.name)
-    if kind.name == "struct":
-        if not isinstance(index, exp.Literal):
-            raise UnsupportedFeatureError("A struct's field must be named by a constant to run on Spark.")
-        return exp.Dot(this=paren(subject), expression=exp.to_identifier(index.name, quoted=True))
-    position = translate(index)
-    if kind.name == "map":
-        return call("try_element_at", subject, position)
-    if kind.name == "varchar":
-        return call("substring", subject, position, number(1))
-    if kind.name != "list":
-        raise UnsupportedFeatureError(f"An index into {kind.sql()} is not supported on Spark.")
-    if not _constant_not_zero(position) and not isinstance(position, exp.Neg):
-        position = call("nullif", position, number(0))
-    return call("try_element_at", subject, cast(position, "INT"))
+        key, query = node.this, node.parent.parent if node.parent is not None else None
+        kind = self.type_of(key)
+        if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
+            outputs = query.meta.get(OUTPUTS) or ()
+            place = int(key.name) if key.name.isdigit() else 0
+            kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
+            if (
+                not is_ordered(kind)
+                and kind != NULL
+                and isinstance(query, exp.Select)
+                and not query.args.get("distinct")
+            ):
+                key = query.expressions[place - 1].unalias()
+        if is_ordered(kind) or kind == NULL or (isinstance(key, exp.Null)):
+            value = key if isinstance(key, exp.Literal) else self.scalar(key)
+            return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
+        if kind is None or isinstance(key, exp.Literal):
+            raise UnsupportedFeatureError("Sorting these values is not supported on Spark; use parts of them.")
+        order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
+        return exp.Ordered(this=self.scalar(bytes_), desc=False, nulls_first=False)
+
+    def limit(self, node: exp.Limit) -> exp.Expr:
+        options = node.args.get("limit_options")
+        if options is not None and options.args.get("percent"):
+            raise UnsupportedFeatureError("LIMIT in percent is not supported on Spark.")
+        node.set("limit_options", None)
+        return self.children(node)
+
+    def values(self, node: exp.Values) -> exp.Expr:
+        kinds = node.meta.get(TYPES, ())
+        for row in node.expressions:
+            cells = [
+                self.scalar(
+                    cell
+                    if kind is None or self.type_of(cell) == kind
+                    else exp.Cast(this=cell.copy(), to=to_sqlglot(kind))
+                )
+                for cell, kind in zip(row.expressions, kinds, strict=True)
+            ]
+            row.set("expressions", cells)
+        return node
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def scalar(self, node: exp.Expr) -> exp.Expr:
+        """An expression, by Spark or by a worker."""
+        if isinstance(node, exp.Anonymous) and node.name.lower() == "unnest":
+            return call("explode", self.scalar(node.expressions[0]))
+        found = self.native(node)
+        return self.evaluated(node) if found is None else found
+
+    def native(self, node: exp.Expr) -> exp.Expr | None:
+        """A node as Spark computes it; None where DuckDB has to."""
+        if isinstance(node, exp.Paren):
+            inner = self.native(node.this)
+            return exp.Paren(this=inner) if inner is not None else None
+        if self._is_argument(node):
+            return self.argument(node)
+        if is_constant(node):
+            kind = self.type_of(node)
+            return constant(self, node, kind) if kind is not None else None
+        form = form_of(node, self.settings)
+        return form(self, node) if form is not None else None
+
+    def _is_argument(self, node: exp.Expr) -> bool:
+        return is_computed_before(node) or any(node == key for key in self._keys)
+
+    def argument(self, node: exp.Expr) -> exp.Expr:
+        """What is computed before the expressions it stands in."""
+        if isinstance(node, exp.Column):
+            return node.copy()
+        if is_computed_before(node):
+            if isinstance(node, exp.Window):
+                return self.window(node)
+            if isinstance(node, exp.In):
+                return self.among(node)
+            if isinstance(node, exp.Query):
+                return self.translate(node.copy())
+            if isinstance(node, exp.Exists):
+                return exp.Exists(this=self.translate(node.this.copy()))
+            if (name := moment(node)) is not None:
+                return call(_MOMENTS.get(name, ("current_timestamp", None))[0])
+            return self.aggregated(node, lambda core: core, self.type_of(node))
+        keys, self._keys = self._keys, []
+        try:
+            return self.scalar(node)
+        finally:
+            self._keys = keys
+
+    def evaluated(self, node: exp.Expr) -> exp.Expr:
+        """A call of what DuckDB evaluates in a worker."""
+        kind = self.type_of(node)
+        source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
+        if kind is not None and _has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
+            raise UnsupportedFeatureError("Computing TIMESTAMP_NS is not supported on Spark, which has microseconds.")
+        return self._called(lifted(node, self._is_argument), volatile=is_volatile(node))
+
+    def _called(self, found: Lifted, *, volatile: bool = False) -> exp.Expr:
+        if any(part.name.lower() == "unnest" for part in found.sql_tree.find_all(exp.Anonymous)):
+            raise UnsupportedFeatureError("unnest inside of an expression is not supported on Spark; use it in FROM.")
+        kinds = [self._argument_type(part) for part in found.arguments]
+        result = result_type(found.sql, tuple(kinds), self.settings)
+        evaluation = Evaluation(found.sql, tuple(kinds), result, self.settings, volatile)
+        carried(result)  # or it is refused
+        self._check_scope(found)
+        self.evaluations[evaluation.name] = evaluation
+        arguments = [self.argument(part) for part in found.arguments]
+        for part in arguments:
+            # Spark cannot send such a subquery to its workers
+            inner = part.find_all(exp.Anonymous) if isinstance(part, exp.Query) else ()
+            if any(node.name in self.evaluations for node in inner):
+                raise UnsupportedFeatureError(
+                    f"A subquery that workers compute is no argument of what they compute on Spark: {found.sql}"
+                )
+        return call(evaluation.name, *(arguments or [number(1)]))
+
+    def _argument_type(self, node: exp.Expr) -> DataType:
+        kind = self.type_of(node)
+        if kind is None:
+            raise UnsupportedFeatureError(
+                f"Computing with {node.sql(dialect='duckdb')}, whose type is not known, is not supported on Spark."
+            )
+        if _has_nanoseconds(kind):
+            raise UnsupportedFeatureError(
+                "Computing with TIMESTAMP_NS is not supported on Spark, which has microseconds; cast it in a table."
+            )
+        return kind
+
+    def _check_scope(self, found: Lifted) -> None:
+        columns = [part for part in found.arguments if isinstance(part, exp.Column)]
+        tables = {column.table.casefold() for column in columns if column.table}
+        if len(self._relations) > 1 and tables & self._relations[-1] and tables - self._relations[-1]:
+            raise UnsupportedFeatureError(
+                f"An expression over columns of a query and of the one around it is not supported on Spark: {found.sql}"
+            )
+
+    def among(self, node: exp.In) -> exp.Expr:
+        """`x IN (SELECT …)`."""
+        query = node.args["query"].copy()
+        outputs = query.meta.get(OUTPUTS) or ()
+        left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        for part, output in zip(left, outputs, strict=True):
+            self._check_alike([self.type_of(part), output.type])
+        subject = exp.Tuple(expressions=[self.scalar(part) for part in left]) if len(left) > 1 else self.scalar(left[0])
+        return exp.In(this=exp.Paren(this=subject) if len(left) == 1 else subject, query=self.translate(query))
+
+    # -- aggregates --------------------------------------------------------------------------------
+
+    def aggregated(self, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False) -> exp.Expr:
+        """An aggregate or window function; `wrap` surrounds its core."""
+        whole = node
+        core, nulls, condition = node, None, None
+        while not isinstance(core, exp.Anonymous):
+            if isinstance(core, exp.Filter):
+                condition = self.truth(core.expression.this.copy())
+            else:
+                nulls = type(core)
+            core = core.this
+        written = [part.copy() for part in core.expressions]
+        if written and isinstance(written[-1], exp.IgnoreNulls | exp.RespectNulls):
+            nulls, written[-1] = type(written[-1]), written[-1].this
+        order = written[-1] if written and isinstance(written[-1], exp.Order) else None
+        if order is not None:
+            written[-1] = order.this
+
+        def around(inner: exp.Expr) -> exp.Expr:
+            inner = nulls(this=inner) if nulls is not None else inner
+            if condition is not None:
+                inner = exp.Filter(this=inner, expression=exp.Where(this=condition.copy()))
+            return wrap(inner)
+
+        values = [
+            value for part in written for value in (part.expressions if isinstance(part, exp.Distinct) else [part])
+        ]
+        types = [None if isinstance(value, exp.Star) else self.type_of(value) for value in values]
+        name = core.name.lower()
+        if name in aggregates.FORMS:
+            args = [
+                exp.Distinct(expressions=[self.scalar(v.copy()) for v in part.expressions])
+                if isinstance(part, exp.Distinct)
+                else part
+                if isinstance(part, exp.Star)
+                else self.scalar(part)
+                for part in written
+            ]
+            found = aggregates.native(
+                aggregates.Aggregate(name, args, types, result, around, over), order, by_nulls=nulls is not None
+            )
+            if found is not None:
+                return found
+        if over:
+            raise aggregates.refuse_over(name)
+        return self._by_group(core, around, whole)
+
+    def _by_group(self, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
+        """An aggregate that DuckDB computes of the values of each group."""
+        own = iter(range(1))
+        found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)
+        kinds = [self._argument_type(part) for part in found.arguments]
+        fields = tuple((f"_ducklake_{i}", kind) for i, kind in enumerate(kinds)) or (("one", DataType("int32")),)
+        rows = DataType("list", (("element", DataType("struct", fields)),))
+        shown = ", ".join(f'u."{name}" AS "{name}"' for name, _ in fields)
+        sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
+        result = result_type(sql, (rows,), self.settings)
+        carried(result)
+        evaluation = Evaluation(sql, (rows,), result, self.settings)
+        self.evaluations[evaluation.name] = evaluation
+        packed: list[exp.Expr] = []
+        for (name, _), part in zip(fields, found.arguments or (exp.Literal.number(1),), strict=True):
+            packed += [text(name), self.argument(part) if found.arguments else part]
+        return call(evaluation.name, around(call("collect_list", call("named_struct", *packed))))
+
+    def window(self, node: exp.Window) -> exp.Expr:
+        spec = node.args.get("spec")
+        if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
+            raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
+        if spec is not None and spec.text("kind").upper() == "GROUPS":
+            raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
+        function, written, node = node.this, node, node.copy()
+        node.set("this", None)
+        self._check_range(node, spec)
+        for part in node.args.get("partition_by") or ():
+            self.check_groups(part)
+        self.children(node)
+        if isinstance(function, exp.Identifier):
+            node.set("this", function)
+            return node
+        core = aggregate(function)
+        if core is None:
+            raise aggregates.refuse_over(function.sql(dialect="duckdb"))
+        if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
+            # Spark wants an order where DuckDB takes any.
+            node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
+
+        def over(inner: exp.Expr) -> exp.Expr:
+            result = node.copy()
+            result.set("this", inner)
+            return result
+
+        return self.aggregated(function, over, self.type_of(written), over=True)
+
+    def frame(self, node: exp.WindowSpec) -> exp.Expr:
+        """The rows of a window; amounts of time are those of `_is_amount`."""
+        for side in ("start", "end"):
+            bound = node.args.get(side)
+            if isinstance(bound, exp.Interval):
+                node.set(side, exp.Interval(this=text(bound.this.name), unit=exp.var(bound.text("unit").upper())))
+            else:
+                self.part(node, side)
+        return node
+
+    def _check_range(self, node: exp.Window, spec: exp.Expr | None) -> None:
+        """Raises where RANGE has a distance that Spark takes otherwise."""
+        bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
+        if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):
+            return
+        order = node.args.get("order")
+        kinds = [self.type_of(item.this) for item in order.expressions] if order is not None else []
+        name = kinds[0].name if len(kinds) == 1 and kinds[0] is not None else ""
+        if not name.startswith("int") and not (name == "timestamp" and all(map(_is_amount, bounds))):
+            raise UnsupportedFeatureError(
+                "RANGE by a distance is supported on Spark for whole numbers, and times without a zone by days or less."
+            )
 
 
-def _slice(subject: exp.Expr, bounds: exp.Slice, kind: str) -> exp.Expr:
-    start, end = bounds.this, bounds.expression
-    for bound in (start, end):
-        if bound is not None and not (isinstance(bound.unnest(), exp.Literal) and bound.unnest().name.isdigit()):
-            raise UnsupportedFeatureError("A slice whose bounds are not constants is not supported on Spark yet.")
-    first = max(int(start.unnest().name), 1) if start is not None else 1
-    function = {"list": "slice", "varchar": "substring"}.get(kind)
-    if function is None:
-        raise UnsupportedFeatureError(f"A slice of {kind} is not supported on Spark.")
-    length = max(int(end.unnest().name) - first + 1, 0) if end is not None else 2**31 - 1
-    return call(function, subject, number(first), number(length))
+def _is_amount(bound: object) -> bool:
+    """Whether a bound of a window is none, or an amount of time that Spark writes alike."""
+    if not isinstance(bound, exp.Interval):
+        return not isinstance(bound, exp.Expr)
+    whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
+    return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
-def _struct(node: exp.Struct) -> exp.Expr:
-    parts: list[exp.Expr] = []
-    for item in node.expressions:
-        if not isinstance(item, exp.PropertyEQ):
-            raise UnsupportedFeatureError("A struct without field names is not supported on Spark.")
-        parts += [text(item.this.name), translate(item.expression)]
-    return call("named_struct", *parts)
+def _typed_column(kind: DataType) -> exp.Column:
+    column = exp.column("_")
+    column.meta[TYPE] = kind
+    return column
 
 
-def _map(node: exp.ToMap) -> exp.Expr:
-    parts: list[exp.Expr] = []
-    for item in node.this.expressions:
-        parts += [translate(item.this), translate(item.expression)]
-    return call("map", *parts)
+def _has_nanoseconds(kind: DataType) -> bool:
+    return any(part.name == "timestamp_ns" for part in kind.walk())
 
 
-def _interval(node: exp.Interval) -> exp.Expr:
-    unit = node.text("unit").upper().rstrip("S")
-    value = node.this
-    if isinstance(value, exp.Literal) and value.name.lstrip("-").isdigit() and unit in _INTERVAL_UNITS:
-        return exp.Interval(this=text(value.name), unit=exp.var(unit))
-    if unit not in _INTERVAL_UNITS or value is None or (isinstance(value, exp.Literal) and value.is_string):
-        raise UnsupportedFeatureError(f"{node.sql(dialect='duckdb')} is not supported on Spark; write INTERVAL 1 DAY.")
-    count = cast(translate(value), "INT")
-    function, place, size = _INTERVAL_UNITS[unit]
-    arguments: list[exp.Expr] = [number(0)] * place
-    return call(function, *[a.copy() for a in arguments], binary(exp.Mul, count, number(size)) if size > 1 else count)
+def _is_comparable(kind: Type) -> bool:
+    """Whether Spark finds values of a type equal as DuckDB does, those inside of others too."""
+    if kind is None:
+        return False
+    if kind.name in ("list", "struct"):
+        return all(_is_comparable(child) for _, child in kind.children)
+    return is_ordered(kind) or kind == NULL or kind.name == "json"
 
 
-#: unit -> Spark function, how many arguments come before it, multiple of that argument.
-_INTERVAL_UNITS = {
-    "YEAR": ("make_ym_interval", 0, 1),
-    "QUARTER": ("make_ym_interval", 1, 3),
-    "MONTH": ("make_ym_interval", 1, 1),
-    "WEEK": ("make_dt_interval", 0, 7),
-    "DAY": ("make_dt_interval", 0, 1),
-    "HOUR": ("make_dt_interval", 1, 1),
-    "MINUTE": ("make_dt_interval", 2, 1),
-    "SECOND": ("make_dt_interval", 3, 1),
+_HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
+    exp.Select: Translation.select,
+    exp.Union: Translation.set_operation,
+    exp.Except: Translation.set_operation,
+    exp.Intersect: Translation.set_operation,
+    exp.Subquery: lambda self, node: spark_query.subquery(node, self.children),
+    exp.Table: lambda self, node: spark_query.table(node, self.translate, self.children),
+    exp.Unnest: lambda self, node: spark_query.unnest(node, self.translate),
+    exp.Where: Translation.condition,
+    exp.Having: Translation.condition,
+    exp.Join: Translation.join,
+    exp.Ordered: Translation.ordered,
+    exp.Limit: Translation.limit,
+    exp.Values: Translation.values,
+    exp.WindowSpec: lambda self, node: self.frame(node),
+    exp.Window: lambda self, node: self.window(node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
+    exp.Group: lambda self, node: _group(self, node),
 }
 
 
-def _call(node: exp.Anonymous, wrap: Wrap = lambda core: core) -> exp.Expr:
-    written = [argument.copy() for argument in node.expressions]
-    types = [type_of(argument) for argument in node.expressions]
-    arguments = [translate(argument) for argument in node.expressions]
-    return translate_call(Call(node.name, arguments, written, types, wrap))
-
-
-def _filter(node: exp.Filter, wrap: Wrap = lambda core: core) -> exp.Expr:
-    condition = translate(node.expression)
-
-    def around(core: exp.Expr) -> exp.Expr:
-        return wrap(exp.Filter(this=core, expression=condition.copy()))
-
-    return _core(node.this, around)
-
-
-def _core(node: exp.Expr, wrap: Wrap) -> exp.Expr:
-    """Translates an aggregate or window function whose Spark core `wrap` surrounds."""
-    if isinstance(node, exp.Filter):
-        return _filter(node, wrap)
-    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
-        kind = type(node)
-        return _core(node.this, lambda core: wrap(kind(this=core)))
-    if isinstance(node, exp.Anonymous):
-        arguments = node.expressions
-        if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):
-            kind = type(arguments[-1])
-            arguments[-1].replace(arguments[-1].this)
-            return _core(node, lambda core: wrap(kind(this=core)))
-        return _call(node, wrap)
-    raise UnsupportedFeatureError(f"{_name(node)} with OVER or FILTER is not supported on Spark.")
-
-
-def _window(node: exp.Window) -> exp.Expr:
-    if node.args.get("exclude") or (node.args.get("spec") and node.args["spec"].args.get("exclude")):
-        raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
-    spec = node.args.get("spec")
-    if spec is not None and spec.text("kind").upper() == "GROUPS":
-        raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
-    function = node.this
-    shell = node.copy()
-    shell.set("this", None)
-    children(shell)
-    if isinstance(function, exp.Identifier):
-        shell.set("this", function)
-        return shell
-    name = next((part.name.lower() for part in function.walk() if isinstance(part, exp.Anonymous)), "")
-    if not is_aggregate(name) and name not in WINDOW_ONLY | {"first_value", "last_value", "nth_value"}:
-        raise UnsupportedFeatureError(f"Function {name} with OVER is not supported on Spark yet.")
-    if name in WINDOW_ONLY and not shell.args.get("order") and not shell.args.get("alias"):
-        # Spark wants an order where DuckDB takes any.
-        shell.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
-
-    def over(core: exp.Expr) -> exp.Expr:
-        result = shell.copy()
-        result.set("this", core)
-        return result
-
-    return _core(function, over)
-
-
-def _regexp(node: exp.Binary) -> exp.Expr:
-    return full_match(translate(node.this), translate(node.expression))
-
-
-def _ordered(node: exp.Ordered) -> exp.Expr:
-    if node.args.get("with_fill"):
-        raise UnsupportedFeatureError("WITH FILL is not supported.")
-    return children(node)
-
-
-def _limit(node: exp.Limit) -> exp.Expr:
-    options = node.args.get("limit_options")
-    if options is not None and options.args.get("percent"):
-        raise UnsupportedFeatureError("LIMIT in percent is not supported on Spark.")
-    node.set("limit_options", None)
-    return children(node)
-
-
-_HANDLERS: dict[Any, Callable[[Any], exp.Expr]] = {
-    exp.Literal: _literal,
-    exp.Div: _divide,
-    exp.IntDiv: _integer_divide,
-    exp.Mod: _modulo,
-    exp.Pow: _power,
-    exp.Add: _add_subtract,
-    exp.Sub: _add_subtract,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Like: _like,
-    exp.ILike: _like,
-    exp.Escape: _escaped,
-    exp.Bracket: _bracket,
-    exp.Struct: _struct,
-    exp.ToMap: _map,
-    exp.StartsWith: lambda node: call("startswith", translate(node.this), translate(node.expression)),
-    exp.Map: lambda node: call("map_from_arrays", translate(node.args["keys"]), translate(node.args["values"])),
-    exp.Array: lambda node: call("array", *[translate(item) for item in node.expressions]),
-    exp.Interval: _interval,
-    exp.Anonymous: _call,
-    exp.Filter: _filter,
-    exp.Window: _window,
-    exp.RegexpFullMatch: _regexp,
-    exp.SimilarTo: _regexp,
-    exp.Ordered: _ordered,
-    exp.Limit: _limit,
-    exp.Select: lambda node: spark_query.select(node, translate, children),
-    exp.Union: lambda node: spark_query.set_operation(node, translate, children),
-    exp.Except: lambda node: spark_query.set_operation(node, translate, children),
-    exp.Intersect: lambda node: spark_query.set_operation(node, translate, children),
-    exp.Subquery: lambda node: spark_query.subquery(node, translate, children),
-    exp.Table: lambda node: spark_query.table(node, translate, children),
-    exp.Unnest: lambda node: spark_query.unnest(node, translate, children),
-}
+def _group(self: Translation, node: exp.Group) -> exp.Expr:
+    keys = [key if isinstance(key, exp.Literal) else self.translate(key) for key in node.expressions]
+    node.set("expressions", keys)
+    for part in ("rollup", "cube", "grouping_sets"):
+        self.part(node, part)
+    return node

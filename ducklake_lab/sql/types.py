@@ -107,6 +107,9 @@ _TO_SPARK = {
     "uuid": "STRING",
     "blob": "BINARY",
     "variant": "VARIANT",
+    "timetz": "STRING",
+    "interval": "STRING",
+    "geometry": "BINARY",
 }
 
 #: Largest value of the unsigned types that Spark keeps in a wider signed type.

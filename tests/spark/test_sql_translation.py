@@ -17,6 +17,7 @@ import pytest
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import DataType, from_arrow
+from ducklake_lab.spark import evaluating
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
 from tests.unit.sql.lakes import Lakes
@@ -68,6 +69,8 @@ TABLES = _tables()
 
 
 class _Resolver(Lakes):
+    """Knows the tables."""
+
     def table(self, name: TableName, at: At | None) -> Sequence[tuple[str, DataType]]:
         return [(field.name, from_arrow(field.type)) for field in TABLES[name.name.lower()].schema]
 
@@ -123,7 +126,9 @@ def _spark(plan: QueryPlan, spark: Any, folder: Path) -> tuple[list[str], list[t
             pq.write_table(_with_virtual(name, source.virtual), path)
         spark.read.parquet(str(path)).createOrReplaceTempView(source.view)
     try:
-        frame = spark.sql(plan.spark_sql)
+        query = plan.for_spark()
+        evaluating.register(spark, query.evaluations)
+        frame = spark.sql(query.sql)
         return frame.columns, [tuple(row) for row in frame.collect()]
     finally:
         for source in plan.sources:
@@ -310,14 +315,20 @@ def test_spark_gives_what_duckdb_gives(spark: Any, folder: Path, text: str) -> N
 
 
 REFUSED = [
-    ("SELECT histogram(month) FROM flights", "histogram"),
-    ("SELECT list_zip(stops, stops) FROM flights", "list_zip"),
-    ("SELECT tags -> 'a' FROM flights", "JSON"),
+    ("SELECT histogram(month) OVER () FROM flights", "histogram"),
+    ("SELECT nextval('numbers') FROM flights", "nextval"),
+    ("SELECT getvariable('x') FROM flights", "getvariable"),
+    ("SELECT struct_pack(month) FROM flights", "struct_pack"),
+    ("SELECT age(dep) FROM flights", "age"),
+    ("SELECT regexp_split_to_table(carrier, 'a') FROM flights", "regexp_split_to_table"),
+    ("SELECT dep::TIMESTAMP_NS = dep FROM (SELECT make_timestamp_ns(id) AS dep FROM flights)", "TIMESTAMP_NS"),
+    ("SELECT f.id FROM flights f LEFT JOIN planes p ON round(f.id + p.seats) > 3", "uses both sides"),
+    ("SELECT id FROM flights f WHERE EXISTS (FROM planes p WHERE round(f.id + p.seats) > 3)", "the one around it"),
+    ("SELECT f.id FROM flights f JOIN (SELECT dep_delay::FLOAT AS id FROM flights) g USING (id)", "Joining"),
+    ("SELECT id FROM flights WHERE tags IN (SELECT tags FROM flights)", "Joining"),
+    ("SELECT tags FROM flights UNION SELECT tags FROM flights", "Grouping"),
     ("SELECT * FROM flights ASOF JOIN planes ON flights.id >= planes.seats", "ASOF"),
-    ("SELECT strftime(dep, '%U') FROM flights", "%U"),
     ("SELECT DISTINCT carrier FROM flights f ORDER BY f.month + 1", "ORDER BY month after SELECT DISTINCT"),
-    ("SELECT quantile_disc(id, 0.5) FROM flights", "quantile_disc"),
-    ("SELECT info::VARCHAR FROM flights", "VARCHAR"),
     ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM flights", "EXCLUDE"),
 ]
 
@@ -400,7 +411,7 @@ def test_writes_on_spark_are_those_of_duckdb(spark: Any, folder: Path, text: str
 @pytest.mark.parametrize("value", ["-1", "256", "256.5::DOUBLE", "'300'"])
 def test_an_unsigned_column_takes_nothing_out_of_range(spark: Any, folder: Path, value: str) -> None:
     plan = _plan(f"SELECT CAST({value} AS UTINYINT) AS tiny FROM planes LIMIT 1")
-    with pytest.raises(Exception, match="does not fit UTINYINT"):
+    with pytest.raises(Exception, match=r"UINT8|UTINYINT"):
         _spark(plan, spark, folder)
     with pytest.raises(duckdb.Error):
         _duckdb(plan)

@@ -91,6 +91,9 @@ class Lakes:
     def owns(self, name: TableName) -> bool:
         return name.catalog == "memory" or name.schema in ("memory", "temp")
 
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        return (("TimeZone", "UTC"),)
+
     def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
         return [("k", INTEGER)] if "memory" in query or "temp" in query else None
 

@@ -89,5 +89,5 @@ def test_an_impossible_decimal() -> None:
 
 
 def test_a_type_spark_lacks() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="GEOMETRY"):
-        spark_type(DataType("geometry"))
+    with pytest.raises(UnsupportedFeatureError, match="BIT"):
+        spark_type(DataType("bit"))

@@ -1,0 +1,178 @@
+"""Expressions that DuckDB evaluates for an engine that has no equal of its own: bound here, run in its workers.
+
+An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change what it means belong to
+it: they are set wherever it is bound or run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import duckdb
+
+from ducklake_lab.catalog.casting import from_duckdb
+from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+
+#: Settings of a session that differ from DuckDB's own, by name.
+Settings = tuple[tuple[str, str], ...]
+
+#: The type of NULL, where nothing gives it another.
+NULL = DataType('"null"')
+#: Connections that a thread keeps.
+_KEPT = 8
+_local = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """An expression for workers.
+
+    Attributes:
+        sql: in DuckDB's SQL.
+        arguments: their types.
+        volatile: each row, and each use, has a value of its own.
+    """
+
+    sql: str
+    arguments: tuple[DataType, ...]
+    result: DataType
+    settings: Settings
+    volatile: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name that no other expression, and no other settings, have."""
+        parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings)
+        return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
+
+
+def argument(index: int) -> str:
+    """The name of an expression's argument."""
+    return f"_ducklake_{index}"
+
+
+def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
+    """This thread's database for some settings, which reaches nothing outside of it."""
+    kept: dict[Settings, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
+    found = kept.pop(settings, None)
+    if found is None:
+        found = duckdb.connect(":memory:", config={"threads": 1})
+        for name, value in settings:
+            found.execute(f"SET {name} = '{value.replace(chr(39), chr(39) * 2)}'")
+        found.execute("SET enable_external_access = false; SET lock_configuration = true")
+    kept[settings] = found
+    while len(kept) > _KEPT:
+        kept.pop(next(iter(kept))).close()
+    return found
+
+
+def _drop(settings: Settings) -> None:
+    """Closes a thread's database: an error may leave a transaction in it that takes no more statements."""
+    found = _local.kept.pop(settings, None)
+    if found is not None:
+        found.close()
+
+
+@lru_cache(maxsize=10_000)
+def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -> DataType:
+    """The type that DuckDB gives an expression.
+
+    Raises:
+        BindError: DuckDB does not know a function, or not for such arguments.
+        UnsupportedFeatureError: lakes have no equal of the type.
+    """
+    columns = [f'CAST(NULL AS {kind.sql()}) AS "{argument(i)}"' for i, kind in enumerate(arguments)]
+    try:
+        relation = connection(settings).sql(f"SELECT ({sql}) FROM (SELECT {', '.join(columns) or '1 AS one'})")
+    except duckdb.Error as error:
+        _drop(settings)
+        raise BindError(_message(error)) from error
+    (kind,) = relation.types
+    if str(kind) == '"NULL"':
+        return NULL
+    found = from_duckdb(kind)
+    if found is None:
+        raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark.")
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def constant(sql: str, kind: DataType, settings: Settings) -> object:
+    """The value of an expression without arguments: an integer, bool or float as itself, times as their number, else text.
+
+    Raises:
+        SqlError: it has none.
+    """
+    form = _FORMS.get(kind.name, "VARCHAR")
+    shown = form.format(f"CAST(({sql}) AS {kind.sql()})") if "{}" in form else f"CAST(({sql}) AS {kind.sql()})::{form}"
+    try:
+        ((value,),) = connection(settings).execute(f"SELECT {shown}").fetchall()
+    except duckdb.Error as error:
+        _drop(settings)
+        raise SqlError(_message(error)) from error
+    return value
+
+
+#: How a constant of a type is read; as VARCHAR where nothing is said.
+_FORMS = {
+    "boolean": "BOOLEAN",
+    "float32": "DOUBLE",
+    "float64": "DOUBLE",
+    "blob": "hex({})",
+    "date": "({} - DATE '1970-01-01')",
+    "timestamp": "epoch_us({})",
+    "timestamptz": "epoch_us({})",
+}
+
+
+@lru_cache(maxsize=1)
+def stabilities() -> dict[str, str]:
+    """Whether DuckDB's scalar functions give the same for the same arguments, by name."""
+    rows = (
+        connection(())
+        .execute(
+            "SELECT lower(function_name), max(stability) FROM duckdb_functions() "
+            "WHERE function_type = 'scalar' AND stability <> 'CONSISTENT' GROUP BY ALL"
+        )
+        .fetchall()
+    )
+    return dict(rows)
+
+
+#: Macros of DuckDB's own that stand for aggregates.
+_AGGREGATING_MACROS = frozenset(
+    "json_group_array json_group_object json_group_structure wavg weighted_avg geomean geometric_mean".split()
+)
+
+
+@lru_cache(maxsize=1)
+def aggregates() -> frozenset[str]:
+    """The names of DuckDB's aggregates and window functions."""
+    rows = connection(()).execute(
+        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+    )
+    return frozenset(name for (name,) in rows.fetchall()) | _AGGREGATING_MACROS
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether a function of DuckDB aggregates rows, or is one of windows."""
+    return name.lower() in aggregates() or name.lower() in ("grouping", "grouping_id")
+
+
+def _message(error: duckdb.Error) -> str:
+    text = str(error).splitlines()[0]
+    return text.partition("Error: ")[2] or text
+
+
+def rows_sql(evaluation: Evaluation, arguments: Sequence[str]) -> str:
+    """A query of an expression over `batch`, of whose columns the arguments are made; its one column is `v`."""
+    columns = [f'{sql} AS "{argument(i)}"' for i, sql in enumerate(arguments)]
+    return (
+        f"SELECT CAST(({evaluation.sql}) AS {evaluation.result.sql()}) AS v "
+        f"FROM (SELECT {', '.join(columns) or '1 AS one'} FROM batch)"
+    )

@@ -1,0 +1,76 @@
+"""Expressions that DuckDB evaluates in Spark's Python workers, as functions that Spark SQL calls by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import duckdb
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+
+from ducklake_lab.catalog.evaluation import NULL, Evaluation, connection, rows_sql
+from ducklake_lab.errors import ConstraintError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.spark import workers
+from ducklake_lab.spark.arrow_writer import from_spark_sql
+from ducklake_lab.spark.errors import marked
+from ducklake_lab.spark.frames import for_spark_sql, with_variants
+from ducklake_lab.spark.types import spark_type
+
+
+def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
+    """Makes the functions that a query calls known to Spark.
+
+    Raises:
+        SparkError: the workers cannot run them.
+        UnsupportedFeatureError: this Spark has no Arrow functions.
+    """
+    known = _known(spark)
+    for evaluation in evaluations:
+        if evaluation.name in known:
+            continue
+        workers.check(spark)
+        if not hasattr(F, "arrow_udf"):
+            raise UnsupportedFeatureError(
+                f"DuckDB evaluates this in workers, which needs Spark 4.1 or newer: {evaluation.sql}"
+            )
+        function = F.arrow_udf(_task(evaluation), spark_type(_result(evaluation)))
+        if evaluation.volatile:
+            function = function.asNondeterministic()
+        spark.udf.register(evaluation.name, function)
+        known.add(evaluation.name)
+
+
+def _known(spark: SparkSession) -> set[str]:
+    """The names of the functions that a session has."""
+    names: set[str] = spark.__dict__.setdefault("_ducklake_evaluations", set())
+    return names
+
+
+def _result(evaluation: Evaluation) -> DataType:
+    return DataType("int32") if evaluation.result == NULL else evaluation.result
+
+
+def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
+    kind = _result(evaluation)
+    arguments = [
+        from_spark_sql(f'"a{i}"', DataType("int32") if argument == NULL else argument)
+        for i, argument in enumerate(evaluation.arguments)
+    ]
+    sql = f"SELECT {for_spark_sql('v', kind)} AS v FROM ({rows_sql(evaluation, arguments)})"
+    arrow = to_arrow_type(spark_type(kind), timezone="UTC")
+
+    def run(*columns: pa.Array) -> pa.Array:
+        batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])
+        database = connection(evaluation.settings)
+        try:
+            values = database.from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
+        except duckdb.Error as error:
+            text = str(error).splitlines()[0]
+            fits = isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException)
+            raise marked((ConstraintError if fits else SqlError)(text.partition("Error: ")[2] or text)) from None
+        return with_variants(values, kind).cast(arrow)
+
+    return run

@@ -1,0 +1,62 @@
+"""Settings of DuckDB that change what a query means, on Spark."""
+
+from __future__ import annotations
+
+from ducklake_lab.catalog.evaluation import Settings
+from ducklake_lab.errors import UnsupportedFeatureError
+
+#: Settings that go with a query to the workers, and that its translation follows.
+FOLLOWED = (
+    "TimeZone",
+    "Calendar",
+    "integer_division",
+    "ieee_floating_point_ops",
+    "default_null_order",
+    "default_order",
+    "old_implicit_casting",
+    "disable_timestamptz_casts",
+    "lambda_syntax",
+)
+#: Settings that Spark cannot follow.
+_REFUSED = ("default_collation", "scalar_subquery_error_on_multiple_rows")
+
+
+def meaningful() -> tuple[str, ...]:
+    """The settings that change what a query means."""
+    return (*FOLLOWED, *_REFUSED)
+
+
+def check_settings(settings: Settings) -> None:
+    """Raises where a setting would have no effect.
+
+    Raises:
+        UnsupportedFeatureError: there is such a setting.
+    """
+    for name, value in settings:
+        if name in _REFUSED:
+            raise UnsupportedFeatureError(
+                f"{name} = '{value}' has no effect on Spark; RESET {name}, or use engine=\"duckdb\"."
+            )
+
+
+def order_of(
+    desc: bool | None, nulls_first: bool | None, written: bool | None, settings: Settings
+) -> tuple[bool, bool]:
+    """(descending, NULLs first) of a sort key.
+
+    Args:
+        desc: None where neither ASC nor DESC was written.
+        written: NULLS FIRST or NULLS LAST was.
+    """
+    known = dict(settings)
+    descending = known.get("default_order", "ASC").upper().startswith("DESC") if desc is None else desc
+    if written:
+        return descending, bool(nulls_first)
+    match known.get("default_null_order", "NULLS_LAST").upper():
+        case "NULLS_FIRST":
+            return descending, True
+        case "NULLS_FIRST_ON_ASC_LAST_ON_DESC":
+            return descending, not descending
+        case "NULLS_LAST_ON_ASC_FIRST_ON_DESC":
+            return descending, descending
+    return descending, bool(nulls_first)

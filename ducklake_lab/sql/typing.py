@@ -1,0 +1,314 @@
+"""Types of a bound query's expressions as DuckDB has them: each is asked of DuckDB itself, over arguments of known types.
+
+An expression is asked about apart from what is computed before it: columns, subqueries, aggregates and window functions
+are arguments of it, in `lifted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from ducklake_lab.catalog.evaluation import NULL, Settings, argument, is_aggregate, result_type
+from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
+
+Type = DataType | None
+#: Types of columns by folded name, by the folded name of their relation; "" for columns that belong to none.
+Scopes = Mapping[str, Mapping[str, Type]]
+Ctes = Mapping[str, Sequence[Output]]
+
+#: node.meta key: the types of the columns of VALUES.
+TYPES = "ducklake_types"
+
+_TIMESTAMPTZ = DataType("timestamptz")
+#: Functions of the moment at which a query runs, and their types.
+MOMENTS = {
+    "now": _TIMESTAMPTZ,
+    "get_current_timestamp": _TIMESTAMPTZ,
+    "transaction_timestamp": _TIMESTAMPTZ,
+    "current_timestamp": _TIMESTAMPTZ,
+    "today": DataType("date"),
+    "current_date": DataType("date"),
+    "current_localtimestamp": DataType("timestamp"),
+}
+
+
+def moment(node: exp.Expr) -> str | None:
+    """The function of the moment that a node is; None for any other node."""
+    if isinstance(node, exp.CurrentTimestamp):
+        return "now"
+    if isinstance(node, exp.CurrentDate):
+        return "today"
+    if isinstance(node, exp.Localtimestamp):
+        return "current_localtimestamp"
+    name = node.name.lower() if isinstance(node, exp.Anonymous) and not node.expressions else ""
+    return name if name in MOMENTS else None
+
+
+def aggregate(node: exp.Expr) -> exp.Anonymous | None:
+    """The call of an aggregate that a node is, FILTER and the like taken off; None for any other node."""
+    while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    return node if isinstance(node, exp.Anonymous) and is_aggregate(node.name) else None
+
+
+def is_computed_before(node: exp.Expr) -> bool:
+    """Whether a node's value is an argument of the expressions it stands in."""
+    if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
+        return True
+    if isinstance(node, exp.In):
+        return node.args.get("query") is not None
+    return moment(node) is not None or aggregate(node) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """An expression over arguments.
+
+    Attributes:
+        sql: in DuckDB's SQL; `sql_tree` is its tree.
+        arguments: what it is computed of, as it stood in the tree.
+    """
+
+    sql: str
+    arguments: tuple[exp.Expr, ...]
+    sql_tree: exp.Expr
+
+
+def lifted(node: exp.Expr, is_argument: Callable[[exp.Expr], bool] = is_computed_before) -> Lifted:
+    """The expression of a node, over what is computed before it."""
+    found: list[exp.Expr] = []
+
+    def replaced(part: exp.Expr) -> exp.Expr:
+        if not is_argument(part):
+            return part
+        place = next((i for i, other in enumerate(found) if other == part), len(found))
+        if place == len(found):
+            found.append(part)
+        return exp.column(exp.to_identifier(argument(place), quoted=True))
+
+    tree = node.transform(replaced)
+    return Lifted(written(tree), tuple(found), tree)
+
+
+def written(node: exp.Expr) -> str:
+    return node.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+
+
+class Typing:
+    """Notes the types of all columns of a bound query, from the innermost query outwards."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def of(self, node: exp.Expr) -> Type:
+        """The type of an expression whose columns have theirs noted; None where a column's is not known.
+
+        Raises:
+            BindError: DuckDB does not know a function, or not for such arguments.
+            UnsupportedFeatureError: lakes have no equal of the type.
+        """
+        if isinstance(node, exp.Paren | exp.Alias):
+            return self.of(node.this)
+        if isinstance(node, exp.Column):
+            kind = node.meta.get(TYPE)
+            return kind if isinstance(kind, DataType) else None
+        if isinstance(node, exp.Query):
+            outputs = node.meta.get(OUTPUTS)
+            return outputs[0].type if outputs and len(outputs) == 1 else None
+        if isinstance(node, exp.Exists | exp.In | exp.Boolean | exp.Not | exp.Connector):
+            return DataType("boolean")
+        if (name := moment(node)) is not None:
+            return MOMENTS[name]
+        if isinstance(node, exp.Window):
+            return self._aggregated(node)
+        if (call := aggregate(node)) is not None:
+            if call.name.lower() == "grouping":
+                return DataType("int64")
+            return self._aggregated(node)
+        found = lifted(node)
+        return self._asked(found.sql, [self.of(part) for part in found.arguments])
+
+    def _aggregated(self, node: exp.Expr) -> Type:
+        """The type of an aggregate or window function, which are no arguments of themselves."""
+        shell = exp.Window(this=node.this.copy(), over="OVER") if isinstance(node, exp.Window) else node
+        own, part = 1, shell
+        while isinstance(part, exp.Window | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            own, part = own + 1, part.this
+        calls = iter(range(own))
+        found = lifted(shell, lambda part: is_computed_before(part) and next(calls, None) is None)
+        return self._asked(found.sql, [self.of(part) for part in found.arguments])
+
+    def _asked(self, sql: str, kinds: Sequence[Type]) -> Type:
+        known = tuple(kind for kind in kinds if kind is not None)
+        return result_type(sql, known, self.settings) if len(known) == len(kinds) else None
+
+    def or_none(self, node: exp.Expr) -> Type:
+        """The same, None where DuckDB does not know either."""
+        try:
+            return self.of(node)
+        except DuckLakeError:
+            return None
+
+    # Queries
+
+    def query(self, node: exp.Expr, scopes: Scopes | None = None, ctes: Ctes | None = None) -> Sequence[Output]:
+        """Notes the types of a query's columns; returns its outputs."""
+        scopes = scopes or {}
+        ctes = self._with(node, scopes, ctes or {})
+        if isinstance(node, exp.Subquery):
+            outputs = self.query(node.this, scopes, ctes)
+            self._expressions(node, {**scopes, "": _by_name(outputs)}, ctes)
+        elif isinstance(node, exp.SetOperation):
+            sides = [self.query(side, scopes, ctes) for side in (node.this, node.expression)]
+            outputs = self._united(node, sides)
+            self._expressions(node, {**scopes, "": _by_name(outputs)}, ctes)
+        else:
+            outputs = self._select(node, scopes, ctes)
+        node.meta[OUTPUTS] = tuple(outputs)
+        return outputs
+
+    def _with(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> Ctes:
+        clause = node.args.get("with_")
+        known = dict(ctes)
+        if clause is None:
+            return known
+        for cte in clause.expressions:
+            body, folded = cte.this, cte.alias.casefold()
+            if clause.args.get("recursive") and isinstance(body, exp.SetOperation):
+                anchor = self.query(body.this, scopes, known)
+                known[folded] = _renamed(anchor, cte)
+                self.query(body.expression, scopes, known)
+                body.meta[OUTPUTS] = tuple(anchor)
+            else:
+                known[folded] = _renamed(self.query(body, scopes, known), cte)
+        return known
+
+    def _united(self, node: exp.SetOperation, sides: Sequence[Sequence[Output]]) -> Sequence[Output]:
+        left, right = sides
+        if node.args.get("by_name"):
+            others = _by_name(right)
+            own = {output.name.casefold() for output in left}
+            both = [
+                replace(one, type=self._common(one.type, others.get(one.name.casefold(), one.type))) for one in left
+            ]
+            return [*both, *(output for output in right if output.name.casefold() not in own)]
+        return [replace(one, type=self._common(one.type, other.type)) for one, other in zip(left, right, strict=False)]
+
+    def _common(self, one: Type, other: Type) -> Type:
+        if one is None or other is None or one == other:
+            return one if one == other else None
+        if NULL in (one, other):
+            return other if one == NULL else one
+        union = f'SELECT "{argument(0)}" AS v UNION ALL SELECT "{argument(1)}"'
+        try:
+            return result_type(union, (one, other), self.settings)
+        except DuckLakeError as error:
+            raise UnsupportedFeatureError(f"Rows of {one.sql()} and {other.sql()} do not meet on Spark.") from error
+
+    def _select(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> Sequence[Output]:
+        inner = dict(scopes)
+        merged: dict[str, Type] = {}
+        items = from_items(node)
+        for item in items:
+            found = self._item(item, inner, ctes)
+            if found is not None:
+                inner[item.alias_or_name.casefold()] = _by_name(found)
+            for columns in item.parent.meta.get(JOINED_BY, ()) if item.parent is not None else ():
+                for column in columns:
+                    self._note(column, inner, ctes)
+                merged.setdefault(columns[0].name.casefold(), self.of(columns[0]))
+        inner[""] = merged
+        for item in items:
+            for join in item.args.get("joins") or ():
+                self._note(join.args.get("on"), inner, ctes)
+        self._expressions(node, inner, ctes)
+        written = node.meta.get(OUTPUTS) or ()
+        if len(written) != len(node.expressions):
+            return written
+        return [replace(output, type=self.of(item)) for output, item in zip(written, node.expressions, strict=True)]
+
+    def _item(self, item: exp.Expr, scopes: Scopes, ctes: Ctes) -> Sequence[Output] | None:
+        """The columns of an item of FROM, as far as they are not those of a source."""
+        if isinstance(item, exp.Subquery):
+            return _renamed(self.query(item, scopes, ctes), item)
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.db:
+            found = ctes.get(item.name.casefold())
+            return None if found is None else _renamed(found, item)
+        self._expressions(item, scopes, ctes)
+        if isinstance(item, exp.Values):
+            kinds = [self._column(item, index) for index in range(len(item.expressions[0].expressions))]
+            item.meta[TYPES] = kinds
+            return _renamed([Output(f"col{i}", kind) for i, kind in enumerate(kinds)], item)
+        if isinstance(item, exp.Unnest):
+            kind = self.of(item.expressions[0])
+            element = kind.children[0][1] if kind is not None and kind.name == "list" else None
+            return _renamed([Output("unnest", element)], item)
+        return None
+
+    def _column(self, values: exp.Values, index: int) -> Type:
+        kind: Type = NULL
+        for row in values.expressions:
+            other = self.of(row.expressions[index])
+            kind = self._common(kind, other)
+        return kind
+
+    def _expressions(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> None:
+        """Notes the types of columns in a query's own expressions, and of the queries among these."""
+        for part in node.iter_expressions():
+            if isinstance(part, exp.With | exp.From) or (part.arg_key in ("this", "expression") and _is_side(node)):
+                continue
+            if isinstance(part, exp.Join):
+                self._note(part.args.get("on"), scopes, ctes)
+            elif isinstance(part, exp.Expr):
+                self._note(part, scopes, ctes)
+
+    def _note(self, node: exp.Expr | None, scopes: Scopes, ctes: Ctes) -> None:
+        if node is None:
+            return
+        if isinstance(node, exp.Query):
+            self.query(node, scopes, ctes)
+            return
+        if isinstance(node, exp.Column):
+            columns = scopes.get(node.table.casefold())
+            if columns is not None and node.name.casefold() in columns:
+                node.meta[TYPE] = columns[node.name.casefold()]
+            return
+        for part in node.iter_expressions():
+            self._note(part, scopes, ctes)
+
+
+def from_items(node: exp.Expr) -> list[exp.Expr]:
+    """The tables, subqueries and functions in the FROM of a query, or in parentheses there, in their order."""
+    clause = node.args.get("from_")
+    written = [clause.this] if clause is not None else []
+    written += [join.this for join in node.args.get("joins") or ()]
+    found: list[exp.Expr] = []
+    for item in written:
+        if isinstance(item, exp.Subquery | exp.Paren) and isinstance(item.this, exp.Table):
+            item = item.this
+        found += [item, *from_items(item)]
+    return found
+
+
+def _is_side(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Subquery | exp.SetOperation)
+
+
+def _by_name(outputs: Sequence[Output]) -> dict[str, Type]:
+    # a column of NULL is one of integers
+    return {o.name.casefold(): DataType("int32") if o.type == NULL else o.type for o in outputs}
+
+
+def _renamed(outputs: Sequence[Output], item: exp.Expr) -> Sequence[Output]:
+    """Columns under the names that an alias gives the first of them."""
+    alias = item.args.get("alias")
+    names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    return [replace(output, name=name) for output, name in zip(outputs, names, strict=False)] + list(
+        outputs[len(names) :]
+    )

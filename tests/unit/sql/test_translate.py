@@ -1,0 +1,104 @@
+"""What Spark computes itself, what workers evaluate, and how both follow settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.sql import parse_query, plan_query
+from ducklake_lab.sql.plan import SparkQuery
+from tests.unit.sql import lakes
+
+
+def _spark(text: str, **settings: str) -> SparkQuery:
+    class Lakes(lakes.Lakes):
+        def settings(self) -> tuple[tuple[str, str], ...]:
+            return (("TimeZone", "UTC"), *settings.items())
+
+    return plan_query(parse_query(text), Lakes()).for_spark()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "month + 1 > 3 AND carrier LIKE 'A%'",
+        "carrier NOT LIKE 'A%' AND carrier IN ('a', 'b')",
+        "dep >= DATE '2020-01-01' + INTERVAL 3 MONTH",
+        "flown BETWEEN DATE '2020-01-01' AND DATE '2020-01-01' + INTERVAL 1 YEAR",
+        "fare * (1 - fare) > 0.05",
+        "CASE WHEN late THEN fare ELSE 0 END IS NOT NULL",
+        "zoned > '2020-01-01 00:00:00'",
+    ],
+)
+def test_spark_computes_what_is_proven(expression: str) -> None:
+    assert not _spark(f"SELECT tailnum FROM flights WHERE {expression}").evaluations
+
+
+@pytest.mark.parametrize("expression", ["round(fare, 1)", "CASE WHEN month > 0 THEN upper(carrier) END", "stops[1]"])
+def test_workers_evaluate_whole_expressions(expression: str) -> None:
+    query = _spark(f"SELECT {expression} AS v FROM flights")
+    assert len(query.evaluations) == 1
+    assert query.sql.count("_ducklake_eval_") == 1
+    assert "CASE" not in query.sql
+
+
+def test_each_part_of_a_condition_is_on_its_own() -> None:
+    query = _spark("SELECT month FROM flights WHERE month = 1 AND upper(carrier) = 'AA'")
+    assert "`month` = 1" in query.sql
+    assert [evaluation.sql for evaluation in query.evaluations] == ["upper(\"_ducklake_0\") = 'AA'"]
+
+
+def test_computed_keys_of_groups_are_not_computed_again() -> None:
+    query = _spark("SELECT upper(carrier) || 'x', count(*) FROM flights GROUP BY upper(carrier)")
+    assert [evaluation.sql for evaluation in query.evaluations] == ['upper("_ducklake_0")', "\"_ducklake_0\" || 'x'"]
+
+
+def test_other_settings_are_other_functions() -> None:
+    text = "SELECT zoned::VARCHAR AS v FROM flights"
+    (one,), (other,) = (_spark(text, Calendar=name).evaluations for name in ("gregorian", "japanese"))
+    assert one.name != other.name
+    assert dict(other.settings) == {"TimeZone": "UTC", "Calendar": "japanese"}
+
+
+def test_forms_that_a_setting_changes_are_left_to_duckdb() -> None:
+    assert not _spark("SELECT month / 2 FROM flights").evaluations
+    assert _spark("SELECT month / 2 FROM flights", integer_division="true").evaluations[0].result.name == "int32"
+    assert _spark("SELECT dep_delay / 2 FROM flights", ieee_floating_point_ops="false").evaluations
+
+
+@pytest.mark.parametrize(
+    ("setting", "written", "expected"),
+    [
+        ("NULLS_LAST", "month", "ASC NULLS LAST"),
+        ("NULLS_FIRST", "month", "`month` ASC"),
+        ("NULLS_FIRST", "month NULLS LAST", "ASC NULLS LAST"),
+        ("NULLS_FIRST", "month DESC", "DESC NULLS FIRST"),
+        ("NULLS_LAST_ON_ASC_FIRST_ON_DESC", "month DESC", "DESC NULLS FIRST"),
+        ("NULLS_FIRST_ON_ASC_LAST_ON_DESC", "month DESC", "DESC"),
+    ],
+)
+def test_the_order_of_nulls_is_written_out(setting: str, written: str, expected: str) -> None:
+    query = _spark(f"SELECT carrier FROM flights ORDER BY {written}", default_null_order=setting)
+    assert query.sql.endswith(expected)
+
+
+def test_the_default_order_is_followed() -> None:
+    assert " DESC" in _spark("SELECT month FROM flights ORDER BY month", default_order="DESC").sql
+    assert " DESC" not in _spark("SELECT month FROM flights ORDER BY month ASC", default_order="DESC").sql
+
+
+@pytest.mark.parametrize("name", ["default_collation", "scalar_subquery_error_on_multiple_rows"])
+def test_settings_that_spark_cannot_follow_are_refused(name: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=name):
+        _spark("SELECT month FROM flights", **{name: "other"})
+
+
+def test_a_float_is_compared_as_a_float() -> None:
+    query = _spark("SELECT month FROM (SELECT dep_delay::FLOAT AS fl, month FROM flights) WHERE fl = 0.1")
+    assert "CAST('0.100000001' AS FLOAT)" in query.sql
+
+
+def test_aggregates_keep_duckdb_s_types() -> None:
+    assert "AS DECIMAL(38,0))" in _spark("SELECT sum(month) FROM flights").sql
+    assert "AS DECIMAL(38,2))" in _spark("SELECT sum(fare) FROM flights").sql
+    assert _spark("SELECT median(dep) FROM flights").evaluations[0].result.name == "timestamp"
