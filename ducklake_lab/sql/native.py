@@ -154,8 +154,8 @@ def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:
             value = _constant_operand(c, node, kind, target)
         else:
             value = c.native(node)
-            if value is not None and kind != target and target.name == "float64":
-                value = cast(value, "DOUBLE")
+            if value is not None and kind != target and (target.name == "float64" or not fit_one_decimal(kinds)):
+                value = cast(value, carried(target))
         if value is None:
             return None
         result.append(value)
@@ -170,12 +170,22 @@ def _compared(kinds: Sequence[DataType]) -> DataType | None:
     if all(_digits(kind) is not None for kind in kinds):
         sizes = [_digits(kind) or (0, 0) for kind in kinds]
         whole, scale = max(size for size, _ in sizes), max(scale for _, scale in sizes)
-        return DataType(f"decimal(38,{scale})") if whole + scale <= 38 else None
+        if whole + scale <= 38:
+            return DataType(f"decimal(38,{scale})")
+        # DuckDB casts both to what holds the digits after the point, and fails where those before it do not fit
+        signed = len(kinds) == 2 and not any(kind.name == "uint128" for kind in kinds)
+        return DataType(f"decimal(38,{scale})") if signed else None
     if all(_is_exact_double(kind) or kind.name in ("uint8", "uint16", "uint32", "float32") for kind in kinds):
         if any(kind.name == "float32" for kind in kinds) and not all(kind.name in FLOATS for kind in kinds):
             return None
         return DataType("float64")
     return None
+
+
+def fit_one_decimal(kinds: Sequence[Type]) -> bool:
+    """Whether one decimal holds the values of all exact numbers' types, so that Spark compares them as they are."""
+    sizes = [_digits(kind) or (0, 0) for kind in kinds if kind is not None]
+    return max(size for size, _ in sizes) + max(scale for _, scale in sizes) <= 38
 
 
 def _digits(kind: DataType) -> tuple[int, int] | None:

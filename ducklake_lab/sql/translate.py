@@ -17,7 +17,7 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql import aggregates, spark_query
 from ducklake_lab.sql.dialect import NULLS, SparkSql
-from ducklake_lab.sql.native import carried, constant, form_of, is_constant, is_ordered, operands
+from ducklake_lab.sql.native import carried, constant, fit_one_decimal, form_of, is_constant, is_ordered, operands
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
 from ducklake_lab.sql.settings import check_settings, order_of
@@ -198,7 +198,7 @@ class Translation:
     def _check_alike(self, kinds: Sequence[Type]) -> None:
         known = [kind for kind in kinds if kind is not None]
         columns = [_typed_column(kind) for kind in known]
-        if len(known) < len(kinds) or operands(self, *columns) is None:
+        if len(known) < len(kinds) or operands(self, *columns) is None or not fit_one_decimal(known):
             shown = " and ".join(kind.sql() for kind in known)
             raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
 
