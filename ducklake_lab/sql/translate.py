@@ -17,11 +17,19 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql import aggregates, spark_query
 from ducklake_lab.sql.dialect import NULLS, SparkSql
-from ducklake_lab.sql.native import carried, constant, fit_one_decimal, form_of, is_constant, is_ordered, operands
+from ducklake_lab.sql.native import (
+    carried,
+    constant,
+    fit_one_decimal,
+    form_of,
+    is_constant,
+    is_ordered,
+    operands,
+)
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
 from ducklake_lab.sql.settings import check_settings, order_of
-from ducklake_lab.sql.spark_nodes import call, number, text
+from ducklake_lab.sql.spark_nodes import call, case, number, text
 from ducklake_lab.sql.stability import check_calls, is_volatile
 from ducklake_lab.sql.types import to_sqlglot
 from ducklake_lab.sql.typing import (
@@ -330,6 +338,8 @@ class Translation:
                 raise UnsupportedFeatureError(
                     f"A subquery that workers compute is no argument of what they compute on Spark: {found.sql}"
                 )
+        if len(arguments) > 1:
+            arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
         return call(evaluation.name, *(arguments or [number(1)]))
 
     def _argument_type(self, node: exp.Expr) -> DataType:
@@ -487,6 +497,11 @@ def _is_amount(bound: object) -> bool:
         return not isinstance(bound, exp.Expr)
     whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
     return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def _not_compared(subquery: exp.Expr) -> exp.Expr:
+    """A subquery that may be an argument beside others: Spark compares those that are deterministic, which fails of queries."""
+    return case(exp.GTE(this=call("spark_partition_id"), expression=number(0)), subquery)
 
 
 def _typed_column(kind: DataType) -> exp.Column:
