@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.native import DIGITS, FLOATS, SIGNED, is_ordered
+from ducklake_lab.sql.operands import DIGITS, FLOATS, SIGNED, is_ordered
 from ducklake_lab.sql.spark_nodes import binary, call, cast, number, text
 from ducklake_lab.sql.typing import Type
 

@@ -1,221 +1,43 @@
 """The scalar forms that Spark computes as DuckDB does, for the types that are listed: all others are left to DuckDB.
 
-`tests/spark/test_native_forms.py` compares every form with DuckDB, for all types and values at their edges; a form that is
+`tests/spark/test_expressions.py` compares every form with DuckDB, for all types and values at their edges; a form that is
 not compared there must not be here. Spark runs in ANSI mode, so that an overflow is an error, as it is in DuckDB.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import NULL, Settings
-from ducklake_lab.catalog.evaluation import constant as constant_value
+from ducklake_lab.catalog.evaluation import Settings
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.operands import (
+    DIGITS,
+    FLOATS,
+    SIGNED,
+    UNSIGNED,
+    Context,
+    carried,
+    constant,
+    digits_of,
+    is_constant,
+    is_exact_double,
+    operands,
+    value_of,
+)
 from ducklake_lab.sql.spark_nodes import binary, call, case, cast, number, text
-from ducklake_lab.sql.stability import is_volatile
-from ducklake_lab.sql.types import spark_type
-from ducklake_lab.sql.typing import Type, lifted
 
-SIGNED = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
-UNSIGNED = {"uint8": 3, "uint16": 5, "uint32": 10, "uint64": 20}
-#: Digits of whole numbers.
-DIGITS = {**SIGNED, **UNSIGNED, "int128": 38, "uint128": 38}
-FLOATS = ("float32", "float64")
-#: Types whose values Spark orders, and finds equal, as DuckDB does, in the form that it carries them in.
-ORDERED = frozenset(
-    ("boolean", *DIGITS, *FLOATS, "date", "time", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz")
-) | {"varchar", "uuid", "blob"}
-#: Settings under which a form is not native; "" stands for every form.
+#: Settings under which a form is not native.
 CHANGED_BY: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "integer_division": (exp.Div,),
     "ieee_floating_point_ops": (exp.Div, exp.Mod),
 }
 
 
-class Context(Protocol):
-    """What the forms are written by."""
-
-    settings: Settings
-
-    def native(self, node: exp.Expr) -> exp.Expr | None:
-        """A node as Spark computes it; None where DuckDB has to."""
-
-    def type_of(self, node: exp.Expr) -> Type: ...
-
-
 Form = Callable[[Context, Any], exp.Expr | None]
-
-
-def is_ordered(kind: Type) -> bool:
-    """Whether Spark orders and groups values of a type as DuckDB does."""
-    return kind is not None and (kind.name in ORDERED or kind.decimal is not None)
-
-
-def carried(kind: DataType) -> str:
-    """Spark's spelling of the type in which it carries values of a type."""
-    return "INT" if kind == NULL else spark_type(kind)
-
-
-# Constants
-
-
-def constant(c: Context, node: exp.Expr, kind: DataType, source: str | None = None) -> exp.Expr | None:
-    """The Spark literal of an expression without arguments, cast to a type; None where there is none."""
-    sql = source or _sql(node)
-    if kind == NULL:
-        return cast(exp.Null(), "INT")
-    try:
-        value = constant_value(sql, kind, c.settings)
-        return _literal(value, kind)
-    except (DuckLakeError, ValueError):
-        return None  # DuckDB says why, as the query runs
-
-
-def _sql(node: exp.Expr) -> str:
-    return lifted(node).sql
-
-
-def _literal(value: Any, kind: DataType) -> exp.Expr | None:
-    if value is None:
-        return cast(exp.Null(), carried(kind))
-    if kind.name == "boolean":
-        return exp.Boolean(this=value)
-    if kind.name == "int32":
-        return cast(text(value), "INT") if int(value) < 0 else number(int(value))
-    if kind.name in DIGITS or kind.decimal is not None:
-        return cast(text(value), carried(kind))
-    if kind.name == "float64":
-        return cast(text(repr(value)), "DOUBLE")
-    if kind.name == "float32":
-        # a FLOAT has few digits more than nine, and none but it has these nine
-        return cast(text(f"{struct.unpack('f', struct.pack('f', value))[0]:.9g}"), "FLOAT")
-    if kind.name == "varchar":
-        # a text is written so that no character of it is special
-        plain = value.isascii() and value.isprintable() and "\\" not in value
-        return text(value) if plain else call("decode", call("unhex", text(value.encode().hex())), text("UTF-8"))
-    if kind.name == "uuid":
-        return text(value)
-    if kind.name == "blob":
-        return call("unhex", text(value))
-    if kind.name == "date":
-        return call("date_from_unix_date", cast(text(str(value)), "INT"))
-    if kind.name == "timestamptz":
-        return call("timestamp_micros", cast(text(str(value)), "BIGINT"))
-    if kind.name == "timestamp":
-        micros = int(value)
-        day, rest = divmod(micros, 86_400_000_000)
-        if not -719162 <= day <= 2932896:
-            return None
-        midnight = cast(
-            call("date_from_unix_date", number(day) if day >= 0 else exp.Neg(this=number(-day))), "TIMESTAMP_NTZ"
-        )
-        return (
-            binary(
-                exp.Add,
-                midnight,
-                call("make_dt_interval", *[number(0)] * 3, cast(text(str(Decimal(rest) / 1_000_000)), "DECIMAL(18,6)")),
-            )
-            if rest
-            else midnight
-        )
-    return None
-
-
-def is_constant(node: exp.Expr) -> bool:
-    """Whether an expression has no arguments, and one value."""
-    return not lifted(node).arguments and not is_volatile(node)
-
-
-# Comparisons
-
-_UNIT = 86_400_000_000
-
-
-def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:
-    """Values that DuckDB compares with each other, as Spark compares them; None where it does so otherwise."""
-    kinds = [c.type_of(node) for node in nodes]
-    if any(kind is None or kind == NULL for kind in kinds):
-        return None
-    free = [node for node, kind in zip(nodes, kinds, strict=True) if not is_constant(node)]
-    known = [kind for node, kind in zip(nodes, kinds, strict=True) if kind is not None and not is_constant(node)]
-    target = _compared(known or [kind for kind in kinds if kind is not None])
-    if target is None:
-        return None
-    result: list[exp.Expr] = []
-    for node, kind in zip(nodes, kinds, strict=True):
-        assert kind is not None
-        if free and is_constant(node):
-            value = _constant_operand(c, node, kind, target)
-        else:
-            value = c.native(node)
-            if value is not None and kind != target and (target.name == "float64" or not fit_one_decimal(kinds)):
-                value = cast(value, carried(target))
-        if value is None:
-            return None
-        result.append(value)
-    return result
-
-
-def _compared(kinds: Sequence[DataType]) -> DataType | None:
-    """The type by which values are compared; any of the whole numbers and decimals stands for all that Spark brings together."""
-    first = kinds[0]
-    if all(kind == first for kind in kinds):
-        return first if is_ordered(first) else None
-    if all(_digits(kind) is not None for kind in kinds):
-        sizes = [_digits(kind) or (0, 0) for kind in kinds]
-        whole, scale = max(size for size, _ in sizes), max(scale for _, scale in sizes)
-        if whole + scale <= 38:
-            return DataType(f"decimal(38,{scale})")
-        # DuckDB casts both to what holds the digits after the point, and fails where those before it do not fit
-        signed = len(kinds) == 2 and not any(kind.name == "uint128" for kind in kinds)
-        return DataType(f"decimal(38,{scale})") if signed else None
-    if all(_is_exact_double(kind) or kind.name in ("uint8", "uint16", "uint32", "float32") for kind in kinds):
-        if any(kind.name == "float32" for kind in kinds) and not all(kind.name in FLOATS for kind in kinds):
-            return None
-        return DataType("float64")
-    return None
-
-
-def fit_one_decimal(kinds: Sequence[Type]) -> bool:
-    """Whether one decimal holds the values of all exact numbers' types, so that Spark compares them as they are."""
-    sizes = [_digits(kind) or (0, 0) for kind in kinds if kind is not None]
-    return max(size for size, _ in sizes) + max(scale for _, scale in sizes) <= 38
-
-
-def _digits(kind: DataType) -> tuple[int, int] | None:
-    """(digits before the point, digits after it) of an exact number."""
-    if kind.decimal is not None:
-        return kind.decimal[0] - kind.decimal[1], kind.decimal[1]
-    return (DIGITS[kind.name], 0) if kind.name in DIGITS else None
-
-
-def _constant_operand(c: Context, node: exp.Expr, kind: DataType, target: DataType) -> exp.Expr | None:
-    exact = _digits(kind)
-    if exact is not None and _digits(target) is not None:
-        size = _digits(target) or (0, 0)
-        return constant(c, node, kind) if max(exact[0], size[0]) + max(exact[1], size[1]) <= 38 else None
-    bare = node.unnest()
-    written = isinstance(bare, exp.Literal) and bare.is_string
-    if kind == target or (written and target.name != "boolean"):
-        return constant(c, node, target)
-    if exact is not None and target.name in FLOATS:
-        return constant(c, node, target)
-    if kind.name == "date" and target.name in ("timestamp", "timestamptz"):
-        return constant(c, node, target)
-    if kind.name == "timestamp" and target.name == "date":
-        # a date is compared as its midnight
-        try:
-            micros = constant_value(_sql(node), kind, c.settings)
-        except DuckLakeError:
-            return None
-        return constant(c, node, target) if isinstance(micros, int) and micros % _UNIT == 0 else None
-    return None
 
 
 def _comparison(c: Context, node: exp.Binary) -> exp.Expr | None:
@@ -255,11 +77,11 @@ def _arithmetic(c: Context, node: exp.Binary) -> exp.Expr | None:
     known = [part for part in kinds if part is not None]
     if kind.name in SIGNED and all(part.name in SIGNED for part in known):
         return _at(c, node, kind)
-    if kind.name == "float64" and all(_is_exact_double(part) or part.name == "float32" for part in known):
+    if kind.name == "float64" and all(is_exact_double(part) or part.name == "float32" for part in known):
         return _at(c, node, kind)
     if kind.name == "float32" and all(part.name == "float32" for part in known):
         return _at(c, node, kind)
-    if kind.decimal is not None and all(_digits(part) is not None for part in known):
+    if kind.decimal is not None and all(digits_of(part) is not None for part in known):
         return _decimals(c, node, kind, known)
     return None
 
@@ -275,7 +97,7 @@ def _at(c: Context, node: exp.Binary, kind: DataType) -> exp.Expr | None:
 def _is_zero(c: Context, node: exp.Expr) -> bool:
     """Whether a node is the constant 0, of which DuckDB simplifies sums and products: the sign of a zero shows it."""
     try:
-        return is_constant(node) and constant_value(_sql(node), DataType("float64"), c.settings) == 0
+        return is_constant(node) and value_of(c, node, DataType("float64")) == 0
     except DuckLakeError:
         return True
 
@@ -290,7 +112,7 @@ def _brought(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
 
 def _decimals(c: Context, node: exp.Binary, kind: DataType, kinds: Sequence[DataType]) -> exp.Expr | None:
     """Spark's result holds all digits; those that DuckDB's type does not hold are an error in both."""
-    (a, s), (b, t) = (_digits(part) or (0, 0) for part in kinds)
+    (a, s), (b, t) = (digits_of(part) or (0, 0) for part in kinds)
     digits = a + b + s + t + 1 if isinstance(node, exp.Mul) else max(a, b) + max(s, t) + 1
     left, right = c.native(node.this), c.native(node.expression)
     if left is None or right is None or digits > 38 or kind.decimal is None:
@@ -305,7 +127,7 @@ def _divide(c: Context, node: exp.Div) -> exp.Expr | None:
     """In floating point; by zero it gives an infinity or NaN."""
     kinds = [c.type_of(node.this), c.type_of(node.expression)]
     double = DataType("float64")
-    if c.type_of(node) != double or any(kind is None or not _is_exact_double(kind) for kind in kinds):
+    if c.type_of(node) != double or any(kind is None or not is_exact_double(kind) for kind in kinds):
         return None
     left, right = _brought(c, node.this, double), _brought(c, node.expression, double)
     if left is None or right is None:
@@ -313,7 +135,7 @@ def _divide(c: Context, node: exp.Div) -> exp.Expr | None:
     value = binary(exp.Div, left, right)
     if is_constant(node.expression):
         try:
-            return value if constant_value(_sql(node.expression), double, c.settings) else None
+            return value if value_of(c, node.expression, double) else None
         except DuckLakeError:
             return None
     infinity = cast(text("Infinity"), "DOUBLE")
@@ -322,11 +144,6 @@ def _divide(c: Context, node: exp.Div) -> exp.Expr | None:
         negative = binary(exp.EQ, cast(right.copy(), "STRING"), text("-0.0"))
         by_zero = case(negative, binary(exp.Mul, left.copy(), cast(text("-Infinity"), "DOUBLE")), by_zero)
     return case(binary(exp.EQ, right.copy(), cast(text("0"), "DOUBLE")), by_zero, value)
-
-
-def _is_exact_double(kind: DataType) -> bool:
-    """Whether a cast of numbers to DOUBLE gives the nearest one in both."""
-    return kind.name in (*SIGNED, "float64") or (kind.decimal is not None and kind.decimal[0] <= 15)
 
 
 def _modulo(c: Context, node: exp.Mod) -> exp.Expr | None:
@@ -434,14 +251,14 @@ def converted(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
 
 def _widens(own: DataType, kind: DataType) -> bool:
     """Whether every value of a number's type is a value of another, or the nearest DOUBLE."""
-    source, target = _digits(own), _digits(kind)
+    source, target = digits_of(own), digits_of(kind)
     if own.name in SIGNED and kind.name in SIGNED:
         return SIGNED[own.name] <= SIGNED[kind.name]
     if own.name in UNSIGNED and kind.name in DIGITS:
         return UNSIGNED[own.name] < DIGITS[kind.name] or (own.name, kind.name) == ("uint64", "int128")
     if source is not None and kind.decimal is not None and target is not None and own.name not in ("int128", "uint128"):
         return source[0] <= target[0] and source[1] <= target[1]
-    return kind.name == "float64" and (own.name == "float32" or _is_exact_double(own))
+    return kind.name == "float64" and (own.name == "float32" or is_exact_double(own))
 
 
 # Casts and calls

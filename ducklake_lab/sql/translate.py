@@ -17,15 +17,8 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql import aggregates, spark_query
 from ducklake_lab.sql.dialect import NULLS, SparkSql
-from ducklake_lab.sql.native import (
-    carried,
-    constant,
-    fit_one_decimal,
-    form_of,
-    is_constant,
-    is_ordered,
-    operands,
-)
+from ducklake_lab.sql.native import form_of
+from ducklake_lab.sql.operands import carried, constant, fit_one_decimal, is_constant, is_ordered, operands
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
 from ducklake_lab.sql.settings import check_settings, order_of

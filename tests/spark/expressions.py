@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -321,15 +322,23 @@ def chosen(every: Iterable[Expression], share: float, seed: int) -> list[Express
     return found
 
 
+def _groups(every: Iterable[Expression]) -> list[str]:
+    """The names of what expressions show; those of the many collations as one."""
+    return sorted({re.sub(r"^icu_collate_\w+", "icu_collate_*", e.group) for e in every})
+
+
 def page() -> str:
     """The page that says what runs where."""
     with connect() as connection:
         taken = list(dict.fromkeys([*bound(operators(), connection), *bound(functions(), connection)]))
     places = {expression: where_it_runs(expression.sql) for expression in taken}
-    native = sorted({e.group for e, place in places.items() if place == "native"})
-    workers = sorted({e.group for e, place in places.items() if place == "worker"})
-    refused = {e: place for e, place in places.items() if place not in ("native", "worker")}
-    counts = Counter(place if place in ("native", "worker") else "refused" for place in places.values())
+    columns = re.compile(rf"\b({'|'.join(('k', *TYPES))})\b")
+    places = {
+        e: "constant" if place == "native" and not columns.search(e.sql) else place for e, place in places.items()
+    }
+    native, workers = (_groups(e for e, found in places.items() if found == place) for place in ("native", "worker"))
+    refused = {e: place for e, place in places.items() if place not in ("constant", "native", "worker")}
+    counts = Counter("refused" if e in refused else place for e, place in places.items())
 
     def share(kind: str) -> str:
         return f"{counts[kind]:,} ({100 * counts[kind] / len(places):.1f} %)"
@@ -340,6 +349,7 @@ def page() -> str:
         "`python -m tests.spark.expressions` writes this page. It counts expressions that DuckDB takes: its operators for",
         "all pairs of types, and its functions for all their signatures. A test compares them with DuckDB.",
         "",
+        f"- **Constants**, computed while planning: {share('constant')}",
         f"- **Native**, computed by Spark: {share('native')}",
         f"- **In workers**, evaluated by DuckDB in Spark's Python workers: {share('worker')}",
         f"- **Refused** with `UnsupportedFeatureError`: {share('refused')}",
@@ -356,7 +366,7 @@ def page() -> str:
         "",
     ]
     for reason in sorted(set(refused.values())):
-        names = sorted({e.group for e, place in refused.items() if place == reason})
+        names = _groups(e for e, place in refused.items() if place == reason)
         lines.append(f"- {', '.join(f'`{name}`' for name in names)}: {reason}".replace("|", "\\|"))
     return "\n".join(lines) + "\n"
 
