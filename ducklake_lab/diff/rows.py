@@ -147,14 +147,19 @@ class ChangedRows:
             removed.columns[1 : count + 1] + added.columns[1 : count + 1],
             schema=pa.schema([field.with_name(name) for field, name in zip(fields, names, strict=True)]),
         )
-        # values of two types in a VARIANT do not compare, and differ
+        # values of two types in a VARIANT do not compare, and differ; nor do some of one type, which may be the same bytes
         differ = ", ".join(
             f"coalesce(TRY(r{i} IS DISTINCT FROM a{i}), true) AS d{i}"
             if any(part.type == "variant" for part in column.walk())
             else f"r{i} IS DISTINCT FROM a{i} AS d{i}"
             for i, column in enumerate(self.columns)
         )
-        return list(engine.evaluate(f"SELECT {differ} FROM compared", {"compared": both}).columns)
+        compared = list(engine.evaluate(f"SELECT {differ} FROM compared", {"compared": both}).columns)
+        for i, column in enumerate(self.columns):
+            if column.type == "variant":
+                same = pc.fill_null(pc.equal(both.column(f"r{i}"), both.column(f"a{i}")), False)
+                compared[i] = pc.and_not(compared[i], same)
+        return compared
 
     def run(self, sql: str) -> pa.Table:
         """A query over `tables`."""
