@@ -38,11 +38,10 @@ def evaluate_constant(sql: str) -> object:
         ConstraintError: it has none.
     """
     try:
-        row = scratch().execute(f"SELECT {sql}").fetchone()
+        ((value,),) = scratch().execute(f"SELECT {sql}").fetchall()
     except duckdb.Error as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
-    assert row is not None  # one row, always
-    return row[0]
+    return value
 
 
 def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
@@ -236,7 +235,7 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
     column = pa.table({"v": values})
     nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
     typed = typed_values_sql("v", data_type, values)
-    row = (
+    (row,) = (
         scratch()
         .from_arrow(column)
         .query(
@@ -244,9 +243,8 @@ def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, 
             f"SELECT CAST(min(v) AS VARCHAR), CAST(max(v) AS VARCHAR), count(*) - count(v), coalesce({nan}, false) "
             f"FROM (SELECT {typed} AS v FROM leaves)",
         )
-        .fetchone()
+        .fetchall()
     )
-    assert row is not None  # an aggregate always has one row
     return row[0], row[1], row[2], row[3]
 
 
@@ -257,16 +255,16 @@ def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[st
     if data_type.name in INTEGERS and all(_INTEGER.fullmatch(text) for text in values):
         return min(values, key=int), max(values, key=int)
     column = pa.table({"v": pa.array(list(values), pa.string())})
-    row = (
+    (row,) = (
         scratch()
         .from_arrow(column)
         .query(
             "texts",
             f"SELECT arg_min(v, typed), arg_max(v, typed) FROM (SELECT v, CAST(v AS {data_type.sql()}) AS typed FROM texts)",
         )
-        .fetchone()
+        .fetchall()
     )
-    assert row is not None and row[0] is not None  # an aggregate always has one row; the texts are not NULL
+    assert row[0] is not None  # the texts are not NULL
     return row[0], row[1]
 
 

@@ -328,7 +328,10 @@ def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
 def raw_duckdb(connection: sa.Connection) -> Any:
     """The DuckDB connection below a SQLAlchemy one: for Arrow in and out."""
     wrapper: Any = connection.connection.driver_connection
-    return getattr(wrapper, "c", wrapper)
+    raw = getattr(wrapper, "c", wrapper)
+    if hasattr(raw, "complete"):
+        raw.complete()  # since 2.0 a result that was read in part keeps the connection in use
+    return raw
 
 
 def _take_over_sqlite_transactions(engine: sa.Engine) -> None:

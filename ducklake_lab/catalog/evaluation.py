@@ -154,7 +154,7 @@ _AGGREGATING_MACROS = frozenset(
 def aggregates() -> frozenset[str]:
     """The names of DuckDB's aggregates and window functions."""
     rows = connection(()).execute(
-        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type IN ('aggregate', 'window')"
     )
     return frozenset(name for (name,) in rows.fetchall()) | _AGGREGATING_MACROS
 

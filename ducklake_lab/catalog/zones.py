@@ -33,9 +33,7 @@ def zone_of(connection: duckdb.DuckDBPyConnection) -> str:
     Raises:
         UnsupportedFeatureError: Python does not know it, so that no time could be shown in it.
     """
-    row = connection.execute("SELECT current_setting('TimeZone')").fetchone()
-    assert row is not None  # one row, always
-    name = str(row[0])
+    ((name,),) = connection.execute("SELECT current_setting('TimeZone')").fetchall()
     if name == "Etc/Unknown":  # of a TZ that is empty
         return "UTC"
     try:
@@ -63,13 +61,14 @@ def instant(value: datetime | date | str, zone: str) -> datetime:
     quoted = zone.replace("'", "''")
     try:
         connection.execute(f"SET TimeZone = '{quoted}'")
-        row = connection.execute("SELECT epoch_us(CAST(CAST($1 AS VARCHAR) AS TIMESTAMPTZ))", [str(value)]).fetchone()
+        ((micros,),) = connection.execute(
+            "SELECT epoch_us(CAST(CAST($1 AS VARCHAR) AS TIMESTAMPTZ))", [str(value)]
+        ).fetchall()
     except duckdb.ConversionException:
         raise UsageError(f'"{value}" is not a time; write e.g. 2024-01-15 12:30:00.') from None
-    assert row is not None  # one row, always
-    if row[0] is None:
+    if micros is None:
         raise UsageError(f'"{value}" is no point in time; write e.g. 2024-01-15 12:30:00.')
-    return (_EPOCH + timedelta(microseconds=row[0])).astimezone(ZoneInfo(zone))
+    return (_EPOCH + timedelta(microseconds=micros)).astimezone(ZoneInfo(zone))
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:

@@ -229,7 +229,7 @@ class Writer:
                 has_row_ids=self.keeps_ids,
                 encryption_key=key,
             )
-            for path, count, size, footer, reports, _ in written
+            for path, count, size, footer, reports, *_ in written
         ]
         if self.checks_nulls:
             for file in files:

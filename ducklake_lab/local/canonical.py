@@ -122,6 +122,5 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 
 def _one(sql: str, *parameters: object) -> tuple[Any, ...]:
-    row = _connection().execute(sql, list(parameters)).fetchone()
-    assert row is not None  # one row is selected
+    (row,) = _connection().execute(sql, list(parameters)).fetchall()
     return tuple(row)

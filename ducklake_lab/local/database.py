@@ -96,7 +96,7 @@ class SessionDatabase:
         others = [name for name in names if name != "TimeZone"]
         columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
         with self._reading({}) as connection:
-            row = connection.execute(f"SELECT {columns}").fetchone() or ()
+            (row,) = connection.execute(f"SELECT {columns}").fetchall()
         own = _own_settings(columns)
         return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
@@ -151,7 +151,7 @@ class SessionDatabase:
         if not self._in_transaction:
             return False
         try:
-            connection.execute("SELECT 1")
+            connection.execute("SELECT 1").fetchall()
         except duckdb.TransactionException:
             return True
         return False
@@ -197,7 +197,7 @@ class SessionDatabase:
             found = self._open().execute(
                 "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
             )
-            return found.fetchone() is not None
+            return bool(found.fetchall())
 
     def has_schema(self, schema: str) -> bool:
         """Whether `memory` has a schema of that name."""
@@ -208,7 +208,7 @@ class SessionDatabase:
                 "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
                 [schema],
             )
-            return found.fetchone() is not None
+            return bool(found.fetchall())
 
     def _has(self, database: str, schema: str, name: str) -> bool:
         with self._lock:
@@ -218,7 +218,7 @@ class SessionDatabase:
                 "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)",
                 [database, schema, name],
             )
-            return found.fetchone() is not None
+            return bool(found.fetchall())
 
     def use(self, parts: tuple[str, ...]) -> None:
         """Makes a database, or a schema of it, the place of unqualified names: one that is here, or a lake's."""
@@ -262,8 +262,8 @@ class SessionDatabase:
 def _own_settings(columns: str) -> tuple[str, ...]:
     """The values of settings that nobody has changed."""
     with duckdb.connect(":memory:") as connection:
-        row: tuple[str, ...] = connection.execute(f"SELECT {columns}").fetchone() or ()
-        return row
+        (row,) = connection.execute(f"SELECT {columns}").fetchall()
+        return tuple(row)
 
 
 def check_syntax(sql: str) -> None:

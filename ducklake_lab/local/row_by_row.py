@@ -23,9 +23,8 @@ def is_row_by_row(connection: duckdb.DuckDBPyConnection, sql: str, view: str) ->
         connection: where functions are looked up; a macro, or a function of the user's own, is not followed.
         sql: a query whose columns are qualified; `current_date` looks like one that is not.
     """
-    row = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
-    assert row is not None  # one row, always
-    parsed = json.loads(row[0])
+    ((serialized,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+    parsed = json.loads(serialized)
     if parsed["error"] or len(parsed["statements"]) != 1:
         return False
     node = parsed["statements"][0]["node"]

@@ -73,9 +73,10 @@ AROUND = (
 def _meaning(expression: str) -> tuple[object, ...] | None:
     """(type, text) of a constant; None where DuckDB refuses it."""
     try:
-        return duckdb.sql(f"SELECT typeof(v), v::VARCHAR FROM (SELECT {expression} AS v)").fetchone()
+        (row,) = duckdb.sql(f"SELECT typeof(v), v::VARCHAR FROM (SELECT {expression} AS v)").fetchall()
     except duckdb.Error:
         return None
+    return tuple(row)
 
 
 @pytest.mark.parametrize("around", AROUND)
