@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
@@ -71,9 +71,9 @@ _CALLS: dict[str, Callable[[dl.Session], Any]] = {
     "delete": lambda session: session.sql("DELETE FROM flights WHERE id = 8"),
     "alter": lambda session: session.sql("ALTER TABLE flights ADD COLUMN more INTEGER"),
     "create": lambda session: session.sql("CREATE TABLE made AS SELECT 1 AS a"),
-    "maintenance": lambda session: session.sql(
-        "CALL lake.flush_inlined_data(); CALL lake.merge_adjacent_files(); CHECKPOINT lake"
-    ),
+    "flush": lambda session: session.sql("CALL lake.flush_inlined_data()"),
+    "merge": lambda session: session.sql("CALL lake.merge_adjacent_files()"),
+    "checkpoint": lambda session: session.sql("CHECKPOINT lake"),
     "clean up": lambda session: session.sql("CALL ducklake_expire_snapshots('lake', dry_run => true, versions => [2])"),
 }
 
@@ -139,11 +139,14 @@ def _check(path: Path, uri: str, name: str, call: Callable[[dl.Session], Any]) -
         failed = str(error)
     if failed is not None:
         assert "\n" not in failed, name
-        assert path.read_bytes() == before, (name, failed)
+        # CHECKPOINT is many commits; those before the one that fails are kept
+        unchanged = path.read_bytes() == before
+        assert unchanged or name == "checkpoint", (name, failed)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(what=_damages, names=st.sets(st.sampled_from(sorted(_CALLS)), min_size=5, max_size=8))
+@example(what=("text", ("ducklake_data_file", "row_id_start"), 1), names={"flush", "merge", "checkpoint"})
 def test_a_damaged_catalog_is_an_error_of_one_line(
     whole: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory, what: tuple[Any, ...], names: set[str]
 ) -> None:
