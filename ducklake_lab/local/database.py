@@ -89,7 +89,7 @@ class SessionDatabase:
                 self._open().execute(f"SET TimeZone = '{now}'")
 
     def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """(name, value) of the time zone, and of those of some other settings that are not DuckDB's own."""
+        """(name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
         found = (("TimeZone", self.time_zone()),)
         if self._connection is None:
             return found

@@ -95,7 +95,7 @@ def _at(c: Context, node: exp.Binary, kind: DataType) -> exp.Expr | None:
 
 
 def _is_zero(c: Context, node: exp.Expr) -> bool:
-    """Whether a node is the constant 0, of which DuckDB simplifies sums and products: the sign of a zero shows it."""
+    """Whether a node is the constant 0: DuckDB simplifies sums and products with it, which changes the sign of zeros."""
     try:
         return is_constant(node) and value_of(c, node, DataType("float64")) == 0
     except DuckLakeError:

@@ -43,9 +43,9 @@ _CLAUSES: tuple[type[exp.Expr], ...] = (
     exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
 )  # fmt: skip
 _MOMENTS = {
-    "today": ("current_date", None),
-    "current_date": ("current_date", None),
-    "current_localtimestamp": ("localtimestamp", None),
+    "today": "current_date",
+    "current_date": "current_date",
+    "current_localtimestamp": "localtimestamp",
 }
 
 
@@ -298,7 +298,7 @@ class Translation:
             if isinstance(node, exp.Exists):
                 return exp.Exists(this=self.translate(node.this.copy()))
             if (name := moment(node)) is not None:
-                return call(_MOMENTS.get(name, ("current_timestamp", None))[0])
+                return call(_MOMENTS.get(name, "current_timestamp"))
             return self.aggregated(node, lambda core: core, self.type_of(node))
         keys, self._keys = self._keys, []
         try:
@@ -461,7 +461,7 @@ class Translation:
         return self.aggregated(function, over, self.type_of(written), over=True)
 
     def frame(self, node: exp.WindowSpec) -> exp.Expr:
-        """The rows of a window; amounts of time are those of `_is_amount`."""
+        """The frame of a window; `_check_range` has checked its intervals."""
         for side in ("start", "end"):
             bound = node.args.get(side)
             if isinstance(bound, exp.Interval):

@@ -234,7 +234,7 @@ class Typing:
         return [replace(output, type=self.of(item)) for output, item in zip(written, node.expressions, strict=True)]
 
     def _item(self, item: exp.Expr, scopes: Scopes, ctes: Ctes) -> Sequence[Output] | None:
-        """The columns of an item of FROM, as far as they are not those of a source."""
+        """The columns of a subquery, CTE, VALUES or UNNEST in FROM; None for a source, whose types are noted."""
         if isinstance(item, exp.Subquery):
             return _renamed(self.query(item, scopes, ctes), item)
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.db:

@@ -138,7 +138,7 @@ _GIVEN = {
     "STRUCT": ["st"], "MAP": ["ma"], "MAP(K, V)": ["ma"], "LAMBDA": ["lambda x: x", "lambda x: x IS NOT NULL", "lambda x, y: x"],
     "VARCHAR[]": ["ls", "['$.a', 'b']"], "DOUBLE[]": ["ld"], "INTEGER[]": ["li"], "BIGINT[]": ["li"], "ROW": ["st"], "SMALL": ["2", "i1"],
 }  # fmt: skip
-#: Names of which each call gives something else, or which act on the process.
+#: Functions that return another value at each call, or act on the process.
 _LEFT_OUT = frozenset(
     "random uuid uuidv4 uuidv7 gen_random_uuid setseed sleep_ms write_log nextval currval error".split()
 )
@@ -323,7 +323,7 @@ def chosen(every: Iterable[Expression], share: float, seed: int) -> list[Express
 
 
 def _groups(every: Iterable[Expression]) -> list[str]:
-    """The names of what expressions show; those of the many collations as one."""
+    """The sorted names of functions and operators; all collations share one name."""
     return sorted({re.sub(r"^icu_collate_\w+", "icu_collate_*", e.group) for e in every})
 
 

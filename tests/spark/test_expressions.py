@@ -61,7 +61,7 @@ class Both:
         self.plain.execute(f"CREATE OR REPLACE TEMP TABLE found AS FROM ({query}) AS q({', '.join(columns)})")
         zone = self.plain.execute("SELECT current_setting('TimeZone')").fetchone()
         self.plain.execute("SET TimeZone = 'UTC'")
-        # the sign of NaN is that of the processor
+        # the processor decides the sign of NaN
         shown = (f"replace(CAST({column} AS VARCHAR), '-nan', 'nan')" for column in columns)
         rows = self.plain.execute(f"SELECT {', '.join(shown)} FROM found").fetchall()
         self.plain.execute(f"SET TimeZone = '{zone[0]}'")
@@ -186,7 +186,7 @@ def test_what_workers_evaluate(both: Both) -> None:
     _check(both, evaluated if ALL else made.chosen(evaluated, 0.05, 2))
 
 
-#: What aggregates are given: all types, and a group of which all are NULL.
+#: Aggregates; each takes columns of all types, and a group of NULLs.
 _AGGREGATES = (
     "count({0}); min({0}); max({0}); sum({0}); avg({0}); any_value({0} ORDER BY k); list({0} ORDER BY k)",
     "count(DISTINCT {0}); sum(DISTINCT {0}); min({0}) FILTER (k > 3); count({0}) FILTER (k < 0); bool_and({0}); bool_or({0})",

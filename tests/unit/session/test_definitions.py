@@ -87,7 +87,7 @@ def test_a_transaction_sees_its_own_views_and_macros(session: dl.Session) -> Non
         ("DROP TABLE known", "is a view, not a table"),
         ("CREATE TABLE known (i INTEGER)", "a view main.known already"),
         ("CREATE MACRO f(x) AS x", 'Macro Function with name "f" already exists'),
-        ("CREATE MACRO g(x, x) AS x", "Duplicate parameter .x."),
+        ("CREATE MACRO g(x, x) AS x", "Duplicate parameter ['\"]x['\"]"),
         ("CREATE MACRO g(x := i) AS x", "cannot contain column names"),
         ("DROP MACRO g", 'macro "g" does not exist'),
         ("DROP MACRO TABLE f", 'table macro "f" does not exist'),
