@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 
 from ducklake_lab.datasource.options import Target
-from ducklake_lab.local import reader as local_reader
+from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ducklake_lab.catalog.reader import read_history_of
+from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.known import Known, known, reading
+from ducklake_lab.diff.diff_states import Aligned, Side, align
 from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
 from ducklake_lab.diff.rows import ChangedRows
-from ducklake_lab.diff.sides import Aligned, Side, align
 from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
-from ducklake_lab.local import reader
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.scan.changes import compare

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ducklake_lab.diff.known import Known
+from ducklake_lab.diff.baseline_stats import Known
+from ducklake_lab.diff.diff_states import Aligned
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
-from ducklake_lab.diff.sides import Aligned
 from ducklake_lab.scan.plan import ChangePlan
 from ducklake_lab.spark.pairing import pair
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from ducklake_lab.catalog.handing import python_rows
 from ducklake_lab.catalog.zones import in_zone
-from ducklake_lab.diff.known import Known
+from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import DiffSummary, RowChange
+from ducklake_lab.engine.in_process import engine
 from ducklake_lab.errors import UsageError
-from ducklake_lab.local import engine
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.rows import ChangedRows, RowCounts
-from ducklake_lab.local import engine
+from ducklake_lab.engine.in_process import engine
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quoted_if_needed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ducklake_lab.catalog.options import Options
+from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UsageError
-from ducklake_lab.local.engine import evaluate
 from ducklake_lab.maintenance.rewrite_data_files import DEFAULT_DELETE_THRESHOLD
 from ducklake_lab.model.entries import Table
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.engine.in_process import reader
 from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import write_delete_file
 from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
-from ducklake_lab.local import reader
 from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
-from ducklake_lab.local import reader
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import DataFile, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID

@@ -1,6 +1,6 @@
 """The session: attached lakes, statements, tables, transactions. What users import."""
 
-from ducklake_lab.session.result import Result
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.session import Session, connect
 from ducklake_lab.session.table import TableHandle
 

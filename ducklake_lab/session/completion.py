@@ -11,12 +11,12 @@ from typing import Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.local import engine as local_engine
 from ducklake_lab.model.entries import Column, SnapshotInfo, Table
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
 
 Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword", "variable"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.identifiers import quoted_if_needed
-from ducklake_lab.scan.shapes import FileShape, TableShape
+from ducklake_lab.scan.file_stats import FileShape, TableShape
 from ducklake_lab.session.listings import Listing
 
 #: A file of less than this share of the target size is small; two of them in a partition can become one.

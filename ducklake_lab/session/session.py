@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.placement import Engine, Limits, check_engine
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.files.options import target_file_size
-from ducklake_lab.local.database import SessionDatabase
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.scan.file_stats import table_shapes
 from ducklake_lab.scan.history import lake_history
-from ducklake_lab.scan.shapes import table_shapes
-from ducklake_lab.session.attaching import attach, attach_statement
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
-from ducklake_lab.session.engine import SparkEngine
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.health import Health, findings
-from ducklake_lab.session.lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.listings import History, Listing
-from ducklake_lab.session.local import check
+from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
+from ducklake_lab.session.names.attaching import attach, attach_statement
+from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
-from ducklake_lab.session.result import Result, nothing
-from ducklake_lab.session.secrets import Secrets
-from ducklake_lab.session.sources import Sources
-from ducklake_lab.session.statements import Statements
+from ducklake_lab.session.rows.result import Result, nothing
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.runner import Statements
+from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview
 from ducklake_lab.sql import operations as op

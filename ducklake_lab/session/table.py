@@ -13,22 +13,22 @@ from ducklake_lab.catalog.handing import arrow_table, pandas_frame
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.sides import Side
+from ducklake_lab.diff.diff_states import Side
+from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
-from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
-from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.feed import plan_call
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.lakes import At, Lakes, Place, explains_damage
 from ducklake_lab.session.listings import FileListing, History, Listing
-from ducklake_lab.session.loaded import Scan, frame_of
-from ducklake_lab.session.result import Result
-from ducklake_lab.session.sources import Sources
+from ducklake_lab.session.names.attached_lakes import At, Lakes, Place, explains_damage
+from ducklake_lab.session.rows.feed import plan_call
+from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.rows.row_sources import Scan, frame_of
+from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.view import TableView
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Literal
 
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.sides import Side
+from ducklake_lab.diff.diff_states import Side
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.lakes import Lakes
-from ducklake_lab.session.result import Result
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.transaction.transaction import Transaction
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ducklake_lab.catalog.zones import in_zone
+from ducklake_lab.engine.in_process import engine
+from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
-from ducklake_lab.local import engine
-from ducklake_lab.local import reader as local_reader
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import TIMESTAMPS, DataType

@@ -1,11 +1,11 @@
 """DuckDB's SQL in: statements, then plans that Spark or DuckDB can run. No catalog and no engine is touched."""
 
-from ducklake_lab.sql.merge_plan import plan_merge
-from ducklake_lab.sql.parser import parse, parse_query
+from ducklake_lab.sql.parse.parser import parse, parse_query
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source
-from ducklake_lab.sql.planner import plan_in_process, plan_query
-from ducklake_lab.sql.spark_text import plan_spark_text
-from ducklake_lab.sql.writes import plan_delete, plan_insert, plan_update
+from ducklake_lab.sql.planning.merge import plan_merge
+from ducklake_lab.sql.planning.planner import plan_in_process, plan_query
+from ducklake_lab.sql.planning.spark_text import plan_spark_text
+from ducklake_lab.sql.planning.writes import plan_delete, plan_insert, plan_update
 
 __all__ = [
     "QueryPlan",

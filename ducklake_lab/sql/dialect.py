@@ -18,7 +18,7 @@ from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import TokenType
 
-from ducklake_lab.sql.spark_nodes import SparkCast
+from ducklake_lab.sql.spark.nodes import SparkCast
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"

@@ -20,7 +20,7 @@ from ducklake_lab.widgets.html import (
 )
 
 if TYPE_CHECKING:
-    from ducklake_lab.session.result import Result
+    from ducklake_lab.session.rows.result import Result
 
 #: Rows shown unless asked otherwise.
 LIMIT = 50

@@ -19,8 +19,8 @@ from slt import Backend, Connection, Context, Result, Unsupported  # type: ignor
 
 import ducklake_lab as dl
 from ducklake_lab.catalog.casting import typed_sql
-from ducklake_lab.local.engine import evaluate
-from ducklake_lab.session.result import Result as LabResult
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.session.rows.result import Result as LabResult
 from ducklake_lab.sql.types import type_or_none
 
 # Values that Python has no type for, or a poorer one, are compared as DuckDB's text of them.

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session.sources import Sources
+from ducklake_lab.session.rows.sources import Sources
 from tests.interop.comparing import attach, detach, normal, our_history, reference_history
 
 CREATE = (

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from ducklake_lab.catalog.lake import open_lake
 from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.local import reader as local_reader
 from ducklake_lab.scan.plan import DeletedRows
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark import reader

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
-from ducklake_lab.local.database import SessionDatabase
-from ducklake_lab.session.sources import Sources
+from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.spark import in_workers
 
 ROWS = "SELECT rowid, * FROM t ORDER BY ALL"

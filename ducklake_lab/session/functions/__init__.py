@@ -5,7 +5,7 @@ Each family of functions is a module with a list `FUNCTIONS`; a new family is ad
 
 from __future__ import annotations
 
-from ducklake_lab.session.engine import SparkEngine
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.session.functions import (
     adding,
     cleanup,
@@ -19,7 +19,7 @@ from ducklake_lab.session.functions import (
 )
 from ducklake_lab.session.functions.feed import FeedCall
 from ducklake_lab.session.functions.registry import Call, Columns, Function, Functions, arrow_schema
-from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
 
 __all__ = ["Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
 

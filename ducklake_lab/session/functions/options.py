@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.files import file_sizes
 from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, write_option
+from ducklake_lab.engine.in_process import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
-from ducklake_lab.local import canonical
 from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
-from ducklake_lab.session.engine import SparkEngine
-from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
 
 #: Names and types of a result's columns.
 Columns = tuple[tuple[str, DataType], ...]

@@ -10,7 +10,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import EntryNotFoundError, UsageError
 from ducklake_lab.maintenance.restore import restore
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
-from ducklake_lab.session.lakes import Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
 
 _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snapshot_id", BIGINT))
 

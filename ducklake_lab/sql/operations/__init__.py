@@ -4,6 +4,17 @@ Parts that are SQL themselves (a query, a condition, an assigned value) are kept
 named `tree`, `condition`, …; only the planner of this package looks into them.
 """
 
+from ducklake_lab.sql.operations.clauses import (
+    At,
+    ColumnDef,
+    MacroOverload,
+    MacroParameter,
+    PartitionKey,
+    Query,
+    SortKey,
+    SqlConstant,
+    TableName,
+)
 from ducklake_lab.sql.operations.commands import (
     Attach,
     Begin,
@@ -43,17 +54,6 @@ from ducklake_lab.sql.operations.entries import (
     SetNotNull,
     SetPartitionedBy,
     SetSortedBy,
-)
-from ducklake_lab.sql.operations.parts import (
-    At,
-    ColumnDef,
-    MacroOverload,
-    MacroParameter,
-    PartitionKey,
-    Query,
-    SortKey,
-    SqlConstant,
-    TableName,
 )
 from ducklake_lab.sql.operations.rows import (
     CopyDatabase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ducklake_lab.sql.operations.parts import Query, TableName
+from ducklake_lab.sql.operations.clauses import Query, TableName
 
 
 @dataclass(frozen=True, slots=True)

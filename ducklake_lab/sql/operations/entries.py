@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.operations.parts import ColumnDef, MacroOverload, PartitionKey, Query, SortKey, TableName
+from ducklake_lab.sql.operations.clauses import ColumnDef, MacroOverload, PartitionKey, Query, SortKey, TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from ducklake_lab.sql.operations.parts import TableName
+from ducklake_lab.sql.operations.clauses import TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.sql.operations.clauses import Query
 from ducklake_lab.sql.operations.commands import Command
 from ducklake_lab.sql.operations.entries import EntryStatement
-from ducklake_lab.sql.operations.parts import Query
 from ducklake_lab.sql.operations.rows import RowStatement
 
 

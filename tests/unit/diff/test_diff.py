@@ -11,7 +11,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.cli import text
-from ducklake_lab.diff import known
+from ducklake_lab.diff import baseline_stats
 from ducklake_lab.diff.diff import Diff
 
 
@@ -145,7 +145,7 @@ def test_segments_are_ranked_by_how_rare_they_are_among_unchanged_rows(session: 
 
 
 def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "MAX_COMPARED_ROWS", 99)
+    monkeypatch.setattr(baseline_stats, "MAX_COMPARED_ROWS", 99)
     session.sql("CREATE TABLE t AS SELECT i::INTEGER AS id, i % 7 AS n, 1 AS same FROM range(100) r(i)")
     start = newest(session)
     session.sql("DELETE FROM t WHERE n = 3")

@@ -21,7 +21,7 @@ from ducklake_lab.magics.questions import Questions
 from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.model.entries import Schema, Snapshot
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.session.result import Result, RunInfo, count_result
+from ducklake_lab.session.rows.result import Result, RunInfo, count_result
 from tests.browser import samples
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from types import SimpleNamespace
 from ducklake_lab.errors import BindError
 from ducklake_lab.magics import DuckLakeMagics
-from ducklake_lab.session.result import Result
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.spark.progress import Progress
 
 class Rows(Result):

@@ -9,7 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
-from ducklake_lab.session.sources import Sources
+from ducklake_lab.session.rows.sources import Sources
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 import pyarrow as pa
 
 from ducklake_lab.engine.placement import Facts, Limits, place
-from ducklake_lab.session.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.widgets.result import render, summary
 
 

@@ -1,0 +1,74 @@
+"""What a whole table is like, by its files' statistics or its rows: a diff says what is special about its changed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.diff.diff_states import Side
+from ducklake_lab.engine.in_process import reader
+from ducklake_lab.model.entries import LOCAL_ID_START
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.values import decode
+from ducklake_lab.scan.plan import ScanPlan
+
+#: Rows of the earlier state up to which changed rows are compared with unchanged ones.
+MAX_COMPARED_ROWS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """By column name.
+
+    Attributes:
+        constant: columns of one value.
+        null_shares: share of NULL.
+        ranges: (smallest, largest) of numbers.
+    """
+
+    constant: frozenset[str] = frozenset()
+    null_shares: Mapping[str, float] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def known(side: Side) -> Known:
+    """Of the table's data files at the side's snapshot; nothing of a table that is not committed."""
+    table = side.table
+    if table is None or table.table_id >= LOCAL_ID_START or not side.committed:
+        return Known()
+    with side.lake.connect() as connection:
+        files = read_column_stats(connection, table.table_id, None, side.snapshot_id)
+    by_column: dict[int, list[ColumnStats]] = {}
+    for stats_of_file in files.values():
+        for column_id, stats in stats_of_file.items():
+            by_column.setdefault(column_id, []).append(stats)
+    constant, shares, ranges = set(), {}, {}
+    for column in table.columns:
+        stats_of_column = by_column.get(column.column_id, [])
+        texts = {text for stats in stats_of_column for text in (stats.min_value, stats.max_value)}
+        nulls = sum(stats.null_count or 0 for stats in stats_of_column)
+        total = nulls + sum(stats.value_count or 0 for stats in stats_of_column)
+        if total:
+            shares[column.name] = nulls / total
+        if len(texts) == 1 and None not in texts:
+            constant.add(column.name)
+        elif column.data_type.is_numeric and None not in texts:
+            values = [float(value) for text in texts if (value := decode(text, column.data_type)) is not None]  # type: ignore[arg-type]
+            if len(values) == len(texts) and values:
+                ranges[column.name] = (min(values), max(values))
+    return Known(frozenset(constant), shares, ranges)
+
+
+def reading(plan: ScanPlan) -> Callable[[Sequence[int]], pa.Table] | None:
+    """Reads some columns of all rows of a plan, named by their places; None where there are too many rows."""
+    if sum(file.data_file.record_count for file in plan.files) > MAX_COMPARED_ROWS:
+        return None
+
+    def read(places: Sequence[int]) -> pa.Table:
+        narrow = replace(plan.table, columns=tuple(plan.columns[at] for at in places))
+        return reader.read(replace(plan, table=narrow)).rename_columns([f"c{at}" for at in places])
+
+    return read

@@ -1,0 +1,1 @@
+"""Rows worked in process, by DuckDB."""

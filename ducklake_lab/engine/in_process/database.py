@@ -1,0 +1,278 @@
+"""The session's own database: tables, views, macros and variables that belong to no lake, in process and in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+
+from ducklake_lab.catalog.zones import process_time_zone, zone_of
+from ducklake_lab.engine.in_process.engine import fetch_with_types, hide, show, translated
+from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
+from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.files.relation import Relation
+from ducklake_lab.model.identifiers import quote_identifier
+
+#: Names of the databases that are the session's own.
+OWN_DATABASES = ("memory", "temp", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a statement returned.
+
+    Attributes:
+        types: DuckDB's names of the columns' types.
+    """
+
+    table: pa.Table
+    types: tuple[str, ...]
+
+
+class SessionDatabase:
+    """One DuckDB in memory, opened when it is first needed.
+
+    Unlike `local.engine`, it may read and write files: what runs here is what the user wrote.
+    """
+
+    def __init__(self) -> None:
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.RLock()
+        self._in_transaction = False
+        self._holds_entries = False
+        self._place: tuple[str, ...] = ("memory",)
+        self._time_zone: str | None = None
+        self._global_time_zone: str | None = None
+
+    def run(self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> Rows:
+        """Runs one statement; `tables` are rows by the name under which it sees them.
+
+        Raises:
+            BindError: it names what does not exist.
+            ConstraintError: a value does not fit a type, or breaks a constraint.
+            SqlError: anything else that DuckDB refuses.
+        """
+        with self._reading(tables or {}) as connection:
+            return Rows(*fetch_with_types(connection, sql))
+
+    def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
+        """(name, type) of each column of a query, which is bound and not run."""
+        with self._reading(tables or {}) as connection:
+            return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {query}").fetchall()]
+
+    def is_row_by_row(self, query: str, view: str) -> bool:
+        """Whether a query may be run on a part of the view's rows at a time; see `local.row_by_row`."""
+        with self._reading({}) as connection:
+            return is_row_by_row(connection, query, view)
+
+    def time_zone(self) -> str:
+        """The session's time zone: the process's own until SET TimeZone."""
+        return self._time_zone or process_time_zone()
+
+    @contextmanager
+    def in_zone(self, time_zone: str) -> Iterator[None]:
+        """Around statements that run in a time zone, whatever was set since."""
+        now = self.time_zone()
+        if time_zone == now:
+            yield
+            return
+        with self._lock:
+            self._open().execute(f"SET TimeZone = '{time_zone}'")
+            try:
+                yield
+            finally:
+                self._open().execute(f"SET TimeZone = '{now}'")
+
+    def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """(name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
+        found = (("TimeZone", self.time_zone()),)
+        if self._connection is None:
+            return found
+        others = [name for name in names if name != "TimeZone"]
+        columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
+        with self._reading({}) as connection:
+            (row,) = connection.execute(f"SELECT {columns}").fetchall()
+        own = _own_settings(columns)
+        return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
+
+    def global_time_zone(self) -> str:
+        """The zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
+        return self._global_time_zone or process_time_zone()
+
+    def note_time_zone(self) -> None:
+        """A setting was changed, perhaps this one.
+
+        Raises:
+            UnsupportedFeatureError: it is no zone that Python knows; the one before is set again.
+        """
+        with self._lock:
+            connection = self._open()
+            try:
+                self._time_zone = zone_of(connection)
+                with connection.cursor() as other:
+                    self._global_time_zone = zone_of(other)
+            except UnsupportedFeatureError:
+                connection.execute(f"SET TimeZone = '{self.time_zone()}'")
+                raise
+
+    def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
+        """Adds an entry to DuckDB's log, if it is of a type and level that is wanted there."""
+        with self._lock, self._open().cursor() as connection:
+            fields = ", ".join(f"{quote_identifier(name)}: ${i}" for i, name in enumerate(message, 1))
+            connection.execute(
+                f"SELECT write_log(({{{fields}}})::VARCHAR, log_type := '{log_type}', level := 'debug', "
+                "scope := 'database')",
+                list(message.values()),
+            )
+
+    @contextmanager
+    def _reading(self, tables: Mapping[str, pa.Table | Relation]) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            connection = self._open()
+            shown: list[Relation] = []
+            try:
+                for name, rows in tables.items():
+                    show(connection, name, rows, shown)
+                yield connection
+            except duckdb.Error as error:
+                of_file = next((found for rows in shown if (found := rows.failure(error)) is not None), None)
+                raise of_file or translated(error) from error
+            finally:
+                if not self._aborted(connection):
+                    hide(connection, tables, shown)
+
+    def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Whether a transaction is open in which an earlier statement failed; only ROLLBACK is possible then."""
+        if not self._in_transaction:
+            return False
+        try:
+            connection.execute("SELECT 1").fetchall()
+        except duckdb.TransactionException:
+            return True
+        return False
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._connection = duckdb.connect(":memory:")
+            self._connection.execute("SET autoinstall_known_extensions = false")
+            self._enter(self._connection)
+            if self._in_transaction:
+                self._connection.execute("BEGIN")
+        return self._connection
+
+    def _enter(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Makes the place in use the current one; a lake is an empty database of its name, so that names agree."""
+        with connection.cursor() as other:  # not in the open transaction, which may write to one database only
+            other.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {quote_identifier(self._place[0])}")
+            if len(self._place) == 2:
+                other.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quote_identifier, self._place))}")
+        connection.execute("USE " + ".".join(map(quote_identifier, self._place)))
+
+    # What is in it
+
+    def note_entries(self) -> None:
+        """From now on names are looked up here: something has been created."""
+        self._holds_entries = True
+
+    def has_temporary(self, name: str) -> bool:
+        """Whether there is a temporary table or view of that name; it hides all others."""
+        return self._holds_entries and self._has("temp", "main", name)
+
+    def has(self, schema: str | None, name: str) -> bool:
+        """Whether `memory` has a table or view of that name."""
+        return self._holds_entries and self._has("memory", schema or "main", name)
+
+    def is_attached(self, name: str) -> bool:
+        """Whether a database goes by that name here."""
+        if name.casefold() in OWN_DATABASES:
+            return True
+        if not self._holds_entries:
+            return False
+        with self._lock:
+            found = self._open().execute(
+                "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
+            )
+            return bool(found.fetchall())
+
+    def has_schema(self, schema: str) -> bool:
+        """Whether `memory` has a schema of that name."""
+        if not self._holds_entries:
+            return False
+        with self._lock:
+            found = self._open().execute(
+                "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
+                [schema],
+            )
+            return bool(found.fetchall())
+
+    def _has(self, database: str, schema: str, name: str) -> bool:
+        with self._lock:
+            found = self._open().execute(
+                "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
+                "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
+                "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)",
+                [database, schema, name],
+            )
+            return bool(found.fetchall())
+
+    def use(self, parts: tuple[str, ...]) -> None:
+        """Makes a database, or a schema of it, the place of unqualified names: one that is here, or a lake's."""
+        self._place = parts
+        if self._connection is not None:
+            with self._lock:
+                self._enter(self._connection)
+
+    def forget(self, name: str) -> None:
+        """Drops the empty database that stands for a lake."""
+        if self._connection is not None:
+            with self._lock, self._connection.cursor() as other:
+                other.execute(f"DETACH DATABASE IF EXISTS {quote_identifier(name)}")
+
+    # Transactions, together with those of the lakes
+
+    def begin(self) -> None:
+        self._in_transaction = True
+        if self._connection is not None:
+            self._connection.execute("BEGIN")
+
+    def end(self, *, commit: bool) -> None:
+        """Ends the open transaction."""
+        if not self._in_transaction:
+            return
+        self._in_transaction = False
+        if self._connection is not None:
+            self._connection.execute("COMMIT" if commit else "ROLLBACK")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            self._in_transaction = self._holds_entries = False
+            self._place = ("memory",)
+            self._time_zone = self._global_time_zone = None
+
+
+@cache
+def _own_settings(columns: str) -> tuple[str, ...]:
+    """The values of settings that nobody has changed."""
+    with duckdb.connect(":memory:") as connection:
+        (row,) = connection.execute(f"SELECT {columns}").fetchall()
+        return tuple(row)
+
+
+def check_syntax(sql: str) -> None:
+    """Parses a text as DuckDB does, without running it.
+
+    Raises:
+        SqlSyntaxError: it is not SQL.
+    """
+    try:
+        duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise SqlSyntaxError(str(translated(error))) from error

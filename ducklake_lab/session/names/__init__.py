@@ -1,0 +1,1 @@
+"""Attached lakes, and what a name in SQL refers to."""

@@ -1,0 +1,399 @@
+"""The lakes attached to a session, the open transaction, and how names find their way to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.options import SessionOptions
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.errors import (
+    BindError,
+    CommitUnknownError,
+    DuckLakeError,
+    EntryExistsError,
+    EntryNotFoundError,
+    TransactionError,
+    UsageError,
+    did_you_mean,
+)
+from ducklake_lab.files.deletes import restamped
+from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.transaction.commit import commit
+from ducklake_lab.transaction.transaction import Transaction
+
+At = int | datetime | None
+_Reader = TypeVar("_Reader", bound=type)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name points: a lake, the entries it is looked up in, a schema's name and an entry's."""
+
+    lake: Lake
+    state: CatalogState
+    schema: str
+    name: str
+
+    def table(self) -> Table:
+        return self.state.table(self.schema, self.name)
+
+    def find(self) -> Table | None:
+        return self.state.find_table(self.schema, self.name)
+
+
+class Lakes:
+    """Attached lakes by alias, the current one, and at most one open transaction.
+
+    Args:
+        database: the session's own database, which takes part in the transactions.
+
+    Attributes:
+        options: what the session sets for its lakes.
+        immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+    """
+
+    def __init__(self, database: SessionDatabase) -> None:
+        self._database = database
+        self.options = SessionOptions(time_zone=database.time_zone)
+        self.immediate = False
+        self._pins: dict[str, Snapshot] = {}
+        self._by_alias: dict[str, Lake] = {}
+        self._current: tuple[str, str] | None = None
+        self._open: Transaction | None = None
+        self._explicit = False
+        self._aborted = False
+        self._at: At = None
+        self._in_statement = False
+
+    # Attached lakes
+
+    def __iter__(self) -> Iterator[Lake]:
+        return iter(self._by_alias.values())
+
+    def add(self, lake: Lake) -> None:
+        """Attaches a lake; unqualified names are its own if no other lake's are."""
+        self._by_alias[lake.alias] = lake
+        if self._current is None:
+            self._current = (lake.alias, "main")
+            self._database.use(self._current)
+
+    def find(self, alias: str) -> Lake | None:
+        folded = alias.casefold()
+        return next((lake for name, lake in self._by_alias.items() if name.casefold() == folded), None)
+
+    def get(self, alias: str | None = None) -> Lake:
+        """The lake of that alias, or the current one.
+
+        Raises:
+            EntryNotFoundError: there is none of that name.
+            UsageError: no lake is attached.
+        """
+        if not self._by_alias:
+            raise UsageError('No lake is attached; attach one with session.attach("ducklake:metadata.ducklake").')
+        if alias is None:
+            if self._current is None:
+                raise EntryNotFoundError(f"No lake is in use; choose one with USE: {', '.join(self._by_alias)}.")
+            return self._by_alias[self._current[0]]
+        lake = self.find(alias)
+        if lake is None:
+            raise EntryNotFoundError(f'No lake "{alias}" is attached.{did_you_mean(alias, self._by_alias)}')
+        return lake
+
+    @property
+    def at_home(self) -> bool:
+        """Whether unqualified names are those of the session's own database."""
+        return self._current is None
+
+    def leave(self) -> None:
+        """USE memory: unqualified names are those of the session's own database from now on."""
+        self._current = None
+        self._database.use(("memory",))
+
+    def metadata_of(self, name: str) -> Lake | None:
+        """The lake whose catalog database goes by that name."""
+        folded = name.casefold()
+        return next((lake for lake in self if lake.metadata_name.casefold() == folded), None)
+
+    @property
+    def current(self) -> Lake | None:
+        """The lake of unqualified names; None where none is in use."""
+        return self._by_alias[self._current[0]] if self._current is not None else None
+
+    def remove(self, lake: Lake) -> None:
+        if self._open is not None and self._open.lake is lake and self._open.has_changes:
+            raise TransactionError(f"The lake {lake.alias} has uncommitted changes; COMMIT or ROLLBACK first.")
+        del self._by_alias[lake.alias]
+        self._pins.pop(lake.alias, None)
+        if self._current is not None and self._current[0] == lake.alias:
+            self.leave()
+        self._database.forget(lake.alias)
+        lake.database.dispose()
+
+    @property
+    def current_schema(self) -> str:
+        return self._current[1] if self._current is not None else "main"
+
+    def schema_in_use(self, lake: Lake) -> str:
+        """The schema of unqualified names in a lake."""
+        return self.current_schema if self._current is not None and self._current[0] == lake.alias else "main"
+
+    def use(self, parts: tuple[str, ...]) -> None:
+        """USE lake, USE schema or USE lake.schema."""
+        if len(parts) == 2:
+            lake, schema = self.get(parts[0]), parts[1]
+        elif (found := self.find(parts[0])) is not None:
+            lake, schema = found, "main"
+        else:
+            lake, schema = self.get(), parts[0]
+            if self.state(lake).find_schema(schema) is None:
+                known = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
+                raise EntryNotFoundError(f'There is no lake or schema "{schema}".{did_you_mean(schema, known)}')
+        self._current = (lake.alias, self.state(lake).schema(schema).name)
+        self._database.use(self._current)
+
+    @contextmanager
+    def statement(self, at: At = None) -> Iterator[None]:
+        """Around one statement: catalogs are opened once for it, and it reads each lake at one snapshot.
+
+        Args:
+            at: what the statement reads of the current lake where it does not say; it cannot write then.
+        """
+        for lake in self:
+            lake.database.keep_open()
+        self._at, self._in_statement = at, True
+        try:
+            yield
+        finally:
+            self._at, self._in_statement = None, False
+            if not self._explicit:
+                self._pins.clear()
+            self.release()
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Around what reads entries: an error that a damaged catalog causes says what is wrong with the catalog."""
+        try:
+            yield
+        except DuckLakeError:
+            raise
+        except Exception as error:
+            for lake in self:
+                if (explained := lake.database.explain(error)) is not None:
+                    raise explained from error
+            raise
+
+    def release(self) -> None:
+        """Lets go of catalog files, so that others can use them while a job runs."""
+        for lake in self:
+            lake.database.release()
+
+    # Names
+
+    def state(self, lake: Lake, at: At = None) -> CatalogState:
+        """The entries of a lake: at a snapshot, else with the open transaction's changes, else the newest."""
+        if at is None and self._at is not None and self._current is not None and lake.alias == self._current[0]:
+            at = self._at
+        if at is None and self._open is not None and self._open.lake is lake:
+            return self._open.state
+        pinned = self._pins.get(lake.alias) if at is None else None
+        known = lake.known_state(pinned) if pinned is not None else None
+        if known is not None:
+            return known
+        with lake.connect() as connection:
+            snapshot = pinned or lake.snapshot(connection, at)
+            if at is None and (self._explicit or self._in_statement):
+                self._pins[lake.alias] = snapshot
+            return lake.state(connection, snapshot)
+
+    def is_newest(self, lake: Lake, state: CatalogState) -> bool:
+        """Whether a state is the newest snapshot of the lake, as this statement found it, and no transaction is open."""
+        pinned = self._pins.get(lake.alias)
+        at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
+        return at_newest and self._open is None and not self._explicit
+
+    def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
+        """Where `[catalog.][schema.]name` points; with two parts the first may also be a lake."""
+        if catalog is not None:
+            lake = self.get(catalog)
+            return Place(lake, self.state(lake, at), schema or "main", name)
+        if schema is not None:
+            other = self.find(schema)
+            if other is not None and (self._current is None or self.state(self.get()).find_schema(schema) is None):
+                return Place(other, self.state(other, at), "main", name)
+            lake = self.get()
+            return Place(lake, self.state(lake, at), schema, name)
+        lake = self.get()
+        return Place(lake, self.state(lake, at), self.current_schema, name)
+
+    def parse(self, name: str, at: At = None) -> Place:
+        """Where a dotted name in a string points; parts may be quoted."""
+        parts = split_name(name)
+        padded = (None,) * (3 - len(parts)) + parts
+        return self.place(padded[0], padded[1], parts[-1], at)
+
+    # Transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._explicit
+
+    @property
+    def transaction(self) -> Transaction | None:
+        return self._open
+
+    def check_usable(self) -> None:
+        """Raises TransactionError where a statement of the open transaction has failed."""
+        if self._aborted:
+            raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
+
+    def abort(self) -> None:
+        """A statement of the open transaction has failed: only ROLLBACK is left."""
+        self._aborted = True
+
+    def begin(self) -> None:
+        if self._explicit:
+            raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
+        self._explicit = True
+        self._database.begin()
+        if self.immediate:
+            for lake in self:
+                self.state(lake)
+
+    def commit(self) -> Snapshot | None:
+        """Commits the open transaction; gives the new snapshot, or None where nothing was changed."""
+        if not self._explicit:
+            raise TransactionError("No transaction is open; BEGIN one first.")
+        if self._aborted:
+            self.rollback()
+            raise TransactionError("A statement of this transaction had failed; it was rolled back.")
+        transaction = self._open
+        if transaction is None:
+            self._forget(commit=True)
+            return None
+        try:
+            snapshot = commit(transaction)
+        except CommitUnknownError:
+            self._forget()
+            raise
+        except BaseException:
+            self.rollback()
+            raise
+        self._forget(commit=True)
+        return snapshot
+
+    def rollback(self) -> None:
+        if not self._explicit:
+            raise TransactionError("No transaction is open; BEGIN one first.")
+        transaction = self._open
+        self._forget()
+        if transaction is not None:
+            transaction.rollback()
+
+    def _forget(self, *, commit: bool = False) -> None:
+        self._open, self._explicit, self._aborted = None, False, False
+        self._pins.clear()
+        self._database.end(commit=commit)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Around what happens outside of the open transaction, which goes on afterwards."""
+        kept = self._open, self._explicit, self._aborted, dict(self._pins)
+        self._forget()
+        try:
+            yield
+        finally:
+            self._open, self._explicit, self._aborted = kept[:3]
+            self._pins.clear()
+            self._pins.update(kept[3])
+
+    @contextmanager
+    def writing(self, lake: Lake) -> Iterator[Transaction]:
+        """The transaction a statement writes in: the open one, or one that is committed at the end.
+
+        When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
+        was only wrong about a name.
+        """
+        if self._at is not None:
+            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
+        if self._explicit:
+            if self._open is None:
+                self._open = Transaction(lake, self._pins.get(lake.alias), restamped)
+            elif self._open.lake is not lake:
+                raise TransactionError(
+                    f"The open transaction writes to {self._open.lake.alias}; a transaction writes to one lake only."
+                )
+            try:
+                yield self._open
+            except (BindError, EntryNotFoundError, EntryExistsError):
+                raise  # found before anything was changed: the transaction goes on, as in DuckDB
+            except BaseException:
+                self._aborted = True
+                raise
+            return
+        if self._open is not None:
+            # within a statement that writes already, such as INSERT … FROM lake.f()
+            if self._open.lake is not lake:
+                raise TransactionError(f"The statement writes to {self._open.lake.alias} already.")
+            yield self._open
+            return
+        transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
+        self._open = transaction
+        try:
+            yield transaction
+            commit(transaction)
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            transaction.rollback()
+            raise
+        finally:
+            self._open = None
+            self._pins.clear()
+
+
+def explains_damage(reader: _Reader) -> _Reader:
+    """A class whose public methods read the lakes in `self._lakes`: their errors are those of `Lakes.explaining`."""
+
+    def explained(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with self._lakes.explaining():
+                return method(self, *args, **kwargs)
+
+        return run
+
+    for name, member in list(vars(reader).items()):
+        if name.startswith("_") or hasattr(member, "__wrapped__"):
+            continue  # what has a decorator of its own sees to it itself
+        if isinstance(member, FunctionType):
+            setattr(reader, name, explained(member))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(reader, name, property(explained(member.fget), member.fset))
+    return reader
+
+
+def split_name(name: str) -> tuple[str, ...]:
+    parts: list[str] = []
+    current, quoted = "", False
+    for index, character in enumerate(name):
+        if character == '"':
+            if quoted and name[index + 1 : index + 2] == '"':
+                current += '"'
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    parts.append(current)
+    if quoted or not all(parts) or len(parts) > 3:
+        raise UsageError(f"{name} is not a table name; write table, schema.table or lake.schema.table.")
+    return tuple(parts)

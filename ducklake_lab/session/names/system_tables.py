@@ -1,0 +1,269 @@
+"""DuckDB's own listings with the entries of lakes in them: duckdb_tables(), information_schema, SHOW TABLES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.metadata import metadata_columns
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.counts import table_counts
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.statements.definitions import resolved
+from ducklake_lab.sql.types import type_or_none
+
+#: Columns of a view by lake, schema and name; empty where it cannot be bound.
+ViewColumns = Callable[[Lake, str, View], list[tuple[str, DataType]]]
+
+#: Ids of a lake's entries begin here, those of the next lake that much later.
+_OIDS = 1_000_000
+#: DuckDB's numbers of types.
+_TYPE_IDS = {
+    "boolean": 10, "int8": 11, "int16": 12, "int32": 13, "int64": 14, "date": 15, "time": 16, "timestamp_s": 17,
+    "timestamp_ms": 18, "timestamp": 19, "timestamp_ns": 20, "float32": 22, "float64": 23, "varchar": 25, "blob": 26,
+    "interval": 27, "uint8": 28, "uint16": 29, "uint32": 30, "uint64": 31, "timestamptz": 32, "timetz": 34,
+    "uint128": 49, "int128": 50, "uuid": 54, "struct": 100, "list": 101, "map": 102, "json": 25,
+}  # fmt: skip
+_BITS = {
+    "int8": 8, "int16": 16, "int32": 32, "int64": 64, "int128": 128, "uint8": 8, "uint16": 16, "uint32": 32,
+    "uint64": 64, "uint128": 128, "float32": 24, "float64": 53,
+}  # fmt: skip
+
+
+class SystemTables:
+    """The functions that list entries, with those of the attached lakes, and the views that are made of them."""
+
+    def __init__(self, lakes: Lakes, database: SessionDatabase, view_columns: ViewColumns) -> None:
+        self._lakes = lakes
+        self._database = database
+        self._view_columns = view_columns
+        self._functions: dict[str, Callable[[Lake, int, CatalogState], Iterator[dict[str, Any]]]] = {
+            "duckdb_databases": self._databases,
+            "duckdb_schemas": self._schemas,
+            "duckdb_tables": self._tables,
+            "duckdb_views": self._views,
+            "duckdb_columns": self._columns,
+            "pragma_database_size": self._sizes,
+        }
+        self._bodies: dict[tuple[str, str], str | None] = {}
+        self._shapes: dict[str, tuple[tuple[str, DataType], ...]] = {}
+
+    def is_function(self, name: str) -> bool:
+        """Whether a function lists entries of lakes too."""
+        return name.casefold() in self._functions
+
+    def columns(self, name: str) -> tuple[tuple[str, DataType], ...]:
+        """The columns of a function's result."""
+        folded = name.casefold()
+        if folded not in self._shapes:
+            described = self._database.describe(f"FROM {folded}()")
+            self._shapes[folded] = tuple((name, type_or_none(kind) or DataType("varchar")) for name, kind in described)
+        return self._shapes[folded]
+
+    def rows(self, name: str) -> pa.Table:
+        """What a function lists."""
+        folded = name.casefold()
+        lakes = ", ".join("'" + _text(lake.alias) + "'" for lake in self._lakes)
+        hidden = f"WHERE database_name NOT IN ({lakes})" if lakes else ""
+        own = self._database.run(f"FROM {folded}() {hidden}").table
+        found = [
+            {"internal": False, "temporary": False, "tags": [], "options": [], **row}
+            for number, lake in enumerate(self._lakes, 1)
+            for row in self._functions[folded](lake, number * _OIDS, self._lakes.state(lake))
+        ]
+        return pa.concat_tables([own, pa.Table.from_pylist(found, own.schema)]) if found else own
+
+    def view_query(self, schema: str | None, name: str) -> str | None:
+        """The query of a system view that lists entries, e.g. information_schema.tables; None for all other names."""
+        key = ((schema or "main").casefold(), name.casefold())
+        if key not in self._bodies:
+            found = self._database.run(
+                "SELECT sql FROM duckdb_views() WHERE internal AND lower(schema_name) = "
+                f"'{_text(key[0])}' AND lower(view_name) = '{_text(key[1])}'"
+            ).table
+            text = found.column(0)[0].as_py() if found.num_rows else None
+            lists = text is not None and any(function in text for function in self._functions)
+            self._bodies[key] = text.partition(" AS ")[2].rstrip("; \n") if lists and text is not None else None
+        return self._bodies[key]
+
+    # Entries of one lake; ids count from `base`
+
+    def _databases(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        yield {
+            "database_name": lake.alias,
+            "database_oid": base,
+            "path": str(lake.location.path or lake.location.display),
+            "type": "ducklake",
+            "readonly": lake.read_only,
+            "encrypted": False,
+            "tags": [("data_path", lake.data_path)],
+        }
+        if lake.metadata_is_listed:
+            yield {
+                "database_name": lake.metadata_name,
+                "database_oid": base + _OIDS // 2,
+                "path": str(lake.location.path or lake.location.display),
+                "type": lake.location.backend,
+                "readonly": lake.read_only,
+                "encrypted": False,
+            }
+
+    def _sizes(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        with lake.connect() as connection:
+            counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        size = sum(known.bytes for known in counts.values())
+        shown = self._database.run(f"SELECT format_bytes({size}) AS size").table.column("size")[0].as_py()
+        yield {"database_name": lake.alias, "database_size": shown}
+
+    def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        for schema in state.schemas.values():
+            yield {"oid": base + schema.schema_id, **_place(lake, base, schema.schema_id, schema.name)}
+
+    def _tables(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        with lake.connect() as connection:
+            counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        for table in state.tables.values():
+            schema = state.schema_of(table)
+            known = counts.get(table.table_id)
+            yield {
+                **_place(lake, base, schema.schema_id, schema.name),
+                "table_name": table.name,
+                "table_oid": base + table.table_id,
+                "comment": table.comment,
+                "has_primary_key": False,
+                "estimated_size": known.rows if known is not None else 0,
+                "column_count": len(table.columns),
+                "index_count": 0,
+                "check_constraint_count": 0,
+                "sql": create_table_sql(table),
+            }
+        if lake.metadata_is_listed:
+            yield from _metadata_tables(lake, base + _OIDS // 2)
+
+    def _views(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        for view in state.views.values():
+            schema = state.schema_of(view)
+            yield {
+                **_place(lake, base, schema.schema_id, schema.name),
+                "view_name": view.name,
+                "view_oid": base + view.view_id,
+                "comment": view.comment,
+                "column_count": len(self._view_columns(lake, schema.name, view)),
+                "sql": f"CREATE VIEW {_name(view.name)}{_names(view.column_names)} AS {resolved(view.sql, lake.alias)};",
+                "is_bound": True,
+            }
+
+    def _columns(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+        for table in state.tables.values():
+            schema = state.schema_of(table)
+            for index, column in enumerate(table.columns, 1):
+                yield {
+                    **_place(lake, base, schema.schema_id, schema.name),
+                    "table_name": table.name,
+                    "table_oid": base + table.table_id,
+                    "comment": column.comment,
+                    "column_default": default_text(column),
+                    "is_nullable": column.nulls_allowed,
+                    **_shape(index, column.name, column.data_type),
+                }
+        for view in state.views.values():
+            schema = state.schema_of(view)
+            for index, (name, kind) in enumerate(self._view_columns(lake, schema.name, view), 1):
+                yield {
+                    **_place(lake, base, schema.schema_id, schema.name),
+                    "table_name": view.name,
+                    "table_oid": base + view.view_id,
+                    "is_nullable": True,
+                    **_shape(index, name, kind),
+                }
+
+
+def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:
+    with lake.connect() as connection:
+        for number, name in enumerate(lake.database.tables_with_prefix(connection, ""), 1):
+            columns = metadata_columns(lake.database, connection, name)
+            yield {
+                **_place(lake, base, 0, "main"),
+                "database_name": lake.metadata_name,
+                "table_name": name,
+                "table_oid": base + number,
+                "column_count": len(columns),
+            }
+
+
+def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, Any]:
+    return {
+        "database_name": lake.alias,
+        "database_oid": base,
+        "schema_name": schema,
+        "schema_oid": base + schema_id,
+    }
+
+
+def _shape(index: int, name: str, kind: DataType) -> dict[str, Any]:
+    """What duckdb_columns() tells of a column's type."""
+    row: dict[str, Any] = {
+        "column_name": name,
+        "column_index": index,
+        "data_type": kind.sql(),
+        "data_type_id": 21 if kind.decimal is not None else _TYPE_IDS.get(kind.name),
+    }
+    if kind.decimal is not None:
+        row |= {"numeric_precision": kind.decimal[0], "numeric_precision_radix": 10, "numeric_scale": kind.decimal[1]}
+    elif kind.name in _BITS:
+        row |= {"numeric_precision": _BITS[kind.name], "numeric_precision_radix": 2, "numeric_scale": 0}
+    return row
+
+
+def default_text(column: Column) -> str | None:
+    value = column.default_value
+    if value is None or value.upper() == "NULL":
+        return "NULL"
+    if column.default_value_type == "expression":
+        return value
+    return "'" + _text(value) + "'"
+
+
+def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
+    """CREATE TABLE as DuckDB writes it.
+
+    Args:
+        place: what comes before the table's name.
+        name: quotes a name; only those that are no plain words are quoted by default.
+    """
+    name = name or _name
+    columns = ", ".join(
+        f"{name(column.name)} {column.data_type.sql()} DEFAULT({default_text(column)})"
+        + ("" if column.nulls_allowed else " NOT NULL")
+        for column in table.columns
+    )
+    return f"CREATE TABLE {place}{name(table.name)}({columns});"
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """DuckDB's reserved words."""
+    found = evaluate("SELECT keyword_name AS k FROM duckdb_keywords() WHERE keyword_category = 'reserved'", {})
+    return frozenset(found.column("k").to_pylist())
+
+
+def _names(names: Sequence[str]) -> str:
+    return f" ({', '.join(map(_name, names))})" if names else ""
+
+
+def _name(name: str) -> str:
+    plain = name.isidentifier() and name == name.lower() and name not in _reserved()
+    return name if plain else quote_identifier(name)
+
+
+def _text(value: str) -> str:
+    return value.replace("'", "''")

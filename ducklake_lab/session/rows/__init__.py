@@ -1,0 +1,1 @@
+"""The rows behind the sources of a query, and the rows of a result."""

@@ -1,0 +1,98 @@
+"""What joins with small tables leave of large ones: the values of their keys, so that files without any are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from ducklake_lab.engine.in_process import engine
+from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.predicates import (
+    And,
+    ColumnPath,
+    Comparison,
+    InList,
+    NullTest,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.sql.plan import JoinKey
+
+#: Values of a key up to which each counts; of more, only the smallest and the largest do.
+MAX_VALUES = 1000
+
+
+def implied(keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan, Predicate | None]]) -> Predicate | None:
+    """What rows must fulfil to have a match in each of some small sources; None where nothing is known of them.
+
+    Args:
+        small: plans that are read in process, by view, and what is known of the rows of theirs that matter.
+    """
+    terms = [_of_key(key, *small[key.view]) for key in keys if key.view in small]
+    known = [term for term in terms if term is not None]
+    return And(tuple(known)) if known else None
+
+
+def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predicate | None:
+    wanted = {key.other[0].casefold(), *(path[0].casefold() for path in _paths(predicate))}
+    columns = tuple(column for column in plan.columns if column.name.casefold() in wanted)
+    if len(columns) < len(wanted):
+        return None
+    # names that DuckDB tells apart
+    names = {column.name.casefold(): f"c{index}" for index, column in enumerate(columns)}
+    rows = local_reader.read(replace(plan, table=replace(plan.table, columns=columns)))
+    tables = {"t": rows.rename_columns(list(names.values()))}
+    value = _sql(key.other, names)
+    where = f"{value} IS NOT NULL" + (f" AND {_condition(predicate, names)}" if predicate is not None else "")
+    found = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
+    if len(found) <= MAX_VALUES:
+        return InList(key.column, tuple(found.to_pylist()))
+    return And((Comparison(key.column, ">=", found[0].as_py()), Comparison(key.column, "<=", found[-1].as_py())))
+
+
+def _paths(predicate: Predicate | None) -> list[ColumnPath]:
+    if predicate is None:
+        return []
+    if isinstance(predicate, And | Or):
+        return [path for term in predicate.terms for path in _paths(term)]
+    return [predicate.column]
+
+
+def _sql(path: ColumnPath, names: Mapping[str, str]) -> str:
+    return ".".join([names[path[0].casefold()], *map(quote_identifier, path[1:])])
+
+
+def _condition(predicate: Predicate, names: Mapping[str, str]) -> str:
+    if isinstance(predicate, And | Or):
+        word = " AND " if isinstance(predicate, And) else " OR "
+        return "(" + word.join(_condition(term, names) for term in predicate.terms) + ")"
+    value = _sql(predicate.column, names)
+    if isinstance(predicate, NullTest):
+        return f"{value} IS {'' if predicate.is_null else 'NOT '}NULL"
+    if isinstance(predicate, StartsWith):
+        return f"starts_with({value}, {_literal(predicate.prefix)})"
+    if isinstance(predicate, InList):
+        return f"{value} IN ({', '.join(map(_literal, predicate.values))})" if predicate.values else "false"
+    return f"{value} {predicate.op} {_literal(predicate.value)}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | Decimal):
+        return f"({value:f})" if isinstance(value, Decimal) else f"({value})"
+    if isinstance(value, float):
+        return f"'{value!r}'::DOUBLE"
+    if isinstance(value, bytes):
+        return f"'{''.join(f'{chr(92)}x{byte:02X}' for byte in value)}'::BLOB"
+    if isinstance(value, datetime):
+        return f"'{value.isoformat(' ')}'::{'TIMESTAMP' if value.tzinfo is None else 'TIMESTAMPTZ'}"
+    if isinstance(value, date | time):
+        return f"'{value.isoformat()}'::{'DATE' if isinstance(value, date) else 'TIME'}"
+    return "'" + str(value).replace("'", "''") + "'"

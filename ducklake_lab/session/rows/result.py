@@ -1,0 +1,235 @@
+"""The result of a statement: rows that are computed when they are asked for, once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.catalog.handing import arrow_table, pandas_frame, python_rows
+from ducklake_lab.catalog.zones import in_zone, process_time_zone
+from ducklake_lab.engine.placement import Placement
+from ducklake_lab.hooks import hook
+from ducklake_lab.model.types import from_field
+from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.sql.types import type_or_none
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+    from ducklake_lab.engine.spark_engine import SparkEngine
+
+
+@dataclass(slots=True)
+class RunInfo:
+    """What is told below a result.
+
+    Attributes:
+        snapshot_id: the snapshot that was read or made; None where no lake took part.
+        files_read: data files left after pruning, of `files_total`; bytes likewise.
+        seconds: time spent so far.
+        placement: where the rows are worked; None where there are none.
+    """
+
+    snapshot_id: int | None = None
+    files_read: int = 0
+    files_total: int = 0
+    bytes_read: int = 0
+    bytes_total: int = 0
+    seconds: float = 0.0
+    placement: Placement | None = None
+
+    def add(self, plan: ScanPlan) -> None:
+        """Counts what a plan reads."""
+        self._count(plan, 1)
+
+    def forget(self, plan: ScanPlan) -> None:
+        """Counts it no more."""
+        self._count(plan, -1)
+
+    def _count(self, plan: ScanPlan, sign: int) -> None:
+        self.files_read += sign * len(plan.files)
+        self.files_total += sign * plan.files_total
+        self.bytes_read += sign * plan.bytes_read
+        self.bytes_total += sign * plan.bytes_total
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A query in process that runs when its rows are asked for.
+
+    Attributes:
+        columns: their names and DuckDB's names of their types.
+        rows: runs it; gives the first rows, or all for None.
+    """
+
+    columns: Sequence[tuple[str, str]]
+    rows: Callable[[int | None], pa.Table]
+
+
+class Result:
+    """Rows of a query, or the count of a statement that changes rows.
+
+    Attributes:
+        columns: names, in order.
+        types: DuckDB's names of their types.
+        info: what was read.
+        is_query: whether the rows are a query's, rather than a count or nothing.
+        limit: rows shown in a notebook; None for the usual number.
+        time_zone: of times with a zone, as Python values and texts.
+
+    Args:
+        on_spark: the same rows as Spark reads them from the files, where they have been read in process; it may give None.
+        waiting: what computes the rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        arrow: pa.Table | None = None,
+        frame: DataFrame | None = None,
+        types: Sequence[str] | None = None,
+        info: RunInfo | None = None,
+        engine: SparkEngine | None = None,
+        is_query: bool = True,
+        on_spark: Callable[[], DataFrame | None] | None = None,
+        waiting: Waiting | None = None,
+    ) -> None:
+        self._on_spark = on_spark
+        self._waiting = waiting
+        self._arrow = arrow
+        self._frame = frame
+        self._given: DataFrame | None = None
+        self._engine = engine
+        self.time_zone = process_time_zone() if engine is None else engine.time_zone()
+        self._head: pa.Table | None = None
+        self.info = info or RunInfo()
+        self.is_query = is_query
+        self.limit: int | None = None
+        if arrow is not None:
+            self.columns: list[str] = list(arrow.column_names)
+            self.types: list[str] = list(types or (from_field(field).sql() for field in arrow.schema))
+        elif frame is not None:
+            from ducklake_lab.spark.types import from_spark
+
+            self.columns = list(frame.columns)
+            self.types = list(types or (from_spark(field.dataType).sql() for field in frame.schema.fields))
+        elif waiting is not None:
+            self.columns = [name for name, _ in waiting.columns]
+            self.types = [kind for _, kind in waiting.columns]
+        else:
+            self.columns, self.types = [], []
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the rows are here already, or are computed here when they are asked for."""
+        return self._arrow is not None or self._waiting is not None
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table, in the types that DuckDB gives, variants as text; computed once."""
+        return in_zone(arrow_table(self.carried()), self.time_zone)
+
+    def carried(self) -> pa.Table:
+        """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
+        if self._arrow is None:
+            self._arrow = self._computed()
+        return self._arrow
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows as `carried` gives them, at most that many; computes no more than needed."""
+        if self._arrow is not None:
+            return in_zone(self._arrow.slice(0, rows), self.time_zone)
+        if self._head is None or self._head.num_rows < rows:
+            self._head = self._computed(rows)
+            if self._head.num_rows < rows:
+                self._arrow = self._head
+        return in_zone(self._head.slice(0, rows), self.time_zone)
+
+    def pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame, in the types that DuckDB gives."""
+        return pandas_frame(self.carried(), self.time_zone)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of the Python values that DuckDB gives."""
+        return python_rows(self.carried(), self.time_zone)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        return next(iter(python_rows(self.head(1), self.time_zone)), None)
+
+    def spark(self) -> DataFrame:
+        """A lazy Spark DataFrame of the rows; computes nothing."""
+        if self._given is not None:
+            return self._given
+        if self._frame is not None:
+            # columns of its own: other results may have those of the same tables, and be joined with it
+            self._given = self._frame.toDF(*self._frame.columns)
+            return self._given
+        if self._engine is None:
+            raise ValueError("This result holds no rows.")
+        self._given = self._on_spark() if self._on_spark is not None else None
+        if self._given is not None:
+            return self._given
+        from ducklake_lab.spark.frames import from_arrow_table
+
+        self._given = from_arrow_table(self._engine(), self.carried())
+        return self._given
+
+    def __len__(self) -> int:
+        return int(self.carried().num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Result {', '.join(f'{c} {t}' for c, t in zip(self.columns, self.types, strict=True))}>"
+
+    def _repr_html_(self) -> str:
+        html: str = hook("result.html")(self)
+        return html
+
+    def _computed(self, limit: int | None = None) -> pa.Table:
+        """The first rows, or all of them."""
+        started = time.monotonic()
+        try:
+            if self._waiting is not None:
+                return self._waiting.rows(limit).rename_columns(self.columns)
+            if self._frame is None:
+                return pa.table({})
+            assert self._engine is not None  # who hands in a frame hands in its engine
+            from ducklake_lab.spark.frames import to_arrow_table
+
+            with self._engine.running():
+                rows = to_arrow_table(self._frame if limit is None else self._frame.limit(limit))
+        finally:
+            self.info.seconds += time.monotonic() - started
+        return _typed_again(rows, self.types)
+
+
+def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The columns in the types of the result: Spark carries some in others, see spark/types.py."""
+    for index, kind in enumerate(map(type_or_none, types)):
+        field = rows.schema.field(index)
+        if kind is None:
+            continue
+        if from_field(field) == kind:
+            # e.g. times, which Spark gives in nanoseconds
+            rows = rows.set_column(index, kind.field(field.name), rows.column(index).cast(kind.arrow()))
+        else:
+            column = cast_columns(
+                pa.table({"v": rows.column(index)}, schema=pa.schema([field.with_name("v")])), {"v": kind}
+            )
+            rows = rows.set_column(index, kind.field(field.name), column.column(0))
+    return rows
+
+
+def count_result(count: int, info: RunInfo) -> Result:
+    """The result of a statement that changed rows."""
+    return Result(arrow=pa.table({"Count": pa.array([count], pa.int64())}), info=info, is_query=False)
+
+
+def nothing(info: RunInfo | None = None) -> Result:
+    """The result of a statement that returns no rows."""
+    return Result(info=info, is_query=False)

@@ -1,0 +1,467 @@
+"""Turns the sources of a query plan into rows behind names, for Spark or for DuckDB in process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.metadata import read_metadata
+from ducklake_lab.catalog.zones import instant
+from ducklake_lab.engine.in_process.database import Rows, SessionDatabase
+from ducklake_lab.engine.placement import Placement, Purpose
+from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    SnapshotNotFoundError,
+    SqlError,
+    UnsupportedFeatureError,
+)
+from ducklake_lab.files.reader import RowQuery
+from ducklake_lab.model.entries import Table, View
+from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.predicates import And, Predicate
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.metadata_aggregates import digest
+from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.session.functions import FeedCall, functions_of
+from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
+from ducklake_lab.session.names.resolver import Names
+from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.feed import plan_call
+from ducklake_lab.session.rows.join_pruning import implied
+from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
+from ducklake_lab.session.rows.row_sources import Scan, facts, kept_frame_of, to_duckdb
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
+from ducklake_lab.sql.plan import QueryPlan, Source
+from ducklake_lab.sql.planning.metadata_aggregates import ROWS
+from ducklake_lab.sql.planning.planner import as_text
+from ducklake_lab.sql.planning.spark_text import parameters
+from ducklake_lab.sql.scope import LOCATION_COLUMNS
+from ducklake_lab.sql.types import type_or_none
+from ducklake_lab.storage import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Bytes of data files up to which a side of a join is read to skip files of the other side.
+_SIDE_BYTES = 4 << 20
+#: Scans that are kept from statement to statement, and files up to which one is.
+_KEPT_SCANS, _KEPT_FILES = 256, 1000
+#: Functions whose values differ from one run of a query to the next.
+_VOLATILE = re.compile(
+    r"\b(?:(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval|getvariable|current_setting|now|today|"
+    r"get_current_\w+|transaction_timestamp)\s*\(|current_\w+\b|localtime\w*\b)",
+    re.IGNORECASE,
+)
+
+
+class Sources(Names):
+    """Tells the SQL planner what names mean, and makes the planned sources readable."""
+
+    def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
+        super().__init__(lakes, database, self._view_columns)
+        self._engine = engine
+        self.functions = functions_of(lakes, engine)
+        self._scans: dict[Hashable, Scan] = {}
+
+    # What the planner asks
+
+    def table(self, name: op.TableName, at: op.At | None) -> Sequence[tuple[str, DataType]]:
+        """The columns of a table, or of rows handed in."""
+        frame = self._frame(name)
+        if frame is not None:
+            return frame.columns
+        metadata = self.metadata_table(name)
+        if metadata is not None:
+            return metadata
+        listing = self._listing(name)
+        if listing is not None:
+            return _typed(self.columns(plan_in_process(listing, self, UnsupportedFeatureError(name.name))))
+        return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
+
+    def function(
+        self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Sequence[tuple[str, DataType]] | None:
+        """The columns of a table function of a lake; None if it is none."""
+        if name.schema is None and not args and self.system.is_function(name.name):
+            return self.system.columns(name.name)
+        if self._is_log(name, args):
+            return _typed(self._database.describe(logs.PARSED))
+        if not self.functions.knows(name.catalog, name.schema, name.name):
+            return None
+        return self.functions.columns(
+            name.catalog, name.schema, name.name, [self.value(a) for a in args], self._values(kwargs)
+        )
+
+    def _is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
+        """Whether a call asks for what was logged of catalogs, of which the session's database does not know the form."""
+        return (
+            name.schema is None
+            and name.name.casefold() == "duckdb_logs_parsed"
+            and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
+        )
+
+    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
+        quoted = ".".join(map(quote_identifier, (lake.alias, schema, view.name)))
+        try:
+            found = self.columns(self.plan(parse_query(f"FROM {quoted}")))
+        except DuckLakeError:
+            return []  # its tables are gone; it is listed all the same
+        return _typed(found)
+
+    def moment(self, at: op.At | None) -> At:
+        """The snapshot id or time of an AT clause."""
+        if at is None:
+            return None
+        if at.version_sql is not None:
+            version = self.value(op.SqlConstant(f"CAST({at.version_sql} AS BIGINT)"))
+            if not isinstance(version, int):
+                raise SnapshotNotFoundError("AT (VERSION => …) needs a snapshot id, not NULL.")
+            return version
+        moment = self.value(op.SqlConstant(str(at.timestamp_sql)))
+        if not isinstance(moment, date | str):
+            raise SnapshotNotFoundError(f"AT (TIMESTAMP => …) needs a point in time, not {moment or 'NULL'}.")
+        return instant(moment, self._database.global_time_zone())
+
+    def value(self, argument: object) -> Any:
+        """A Python value of an argument, which may be a constant expression."""
+        if not isinstance(argument, op.SqlConstant):
+            return argument
+        plan = plan_in_process(f"SELECT ({argument.sql}) AS v", self, UnsupportedFeatureError(argument.sql))
+        return self.run(plan).arrow().column("v")[0].as_py()
+
+    def _values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
+        return {name: self.value(argument) for name, argument in kwargs.items()}
+
+    # Rows
+
+    def scan(self, place: Place, table: Table, predicate: Predicate | None = None) -> ScanPlan:
+        """Plans to read a table, the open transaction's changes to it included when it is not read at a snapshot."""
+        transaction = self._lakes.transaction
+        own = transaction if transaction is not None and place.state is transaction.state else None
+        with place.lake.connect() as connection:
+            return plan_scan(
+                place.lake,
+                connection,
+                place.state,
+                table,
+                predicate=predicate,
+                staged=own.peek(table) if own is not None else None,
+                committed=own is None or own.is_committed(table),
+            )
+
+    def query(self, query: op.Query, text: str | None = None, *, purpose: Purpose = "look") -> Result:
+        """The result of a query.
+
+        Args:
+            text: the query as it was written, where it is a statement of its own.
+            purpose: what happens to its rows.
+
+        Raises:
+            BindError: it names what does not exist, or what is ambiguous.
+            UnsupportedFeatureError: it reads data files in a way that Spark cannot.
+        """
+        return self.run(self.plan(query, text), purpose=purpose)
+
+    def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
+        """The plan of a query; what is not understood here is left to DuckDB."""
+        try:
+            return plan_query(query, self)
+        except (BindError, UnsupportedFeatureError) as error:
+            return plan_in_process(text or as_text(query), self, error)
+
+    def run(self, plan: QueryPlan, *, describe: bool = False, purpose: Purpose = "look") -> Result:
+        """The result of a query: computed now in process, or lazily by Spark.
+
+        Args:
+            describe: only its columns are wanted; functions with side effects do not run.
+            purpose: what happens to its rows.
+        """
+        info = RunInfo()
+        loaded = self.load_all(plan, info, describe=describe, purpose=purpose)
+        answer = self.from_catalog(plan, loaded) if not describe else None
+        if answer is not None:
+            info.files_read = info.bytes_read = 0
+            info.placement = Placement("catalog")
+            return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
+        if self.placed(plan, loaded, info, purpose).is_here:
+            on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
+            waiting = self._waiting(plan, loaded) if info.bytes_read > self._engine.limits.eager else None
+            if waiting is not None and purpose == "look":
+                return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
+            rows = self.run_in_process(plan, loaded)
+            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
+        self.check_for_spark(plan)
+        return Result(frame=self._frame_of(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
+
+    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Waiting | None:
+        """The plan, to run when its rows are asked for; None where that could give others than now."""
+        of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
+        columns = self.columns(plan) if of_files and plan.bound and not _VOLATILE.search(plan.duckdb_sql) else None
+        if columns is None:
+            return None
+        time_zone = self._database.time_zone()
+
+        def rows(limit: int | None) -> pa.Table:
+            some = plan.duckdb_sql if limit is None else f"SELECT * FROM ({plan.duckdb_sql}) LIMIT {limit:d}"
+            with self._database.in_zone(time_zone):
+                return self.run_in_process(replace(plan, duckdb_sql=some), loaded).table
+
+        return Waiting(columns, rows)
+
+    def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
+        self.create_views(self.with_local(plan, loaded))
+        return self.spark_frame(plan)
+
+    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+        """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
+        if not plan.bound or plan.refusal is not None or _VOLATILE.search(plan.duckdb_sql):
+            return None
+        return self._frame_of(plan, loaded)
+
+    def placed(self, plan: QueryPlan, loaded: Mapping[str, Any], info: RunInfo, purpose: Purpose = "look") -> Placement:
+        """Where a plan's rows are worked; `info` says so from now on."""
+        refusal = plan.refusal if self._engine.asked == "spark" else None
+        if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
+            refusal = None  # Spark's workers find the rows
+        info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
+        return info.placement
+
+    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows | None:
+        """The rows of a query that a digest of its table gives; None where its files have to be read."""
+        if plan.digest is None:
+            return None
+        wanted, (source, *_) = plan.digest, plan.sources
+        scan = loaded[source.view]
+        if not isinstance(scan, Scan) or not scan.plan.files:
+            return None
+        columns = [scan.plan.table.column(name) for name in wanted.columns]
+        counted = [scan.plan.table.column(name) for name in wanted.counted]
+        known = [column for column in (*columns, *counted) if column is not None]
+        place = self.place(source.name, source.at)
+        stats: Mapping[int, Mapping[int, ColumnStats]] = {}
+        if known:
+            with place.lake.connect() as connection:
+                ids = {column.column_id for column in known}
+                at = place.state.snapshot.snapshot_id
+                stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
+        found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
+        return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
+
+    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
+        """The rows of a plan whose sources are here, by DuckDB."""
+        try:
+            tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
+        except UnsupportedFeatureError as error:
+            if plan.refusal is None:
+                raise
+            raise plan.refusal from error
+        try:
+            return self._database.run(plan.duckdb_sql, tables)
+        except BindError as error:
+            if isinstance(plan.refusal, BindError) and not plan.bound:
+                raise plan.refusal from error
+            raise
+
+    def check_for_spark(self, plan: QueryPlan) -> None:
+        """Raises what keeps a plan from running on Spark."""
+        if plan.bound or not isinstance(plan.refusal, BindError):
+            plan.for_spark()
+            return
+        try:
+            self._database.describe(plan.duckdb_sql, self._empty(plan))
+        except BindError:
+            raise plan.refusal from None
+        raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
+
+    def types(self, plan: QueryPlan) -> list[str] | None:
+        """DuckDB's names of the types of a query's columns; None where it cannot tell."""
+        columns = self.columns(plan)
+        return [kind for _, kind in columns] if columns is not None else None
+
+    def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
+        """The (name, type) of a query's columns as DuckDB tells them, without running it; None where it cannot."""
+        try:
+            return self._database.describe(plan.duckdb_sql, self._empty(plan))
+        except (SqlError, UnsupportedFeatureError):
+            return None
+
+    def row_query(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> RowQuery | None:
+        """The plan as a query that workers run over parts of its only table; None where Spark has to run it.
+
+        Files that are not near are left to Spark, which reads less of them.
+        """
+        if len(plan.sources) != 1 or not plan.bound:
+            return None
+        (source,) = plan.sources
+        rows = loaded.get(source.view)
+        if source.located or not isinstance(rows, Scan) or not rows.virtual:
+            return None
+        near = all(is_local(file.path) for file in rows.plan.files)
+        if not near or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
+            return None
+        columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
+        known = tuple((name, kind) for name, kind in columns if kind is not None)
+        if not known or len(known) < len(columns):
+            return None
+        if self._engine.session is not None:
+            from ducklake_lab.spark import workers
+
+            if workers.fault(self._engine.session) is not None:
+                return None
+        return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
+
+    def _empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
+        """The sources of a plan without their rows."""
+        tables = {}
+        for source in plan.sources:
+            if source.kind != "local":
+                columns = self._columns(source)
+                fields = [kind.field(name) for name, kind in columns]
+                if source.virtual:
+                    fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+                if source.located:
+                    fields += [kind.field(name) for name, kind in LOCATION_COLUMNS.items()]
+                tables[source.view] = pa.schema(fields).empty_table()
+        return tables
+
+    def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:
+        if source.kind == "table":
+            return self.table(source.name, source.at)
+        return self.function(source.name, source.args, source.kwargs) or ()
+
+    def with_local(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> dict[str, Any]:
+        """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
+        local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
+        return {**loaded, **local}
+
+    def _local(self, source: Source) -> Any:
+        return self._database.run(source.query).table
+
+    def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
+        """The lazy result of a query in Spark's own SQL, in which tables of lakes may be named.
+
+        Raises:
+            UnsupportedFeatureError: it is no query.
+        """
+        plan = plan_spark_text(text, self)
+        info = RunInfo()
+        self.create_views({source.view: self.load(source, info) for source in plan.sources})
+        # only those that it names: a notebook offers all of its variables, which Spark would make literals of
+        named = parameters(text, params) if params is not None else None
+        return Result(frame=self.spark_frame(plan, named), info=info, engine=self._engine)
+
+    def spark_frame(self, plan: QueryPlan, params: Mapping[str, object] | None = None) -> DataFrame:
+        """A lazy DataFrame of a plan, checked."""
+        query = plan.for_spark()
+        with self._engine.running() as spark:
+            self._engine.register(query.evaluations)
+            frame = spark.sql(query.sql, args=dict(params)) if params else spark.sql(query.sql)
+            frame.schema  # noqa: B018 - on Connect nothing is checked before this
+            return frame
+
+    def run_frame(self, frame: DataFrame) -> None:
+        """Computes all rows of a DataFrame and keeps none."""
+        with self._engine.running():
+            frame.write.format("noop").mode("overwrite").save()
+
+    def create_views(self, loaded: Mapping[str, Any]) -> None:
+        """Puts loaded sources behind their names in Spark."""
+        with self._engine.running():
+            for view, rows in loaded.items():
+                kept_frame_of(rows, self._engine).createOrReplaceTempView(view)
+
+    def load_all(
+        self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
+    ) -> dict[str, Any]:
+        """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins."""
+        sources = [source for source in plan.sources if source.kind != "local"]
+        loaded = {source.view: self.load(source, info, describe=describe) for source in sources}
+        if not any(source.keys for source in sources) or describe:
+            return loaded
+        if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:
+            return loaded
+        predicates = {source.view: source.predicate for source in sources}
+        for source in sources:
+            rows = loaded[source.view]
+            if not isinstance(rows, Scan) or len(rows.plan.files) < 2:
+                continue
+            small = {
+                view: (other.plan, predicates[view])
+                for view, other in loaded.items()
+                if isinstance(other, Scan)
+                and other.plan.bytes_read <= _SIDE_BYTES
+                and other.plan.bytes_read < rows.plan.bytes_read
+                and any(key.view == view for key in source.keys)
+            }
+            found = implied(source.keys, small)
+            if found is not None:
+                known = [found] if source.predicate is None else [source.predicate, found]
+                info.forget(rows.plan)
+                loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
+        return loaded
+
+    def load(self, source: Source, info: RunInfo, *, describe: bool = False) -> Any:
+        """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns."""
+        if source.kind == "function":
+            name = source.name
+            if name.schema is None and self.system.is_function(name.name):
+                return self.system.rows(name.name)
+            if self._is_log(name, source.args):
+                return self._database.run(logs.PARSED).table
+            args = [self.value(a) for a in source.args]
+            found = self.functions.evaluate(
+                name.catalog, name.schema, name.name, args, self._values(source.kwargs), describe=describe
+            )
+            if not isinstance(found, FeedCall):
+                return found
+            info.snapshot_id = self._lakes.state(found.lake, found.end).snapshot.snapshot_id
+            return plan_call(self._lakes, found, virtual=source.virtual)
+        frame = self._frame(source.name)
+        if frame is not None:
+            return frame.rows
+        catalog = self._metadata_lake(source.name)
+        if catalog is not None:
+            with catalog.connect() as connection:
+                return read_metadata(catalog.database, connection, source.name.name)
+        listing = self._listing(source.name)
+        if listing is not None:
+            return self.run(plan_in_process(listing, self, UnsupportedFeatureError(source.name.name))).arrow()
+        place = self.place(source.name, source.at)
+        scan = self._kept_scan(place, source)
+        info.snapshot_id = place.state.snapshot.snapshot_id
+        info.add(scan.plan)
+        return scan
+
+    def _kept_scan(self, place: Place, source: Source) -> Scan:
+        """A planned read. At the newest snapshot it is kept for later statements: each change of a lake makes a new one."""
+        table = place.table()
+        at = (place.lake, place.lake.forgotten, place.state.snapshot.snapshot_id)
+        key = (*at, table, source.predicate, source.virtual, source.located)
+        keeps = self._lakes.is_newest(place.lake, place.state)
+        found = self._scans.pop(key, None) if keeps else None
+        if found is None:
+            found = Scan(self.scan(place, table, source.predicate), source.virtual, source.located)
+        if keeps and len(found.plan.files) <= _KEPT_FILES:
+            self._scans[key] = found
+            while len(self._scans) > _KEPT_SCANS:
+                del self._scans[next(iter(self._scans))]
+        return found
+
+
+def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:
+    """Columns with the types that DuckDB's names of them mean; text where they mean none."""
+    return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in columns or ()]

@@ -1,0 +1,1 @@
+"""Runs statements: each kind has its module."""

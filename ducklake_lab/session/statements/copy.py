@@ -1,0 +1,137 @@
+"""COPY: rows of a lake to files, and files into a lake."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.model.entries import Column
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.result import Result, RunInfo, count_result
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse_query
+from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.storage import Storage, is_local, is_object
+
+Run = Callable[[op.Operation], Result]
+_numbers = itertools.count(1)
+
+
+class Copying:
+    """Runs COPY … TO and COPY … FROM.
+
+    Args:
+        run: runs an operation on a lake.
+    """
+
+    def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase, run: Run) -> None:
+        self._lakes = lakes
+        self._sources = sources
+        self._database = database
+        self._run = run
+
+    def to_file(self, statement: op.CopyTo) -> Result:
+        """COPY … TO: the number of rows written."""
+        query = parse_query(statement.query)
+        plan = self._sources.plan(query, statement.query)
+        info = RunInfo()
+        loaded = self._sources.load_all(plan, info)
+        # in process DuckDB's exact types are kept in the file
+        here = self._sources.placed(plan, loaded, info, "change").is_here
+        self._make_folder(statement.path)
+        if is_object(statement.path) and here:
+            return self._to_object(statement, plan, loaded)
+        if here:
+            target = "'" + statement.path.replace("'", "''") + "'"
+            copy = replace(plan, duckdb_sql=f"COPY ({plan.duckdb_sql}) TO {target} {statement.options}")
+            rows = self._sources.run_in_process(copy, loaded).table
+            return _counted(rows, info)
+        return count_result(self._to_file_on_spark(statement, plan), info)
+
+    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, Any]) -> Result:
+        """The file is made here, and then brought to its place."""
+        with TemporaryDirectory(prefix="ducklake-") as folder:
+            made = Path(folder) / statement.path.rsplit("/", 1)[-1]
+            sql = f"COPY ({plan.duckdb_sql}) TO '{str(made).replace(chr(39), chr(39) * 2)}' {statement.options}"
+            rows = self._sources.run_in_process(replace(plan, duckdb_sql=sql), loaded).table
+            if not made.is_file():
+                raise UnsupportedFeatureError(
+                    f"COPY to several files in {statement.path} is not supported; copy to one."
+                )
+            Storage().upload(str(made), statement.path)
+        return _counted(rows, RunInfo())
+
+    def _make_folder(self, path: str) -> None:
+        """Makes the folder of a file that is to be next to a lake's own; a lake without files has none yet."""
+        if any(path.startswith(lake.data_path) for lake in self._lakes) and is_local(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+    def _to_file_on_spark(self, statement: op.CopyTo, plan: QueryPlan) -> int:
+        from ducklake_lab.spark.export import export
+
+        options = dict(statement.words)
+        kind = options.pop("format", statement.path.rsplit(".", 1)[-1]).strip("'\"").casefold()
+        partitions = [
+            name.strip().strip('"') for name in options.pop("partition_by", "").strip("()").split(",") if name.strip()
+        ]
+        values = {name: value.strip("'\"") for name, value in options.items()}
+        frame = self._sources.run(plan, purpose="change").spark()
+        return export(frame, statement.path, kind, partitions, values)
+
+    def from_file(self, statement: op.CopyFrom) -> Result:
+        """COPY lake.table FROM: the number of rows inserted. DuckDB reads the file as it would for a table like it."""
+        table = self._sources.place(statement.table).table()
+        chosen = _chosen(table.columns, statement.columns)
+        name = f"ducklake_copy_{next(_numbers)}"
+        kinds = [(column.name, column.data_type) for column in chosen]
+        definitions = ", ".join(f'"{n.replace(chr(34), chr(34) * 2)}" {kind.sql()}' for n, kind in kinds)
+        self._database.run(f"CREATE TEMP TABLE {name} ({definitions})")
+        try:
+            with _readable(statement.path) as place:
+                path = "'" + place.replace("'", "''") + "'"
+                self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
+            rows = self._database.run(f"FROM temp.main.{name}")
+        finally:
+            self._database.run(f"DROP TABLE temp.main.{name}")
+        view = self._sources.register(rows.table)
+        try:
+            names = tuple(column.name for column in chosen)
+            return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))
+        finally:
+            del self._sources.frames[view]
+
+
+def _counted(rows: pa.Table, info: RunInfo) -> Result:
+    if rows.column_names != ["Count"]:
+        return Result(arrow=rows, info=info)
+    return count_result(rows.column(0)[0].as_py(), info)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[str]:
+    """Where DuckDB can read a file while the block runs; it reaches no object store by itself."""
+    if not is_object(path):
+        yield path
+        return
+    with Storage().local_copies([path]) as places:
+        yield places[path]
+
+
+def _chosen(columns: tuple[Column, ...], names: tuple[str, ...] | None) -> list[Column]:
+    if names is None:
+        return list(columns)
+    by_name = {column.name.casefold(): column for column in columns}
+    missing = next((name for name in names if name.casefold() not in by_name), None)
+    if missing is not None:
+        raise EntryNotFoundError(f'The table has no column "{missing}".')
+    return [by_name[name.casefold()] for name in names]

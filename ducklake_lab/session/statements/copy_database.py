@@ -1,0 +1,175 @@
+"""COPY FROM DATABASE: the entries and rows of a lake, or of a database of the session's own, into another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.system_tables import create_table_sql
+from ducklake_lab.session.rows.result import Result, nothing
+from ducklake_lab.session.statements.definitions import resolved
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse
+
+Run = Callable[[op.Statement], Result]
+
+
+@dataclass(slots=True)
+class _Database:
+    """What is in a database, in the order in which it can be made; `{}` stands for the qualified name's beginning.
+
+    Attributes:
+        tables: (schema, name, CREATE TABLE).
+        others: CREATE MACRO and CREATE VIEW.
+    """
+
+    schemas: list[str] = field(default_factory=list)
+    tables: list[tuple[str, str, str]] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDatabase, sql: str, run: Run) -> Result:
+    """Copies schemas, tables, macros, views and rows, as far as asked for; one snapshot if the target is a lake.
+
+    Args:
+        sql: the statement's text.
+        run: runs a statement.
+
+    Returns:
+        Where only rows are copied, how many of each table; else nothing.
+    """
+    for name in (statement.source, statement.target):
+        if lakes.find(name) is None and not database.is_attached(name):
+            raise EntryNotFoundError(f'No database "{name}" is attached.')
+    source = lakes.find(statement.source)
+    if source is None and lakes.find(statement.target) is None:
+        rows = database.run(sql).table
+        return nothing() if statement.entries else Result(arrow=rows, is_query=False)
+    found = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
+    target = quote_identifier(statement.target)
+    counts: list[int] = []
+    with _transaction(lakes):
+        if statement.entries:
+            for schema in found.schemas:
+                _run(run, f"CREATE SCHEMA IF NOT EXISTS {target}.{schema}")
+        for schema, name, create in found.tables:
+            if statement.entries:
+                _run(run, create.replace("{}", target, 1))
+            if statement.rows:
+                rows = f"INSERT INTO {target}.{schema}.{name} FROM {quote_identifier(statement.source)}.{schema}.{name}"
+                counts.append(int(_run(run, rows).fetchall()[0][0]))
+        if statement.entries:
+            for create in found.others:
+                _run(run, create.replace("{}", target, 1))
+    if statement.entries:
+        return nothing()
+    return Result(arrow=pa.table({"Count": pa.array(counts or [0], pa.int64())}), is_query=False)
+
+
+def _run(run: Run, sql: str) -> Result:
+    return run(parse(sql, keep_refused=True)[0])
+
+
+@contextmanager
+def _transaction(lakes: Lakes) -> Iterator[None]:
+    """The open transaction, or one of its own."""
+    if lakes.in_transaction:
+        yield
+        return
+    lakes.begin()
+    try:
+        yield
+    except BaseException:
+        lakes.rollback()
+        raise
+    lakes.commit()
+
+
+def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:
+    """What is in a lake; its views read what is copied, rather than the lake."""
+    state = lakes.state(lake)
+    found = _Database([quote_identifier(schema.name) for schema in state.schemas.values()])
+    for table in state.tables.values():
+        schema = quote_identifier(state.schema_of(table).name)
+        create = create_table_sql(table, f"{{}}.{schema}.", quote_identifier)
+        found.tables.append((schema, quote_identifier(table.name), create))
+    for macro in state.macros.values():
+        place = f"{{}}.{quote_identifier(state.schema_of(macro).name)}.{quote_identifier(macro.name)}"
+        bodies = ", ".join(_overload(part, macro.kind) for part in macro.implementations)
+        found.others.append(f"CREATE MACRO {place}{bodies}")
+    for view in sorted(state.views.values(), key=lambda view: view.view_id):
+        place = f"{{}}.{quote_identifier(state.schema_of(view).name)}.{quote_identifier(view.name)}"
+        found.others.append(_create_view(place, view.column_names, resolved(view.sql, target)))
+    return found
+
+
+def _create_view(place: str, columns: tuple[str, ...], sql: str) -> str:
+    names = f" ({', '.join(map(quote_identifier, columns))})" if columns else ""
+    return f"CREATE VIEW {place}{names} AS {sql}"
+
+
+def _overload(part: MacroImplementation, kind: str) -> str:
+    parameters = ", ".join(map(_parameter, part.parameters))
+    return f"({parameters}) AS {'TABLE ' if kind == 'table' else ''}{part.sql}"
+
+
+def _parameter(parameter: MacroParameter) -> str:
+    text = quote_identifier(parameter.name)
+    if parameter.is_optional:
+        value = "NULL" if parameter.default_value is None else "'" + parameter.default_value.replace("'", "''") + "'"
+        text += f" := CAST({value} AS {parameter.default_value_type})"
+    return text
+
+
+def _of_own(database: SessionDatabase, name: str) -> _Database:
+    where = f"database_name = '{name.replace(chr(39), chr(39) * 2)}'"
+    constrained = database.run(
+        f"SELECT table_name, constraint_type FROM duckdb_constraints() WHERE {where} AND constraint_type <> 'NOT NULL'"
+    ).table.to_pylist()
+    if constrained:
+        first = constrained[0]
+        raise BindError(
+            f"{first['table_name']} has a {first['constraint_type']} constraint; lakes have NOT NULL and DEFAULT only."
+        )
+    found = _Database()
+    for row in database.run(f"SELECT schema_name FROM duckdb_schemas() WHERE {where}").table.to_pylist():
+        if row["schema_name"] not in ("information_schema", "pg_catalog"):
+            found.schemas.append(quote_identifier(row["schema_name"]))
+    for row in _rows(database, f"schema_name, table_name, sql FROM duckdb_tables() WHERE {where} AND NOT internal"):
+        schema, table = quote_identifier(row["schema_name"]), quote_identifier(row["table_name"])
+        columns = row["sql"][row["sql"].index("(") :].rstrip("; \n")
+        found.tables.append((schema, table, f"CREATE TABLE {{}}.{schema}.{table}{columns}"))
+    for row in _rows(
+        database,
+        "schema_name, function_name, function_type, parameters <> [] AS has_parameters, macro_definition "
+        f"FROM duckdb_functions() WHERE {where} AND NOT internal",
+    ):
+        if row["has_parameters"]:
+            raise UnsupportedFeatureError(
+                f"The macro {row['function_name']} cannot be copied from {name}: DuckDB does not tell the defaults of "
+                "its parameters; drop it, and create it in the target."
+            )
+        place = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['function_name'])}"
+        what = "TABLE " if row["function_type"] == "table_macro" else ""
+        found.others.append(f"CREATE MACRO {place}() AS {what}{row['macro_definition']}")
+    for row in _rows(
+        database, f"schema_name, view_name, sql FROM duckdb_views() WHERE {where} AND NOT internal ORDER BY view_oid"
+    ):
+        view = parse(row["sql"])[0].operation
+        assert isinstance(view, op.CreateView)
+        place = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['view_name'])}"
+        found.others.append(_create_view(place, view.columns, view.sql))
+    return found
+
+
+def _rows(database: SessionDatabase, selection: str) -> list[dict[str, str]]:
+    return database.run(f"SELECT {selection}").table.to_pylist()  # type: ignore[no-any-return]

@@ -1,0 +1,243 @@
+"""Statements that change entries: schemas, tables, columns, partition keys. None of them starts Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.casting import cast_columns, texts
+from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.files.partitions import bucket_count
+from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.types import NESTED, DataType
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.statements import altering
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.bind.expansion import columns_of, renamed
+from ducklake_lab.transaction.transaction import Transaction
+
+HasNulls = Callable[[str], bool]
+
+_TRANSFORMS = ("identity", "year", "month", "day", "hour")
+_OF_DATES = ("year", "month", "day")
+
+
+def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
+    """Columns of a new table, ids counting from 1, parents before children."""
+    columns: list[Column] = []
+    seen: set[str] = set()
+    next_id = 1
+    for definition in definitions:
+        if definition.name.casefold() in seen:
+            raise EntryExistsError(f'There are two columns named "{definition.name}"; rename one.')
+        seen.add(definition.name.casefold())
+        columns.append(build_column(definition, next_id))
+        next_id += sum(1 for _ in columns[-1].walk())
+    return tuple(columns)
+
+
+def build_column(definition: op.ColumnDef, column_id: int) -> Column:
+    """A new column with its default, checked to fit the type."""
+    column = Column.build(definition.name, definition.type, column_id, nulls_allowed=definition.nulls_allowed)
+    if definition.default is None:
+        return column
+    with_default = _with_default(column, definition.default, definition.default_type)
+    if definition.default_type == "expression":
+        return with_default
+    return replace(with_default, initial_default=_literal_text(definition.default, column))
+
+
+def _with_default(column: Column, default: str | None, default_type: str) -> Column:
+    """A column whose new rows get another default; those that are there keep theirs."""
+    if default is not None and column.type in NESTED:
+        raise BindError(f"A default value for a column of type {column.data_type.sql()} is not supported.")
+    if default is None:
+        return replace(column, default_value="NULL", default_value_type="literal")
+    if default_type == "expression":
+        return replace(column, default_value=canonical.expression_text(default), default_value_type="expression")
+    _literal_text(default, column)
+    return replace(column, default_value=default, default_value_type="literal")
+
+
+def _literal_text(default: str, column: Column) -> str:
+    """A default as the text of a value of the column's type, e.g. `7.0` for 7 in a DOUBLE column."""
+    types = {"v": column.data_type}
+    text = texts(cast_columns(pa.table({"v": [default]}), types), types)[0][0]
+    return default if text is None else text
+
+
+class Ddl:
+    """Runs the statements in the open transaction, or each in its own."""
+
+    def __init__(self, lakes: Lakes) -> None:
+        self._lakes = lakes
+
+    def create_schema(self, statement: op.CreateSchema) -> None:
+        lake = self._lakes.get(statement.name.schema)
+        if statement.if_not_exists and self._lakes.state(lake).find_schema(statement.name.name) is not None:
+            return
+        with self._lakes.writing(lake) as transaction:
+            transaction.create_schema(statement.name.name)
+
+    def drop_schema(self, statement: op.DropSchema) -> None:
+        lake = self._lakes.get(statement.name.schema)
+        if statement.if_exists and self._lakes.state(lake).find_schema(statement.name.name) is None:
+            return
+        with self._lakes.writing(lake) as transaction:
+            transaction.drop_schema(transaction.state.schema(statement.name.name), cascade=statement.cascade)
+
+    def create_table(
+        self,
+        place: Place,
+        columns: Sequence[Column],
+        *,
+        replace_existing: bool = False,
+        partitioned_by: Sequence[op.PartitionKey] = (),
+    ) -> Table:
+        """Creates a table in the transaction that is open for writing; gives it."""
+        transaction = self._lakes.transaction
+        assert transaction is not None  # every caller is inside writing()
+        schema = transaction.state.schema(place.schema)
+        existing = transaction.state.find_table(schema.name, place.name)
+        if existing is not None and replace_existing:
+            transaction.drop_table(existing)
+        table = transaction.create_table(schema, place.name, columns)
+        if partitioned_by:
+            fields = _partition_fields(table, partitioned_by)
+            table = replace(table, partition=transaction.new_partition(fields))
+            transaction.replace_table(table)
+        return table
+
+    def drop_table(self, place: Place, *, if_exists: bool) -> None:
+        if if_exists and place.find() is None and place.state.find_view(place.schema, place.name) is None:
+            return
+        with self._lakes.writing(place.lake) as transaction:
+            transaction.drop_table(transaction.state.table(place.schema, place.name))
+
+    def alter(self, place: Place, statement: op.Operation, has_nulls: HasNulls) -> None:
+        """Runs an ALTER TABLE.
+
+        Args:
+            has_nulls: tells whether a column of the table has no value in some row.
+        """
+        if getattr(statement, "if_exists", False) and place.find() is None:
+            return
+        with self._lakes.writing(place.lake) as transaction:
+            table = transaction.state.table(place.schema, place.name)
+            changed = self._altered(transaction, table, statement, has_nulls)
+            if changed != table:
+                transaction.replace_table(changed)
+
+    def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
+        match statement:
+            case op.AddColumn():
+                return _add_column(transaction, table, statement)
+            case op.DropColumn():
+                names = (*statement.parents, statement.column)
+                changed = altering.drop_column(table, names, if_exists=statement.if_column_exists)
+                if changed is not table and len(names) == 1:
+                    _check_not_sorted_by(table, statement.column)
+                return changed
+            case op.RenameColumn():
+                return _rename_column(transaction, table, statement)
+            case op.RenameTable():
+                if statement.new_name.casefold() != table.name.casefold():
+                    transaction.check_name_is_free(transaction.state.schema_of(table), statement.new_name)
+                return replace(table, name=statement.new_name)
+            case op.SetColumnType():
+                next_id = transaction.next_column_id(table)
+                return altering.set_type(table, statement.column, statement.type, next_id)
+            case op.SetDefault():
+                column = altering.existing(table, statement.column)
+                return altering.with_change(
+                    table, [column], lambda found: _with_default(found, statement.default, statement.default_type)
+                )
+            case op.SetNotNull():
+                changed = altering.set_not_null(table, statement.column, required=statement.required)
+                if statement.required and has_nulls(altering.existing(table, statement.column).name):
+                    raise ConstraintError(
+                        f"Cannot SET NOT NULL on column {statement.column} of {table.name}: the column has NULL values."
+                    )
+                return changed
+            case op.SetPartitionedBy():
+                fields = _partition_fields(table, statement.keys)
+                same = table.partition is not None and table.partition.fields == fields
+                return table if same else replace(table, partition=transaction.new_partition(fields))
+            case op.ResetPartitionedBy():
+                return replace(table, partition=transaction.new_partition(())) if table.partition else table
+            case op.SetSortedBy():
+                keys = _sort_keys(table, statement.keys)
+                return replace(table, sort=transaction.new_sort(keys) if keys else None)
+            case _:
+                raise UnsupportedFeatureError(f"{type(statement).__name__} is not supported yet.")
+
+
+def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn) -> Table:
+    definition = statement.column
+    if not statement.parents and table.column(definition.name) is not None:
+        if statement.if_not_exists:
+            return table
+        raise EntryExistsError(f'{table.name} has a column "{definition.name}" already.')
+    if definition.default_type == "expression" and definition.default is not None and not statement.parents:
+        raise BindError(
+            f"A new column's default must be a literal; {definition.default} is an expression. "
+            "Add the column without it, then use ALTER TABLE … ALTER … SET DEFAULT, and UPDATE the rows there are."
+        )
+    if not definition.nulls_allowed:
+        raise BindError("ADD COLUMN … NOT NULL is not supported; add the column without it.")
+    column = build_column(definition, transaction.next_column_id(table))
+    if statement.parents:
+        return altering.add_field(table, statement.parents, column, if_not_exists=statement.if_not_exists)
+    return replace(table, columns=(*table.columns, column))
+
+
+def _rename_column(transaction: Transaction, table: Table, statement: op.RenameColumn) -> Table:
+    changed = altering.rename_column(table, (*statement.parents, statement.column), statement.new_name)
+    if table.sort is None or statement.parents:
+        return changed
+    keys = [
+        replace(
+            key, expression=canonical.expression_text(renamed(key.expression, statement.column, statement.new_name))
+        )
+        for key in table.sort.keys
+    ]
+    return replace(changed, sort=transaction.new_sort(keys))
+
+
+def _check_not_sorted_by(table: Table, name: str) -> None:
+    for key in table.sort.keys if table.sort is not None else ():
+        if name.casefold() in (column.casefold() for column in columns_of(key.expression)):
+            raise BindError(f"{table.name} is sorted by {name}; use ALTER TABLE {table.name} RESET SORTED BY first.")
+
+
+def _sort_keys(table: Table, keys: Sequence[op.SortKey]) -> tuple[SortKey, ...]:
+    unknown = [name for key in keys for name in key.columns if table.column(name) is None]
+    if unknown:
+        hint = did_you_mean(unknown[0], (column.name for column in table.columns))
+        raise BindError(f"{table.name} has no column {', '.join(dict.fromkeys(unknown))} to be sorted by.{hint}")
+    return tuple(SortKey(canonical.expression_text(key.sql), key.direction, key.null_order) for key in keys)
+
+
+def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[PartitionField, ...]:
+    fields = []
+    for key in keys:
+        column = altering.existing(table, key.column)
+        if key.transform not in _TRANSFORMS and bucket_count(key.transform) is None:
+            raise UnsupportedFeatureError(f"The partition transform {key.transform} is not supported yet.")
+        _check_transform(column, key.transform)
+        fields.append(PartitionField(column.column_id, key.transform))
+    return tuple(fields)
+
+
+def _check_transform(column: Column, transform: str) -> None:
+    if bucket_count(transform) is not None:
+        return
+    kind: DataType = column.data_type
+    fits = (
+        transform == "identity" or kind.name.startswith("timestamp") or (transform in _OF_DATES and kind.name == "date")
+    )
+    if kind.is_nested or not fits:
+        raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

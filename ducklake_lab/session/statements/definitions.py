@@ -1,0 +1,181 @@
+"""Statements about views, macros and comments. None of them starts Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.model.entries import Macro, MacroImplementation, MacroParameter, Table, View
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.statements.macro_checks import check_parameters
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.bind.expansion import without_macros
+from ducklake_lab.sql.plan import StoredMacro, StoredView
+from ducklake_lab.sql.types import type_or_none
+
+#: Stands in the text of a view for the name its lake is attached under.
+_CATALOG = "{DUCKLAKE_CATALOG}."
+_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+
+
+class Definitions:
+    """Runs the statements in the open transaction, or each in its own."""
+
+    def __init__(self, lakes: Lakes, place: Callable[[op.TableName], Place]) -> None:
+        self._lakes = lakes
+        self._place = place
+
+    def create_view(self, statement: op.CreateView, check: Callable[[], None]) -> None:
+        """Creates a view.
+
+        Args:
+            check: raises where the query cannot be read as things are.
+        """
+        place = self._place(statement.name)
+        existing = place.state.find_view(place.schema, place.name)
+        if existing is not None and statement.if_not_exists:
+            return
+        check()
+        text = canonical.query_text(statement.sql)
+        with self._lakes.writing(place.lake) as transaction:
+            schema = transaction.state.schema(place.schema)
+            if existing is not None and statement.replace:
+                transaction.state = transaction.state.without_view(existing.view_id)
+            transaction.create_view(schema, place.name, _portable(text, place.lake.alias), statement.columns)
+
+    def drop_view(self, statement: op.DropView) -> None:
+        place = self._place(statement.name)
+        if statement.if_exists and place.state.find_view(place.schema, place.name) is None and place.find() is None:
+            return
+        with self._lakes.writing(place.lake) as transaction:
+            view = transaction.state.view(place.schema, place.name)
+            transaction.state = transaction.state.without_view(view.view_id)
+
+    def rename_view(self, statement: op.RenameView) -> None:
+        place = self._place(statement.view)
+        if statement.if_exists and place.state.find_view(place.schema, place.name) is None:
+            return
+        with self._lakes.writing(place.lake) as transaction:
+            view = transaction.state.view(place.schema, place.name)
+            if statement.new_name.casefold() != view.name.casefold():
+                transaction.check_name_is_free(transaction.state.schema_of(view), statement.new_name)
+            transaction.replace_view(replace(view, name=statement.new_name))
+
+    def create_macro(self, statement: op.CreateMacro, check: Callable[[Sequence[MacroImplementation]], None]) -> None:
+        """Creates a macro.
+
+        Args:
+            check: raises where what it stands for makes no sense as things are.
+        """
+        place = self._place(statement.name)
+        existing = place.state.find_macro(place.schema, place.name, statement.kind)
+        if existing is not None and statement.if_not_exists:
+            return
+        if existing is not None and not statement.replace:
+            what = "Macro Function" if statement.kind == "scalar" else "Table Macro Function"
+            raise EntryExistsError(f'{what} with name "{place.name}" already exists; use CREATE OR REPLACE.')
+        check_parameters(statement)
+        implementations = [_implementation(overload, statement.kind) for overload in statement.overloads]
+        check(implementations)
+        with self._lakes.writing(place.lake) as transaction:
+            schema = transaction.state.schema(place.schema)
+            if existing is not None:
+                transaction.state = transaction.state.without_macro(existing.macro_id)
+            transaction.create_macro(schema, place.name, statement.kind, implementations)
+
+    def drop_macro(self, statement: op.DropMacro) -> None:
+        place = self._place(statement.name)
+        macro = place.state.find_macro(place.schema, place.name, statement.kind)
+        if macro is None:
+            if statement.if_exists:
+                return
+            known = [m.name for m in place.state.macros.values() if m.kind == statement.kind]
+            what = "macro" if statement.kind == "scalar" else "table macro"
+            raise BindError(f'The {what} "{place.name}" does not exist.{did_you_mean(place.name, known)}')
+        with self._lakes.writing(place.lake) as transaction:
+            transaction.state = transaction.state.without_macro(macro.macro_id)
+
+    def comment(self, statement: op.Comment) -> None:
+        place = self._place(statement.name)
+        with self._lakes.writing(place.lake) as transaction:
+            state = transaction.state
+            if statement.kind == "view":
+                view = state.view(place.schema, place.name)
+                transaction.replace_view(replace(view, comment=statement.text))
+                return
+            table = state.table(place.schema, place.name)
+            if statement.column is None:
+                transaction.replace_table(replace(table, comment=statement.text))
+                return
+            column = table.column(statement.column)
+            if column is None:
+                hint = did_you_mean(statement.column, (c.name for c in table.columns))
+                raise BindError(f'{table.name} has no column "{statement.column}".{hint}')
+            noted = replace(column, comment=statement.text)
+            columns = tuple(noted if c.column_id == column.column_id else c for c in table.columns)
+            transaction.replace_table(replace(table, columns=columns))
+
+
+def _implementation(overload: op.MacroOverload, kind: str) -> MacroImplementation:
+    text = canonical.query_text if kind == "table" else canonical.expression_text
+    return MacroImplementation(text(overload.sql), tuple(_parameter(parameter) for parameter in overload.parameters))
+
+
+def _parameter(parameter: op.MacroParameter) -> MacroParameter:
+    kind = parameter.type.name if parameter.type is not None else "unknown"
+    if parameter.default_sql is None:
+        return MacroParameter(parameter.name, kind)
+    value, name = canonical.constant_text(parameter.default_sql)
+    default_type = type_or_none(name)
+    if default_type is None or default_type.is_nested:
+        raise UnsupportedFeatureError(
+            f"The default of {parameter.name} is a {name}; defaults of parameters are numbers, texts, dates and times."
+        )
+    return MacroParameter(parameter.name, kind, value, default_type.name)
+
+
+def stored_view(place: Place, view: View) -> StoredView:
+    """A view as the planner takes it."""
+    if view.dialect.casefold() != "duckdb":
+        raise UnsupportedFeatureError(
+            f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
+        )
+    lake = place.lake.alias
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
+
+
+def stored_macro(place: Place, macro: Macro) -> StoredMacro:
+    """A macro as the planner takes it."""
+    return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
+
+
+def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:
+    """The table, the macros in its sort keys put in as what they stand for: rows are sorted where there are no lakes."""
+    if table.sort is None or not state.macros:
+        return table
+    schema = state.schema_of(table)
+    macros: dict[tuple[str, str], StoredMacro] = {
+        (macro.kind, macro.name.casefold()): StoredMacro(macro.name, macro.implementations, "", schema.name)
+        for macro in state.macros.values()
+        if macro.schema_id == table.schema_id
+    }
+    keys = tuple(replace(key, expression=without_macros(key.expression, macros)) for key in table.sort.keys)
+    return replace(table, sort=replace(table.sort, keys=keys))
+
+
+def _portable(sql: str, alias: str) -> str:
+    """The text with the lake's alias, where it qualifies a name, replaced by what stands for it."""
+    pattern = re.compile(rf"({_QUOTED})|(?<![\w.\"]){re.escape(alias)}\.")
+    return pattern.sub(lambda match: match[1] or _CATALOG, sql)
+
+
+def resolved(sql: str, alias: str) -> str:
+    """The text of a view with the lake's alias in place."""
+    quoted = quote_identifier(alias) + "."
+    pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
+    return pattern.sub(lambda match: match[1] or quoted, sql)

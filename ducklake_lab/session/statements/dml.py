@@ -1,0 +1,322 @@
+"""Statements that change rows: INSERT, UPDATE, DELETE, TRUNCATE, CREATE TABLE AS.
+
+Spark reads the rows to change and writes the new files; small changes go into the catalog instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.catalog.inlined import can_inline
+from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.files.deletes import write_matched
+from ducklake_lab.files.options import delete_options, write_options
+from ducklake_lab.files.sorting import sort_rows, sort_sql
+from ducklake_lab.files.writer import write_rows
+from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
+from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
+from ducklake_lab.scan.live import live_rows
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.planner import plan_written
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.rows.result import RunInfo
+from ducklake_lab.session.rows.row_sources import Scan
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.definitions import with_plain_sort_keys
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse
+from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Deleted positions up to which their files are written in process, without a job of Spark's.
+_FEW_POSITIONS = 100_000
+#: Changed rows up to which one task writes them, without a shuffle.
+_FEW_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The rows an UPDATE or DELETE touches, and the plan that found them; `frame` where Spark holds them.
+
+    Attributes:
+        few: rows up to which they are fetched.
+    """
+
+    target: ScanPlan
+    count: int
+    rows: pa.Table | None
+    frame: DataFrame | None
+    few: int = 0
+
+
+class Dml:
+    """Runs the statements in the transaction that is open for writing."""
+
+    def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine) -> None:
+        self._lakes = lakes
+        self._sources = sources
+        self._engine = engine
+
+    @property
+    def _transaction(self) -> Transaction:
+        transaction = self._lakes.transaction
+        assert transaction is not None  # every caller is inside writing()
+        return transaction
+
+    # INSERT
+
+    def insert(self, table: Table, plan: QueryPlan) -> int:
+        """Adds the rows of a plan whose output is the table's columns, in order; how many."""
+        result = self._sources.run(plan, purpose="change")
+        if result.in_process:
+            return self.append_arrow(table, result.carried())
+        return self.append_frame(table, result.spark())
+
+    def append_arrow(self, table: Table, rows: pa.Table, *, inline: bool = True) -> int:
+        """Adds rows that are in memory: a few are inlined, unless that is not wanted, many are written to files."""
+        types = {column.name: column.data_type for column in table.columns}
+        rows = cast_columns(rows.rename_columns(list(types)), types)
+        _check_not_null(table, rows)
+        count: int = rows.num_rows
+        transaction = self._transaction
+        if self._sorts(table):
+            rows = sort_rows(rows, with_plain_sort_keys(transaction.state, table), table.columns, [])
+        if inline and count <= self._row_limit(table):
+            transaction.append_rows(table, rows)
+        else:
+            transaction.append_files(table, self._write_rows(table, rows))
+        return count
+
+    def _sorts(self, table: Table) -> bool:
+        """Whether rows are sorted when they are inserted."""
+        options = self._transaction.options
+        enabled = options.get("sort_on_insert", schema_id=table.schema_id, table_id=table.table_id) != "false"
+        return enabled and bool(sort_sql(table.sort))
+
+    def _sorted_frame(self, table: Table, frame: DataFrame) -> DataFrame:
+        """The rows in the order of the table's sort keys."""
+        name = self._sources.register(frame.toDF(*[column.name for column in table.columns]))
+        try:
+            query = parse(f"FROM {quote_identifier(name)} ORDER BY {', '.join(sort_sql(table.sort))}")[0].operation
+            assert isinstance(query, op.Query)
+            return self._sources.query(query).spark()
+        except UnsupportedFeatureError:
+            # which order rows have in a file is a matter of speed only; compaction, in process, sorts them
+            return frame
+        finally:
+            del self._sources.frames[name]
+
+    def _write_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> list[WrittenFile]:
+        """Writes rows that are in memory, in process: shipping them to Spark would cost more than writing them."""
+        transaction = self._transaction
+        folder = transaction.lake.folder(transaction.state, table)
+        return write_rows(table, rows, folder, write_options(transaction.options, table), row_ids)
+
+    def append_frame(self, table: Table, frame: DataFrame, *, inline: bool = True) -> int:
+        """Adds the rows of a DataFrame with the table's columns, in order; a few are inlined, unless not wanted."""
+        from ducklake_lab.spark import writer
+
+        ordered = self._sorts(table)
+        if ordered:
+            frame = self._sorted_frame(table, frame)
+        transaction = self._transaction
+        folder = transaction.lake.folder(transaction.state, table)
+        with self._engine.running() as spark:
+            options = write_options(transaction.options, table)
+            files = writer.write(spark, frame, table, folder, options=options, ordered=ordered)
+        count = sum(file.record_count for file in files)
+        if inline and 0 < count <= self._row_limit(table) and is_local(folder):
+            # how few rows there were is only known now; the files go, the rows stay
+            rows = local_reader.read(plan_written(table, files, folder))
+            Storage().delete([folder + file.path for file in files])
+            transaction.append_rows(table, rows)
+        else:
+            transaction.append_files(table, files)
+        return count
+
+    # DELETE and UPDATE
+
+    def delete(self, table: Table, plan: QueryPlan) -> int:
+        """Deletes the rows of a plan whose output is the virtual columns of the table; how many."""
+        with self.matching(plan) as matched:
+            self.delete_matched(table, matched)
+            return matched.count
+
+    def update(self, table: Table, plan: QueryPlan) -> int:
+        """Replaces the rows of a plan whose output is the virtual columns, then the table's columns anew; how many."""
+        with self.matching(plan) as matched:
+            self.delete_matched(table, matched)
+            self.append_new_versions(table, matched)
+            return matched.count
+
+    def append_new_versions(self, table: Table, matched: Matched) -> None:
+        """Adds rows with the row ids they had: the new values follow the virtual columns."""
+        names = [column.name for column in table.columns]
+        transaction = self._transaction
+        if matched.rows is not None:
+            types = {column.name: column.data_type for column in table.columns}
+            rows = cast_columns(new_values(matched.rows, table), types)
+            _check_not_null(table, rows)
+            row_ids = matched.rows.column(ROW_ID).combine_chunks()
+            if rows.num_rows <= self._row_limit(table):
+                transaction.append_rows(table, rows, row_ids)
+                return
+            transaction.append_files(table, self._write_rows(table, rows, row_ids))
+            return
+        if matched.frame is not None:
+            quoted = [f"`{name.replace('`', '``')}`" for name in names]
+            frame = matched.frame.select(*quoted, matched.frame[ROW_ID].alias(ROW_ID_COLUMN))
+        else:
+            return
+        from ducklake_lab.spark import writer
+
+        folder = transaction.lake.folder(transaction.state, table)
+        with self._engine.running() as spark:
+            options = write_options(transaction.options, table)
+            few = matched.count <= _FEW_ROWS
+            frame = frame.coalesce(1) if few else frame
+            files = writer.write(spark, frame, table, folder, options=options, compact=not few)
+        transaction.append_files(table, files)
+
+    @contextmanager
+    def matching(self, plan: QueryPlan) -> Iterator[Matched]:
+        """The rows of a plan whose output begins with the virtual columns of the table it changes."""
+        matched = self._match(plan)
+        try:
+            yield matched
+        finally:
+            if matched.frame is not None:
+                matched.frame.unpersist()
+
+    def _match(self, plan: QueryPlan) -> Matched:
+        """Finds the rows, in process where little has to be read for it, else with Spark, which keeps them."""
+        info = RunInfo()
+        loaded = self._sources.load_all(plan, info, purpose="change")
+        target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
+        few = self._inline_limit(target.table)
+        if self._sources.placed(plan, loaded, info, "change").is_here:
+            found = self._sources.run_in_process(plan, loaded).table
+            return Matched(target, found.num_rows, found, None, few)
+        frame = (self._in_workers(plan, target, loaded) or self._on_spark(plan, loaded)).persist()
+        from ducklake_lab.spark.frames import to_arrow_table
+
+        try:
+            with self._engine.running():
+                count = frame.count()
+                rows = to_arrow_table(frame) if count <= few else None
+        except BaseException:
+            frame.unpersist()
+            raise
+        return Matched(target, count, rows, frame, few)
+
+    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
+        self._sources.check_for_spark(plan)
+        self._sources.create_views(self._sources.with_local(plan, loaded))
+        return self._sources.spark_frame(plan)
+
+    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+        self._engine()  # running, it knows what its workers can do
+        query = self._sources.row_query(plan, loaded)
+        if query is None:
+            return None
+        from ducklake_lab.spark import in_workers
+        from ducklake_lab.spark.frames import from_arrow_table
+
+        here = None
+        if target.inlined is not None:
+            inlined = Scan(replace(target, files=()), virtual=True)
+            here = self._sources.run_in_process(plan, {query.view: inlined}).table
+        with self._engine.running() as spark:
+            frame = in_workers.select(spark, target, query)
+            return frame if here is None else frame.union(from_arrow_table(spark, here))
+
+    def delete_matched(self, table: Table, matched: Matched) -> None:
+        """Deletes the rows that were found."""
+        if matched.count == 0:
+            return
+        transaction = self._transaction
+        files = {file.data_file.data_file_id: file for file in matched.target.files}
+        if matched.rows is not None:
+            in_file = pc.is_valid(matched.rows.column(FILE_ID))
+            inlined_ids = matched.rows.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
+            deletes = self._write_matched(table, matched.rows.filter(in_file), files)
+        else:
+            inlined_ids, deletes = self._large_deletes(table, matched, files)
+        transaction.delete_inlined(table, inlined_ids)
+        records = {file_id: file.data_file.record_count for file_id, file in files.items()}
+        transaction.delete_from_files(table, deletes, records)
+
+    def _write_matched(self, table: Table, positions: pa.Table, files: dict[int, ScanFile]) -> list[WrittenDeletes]:
+        transaction = self._transaction
+        touched = {file_id: files[file_id] for file_id in pc.unique(positions.column(FILE_ID)).to_pylist()}
+        folder = transaction.lake.folder(transaction.state, table)
+        options = delete_options(transaction.options, table)
+        return write_matched(positions, touched, folder, options, transaction.next_snapshot)
+
+    def _large_deletes(
+        self, table: Table, matched: Matched, files: dict[int, ScanFile]
+    ) -> tuple[list[int], list[WrittenDeletes]]:
+        from ducklake_lab.spark.deletes import write_deletes
+
+        frame = matched.frame
+        assert frame is not None  # rows of files were found by Spark
+        inlined_ids: list[int] = []
+        if matched.target.inlined is not None:
+            with self._engine.running():
+                ids = frame.where(frame[FILE_ID].isNull()).select(ROW_ID).toArrow()
+            inlined_ids = ids.column(ROW_ID).to_pylist()
+        in_files = frame.where(frame[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
+        transaction = self._transaction
+        folder = transaction.lake.folder(transaction.state, table)
+        options = delete_options(transaction.options, table)
+        with self._engine.running() as spark:
+            if matched.count > _FEW_POSITIONS:
+                return inlined_ids, write_deletes(spark, in_files, files, folder, options, transaction.next_snapshot)
+            positions = in_files.toArrow()
+        return inlined_ids, self._write_matched(table, positions, files)
+
+    def truncate(self, place: Place, table: Table) -> int:
+        """Deletes all rows without reading any; how many there were."""
+        plan = self._sources.scan(place, table)
+        row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
+        count = len(row_ids) + live_rows(plan.files)
+        self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
+        return count
+
+    def _row_limit(self, table: Table) -> int:
+        """Rows up to which an insert is kept in the catalog."""
+        backend = self._transaction.lake.location.backend
+        return self._inline_limit(table) if can_inline(table.columns, backend) else 0
+
+    def _inline_limit(self, table: Table) -> int:
+        """Deletions of a file up to which they are kept in the catalog."""
+        options = self._transaction.options
+        return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
+
+
+def new_values(rows: pa.Table, table: Table) -> pa.Table:
+    """The values that follow the virtual columns, under the names of the table's columns; their types stay known."""
+    first = len(VIRTUAL_COLUMNS)
+    values = rows.select(range(first, first + len(table.columns)))
+    return values.rename_columns([column.name for column in table.columns])
+
+
+def _check_not_null(table: Table, rows: pa.Table) -> None:
+    for column in table.columns:
+        if not column.nulls_allowed and rows.column(column.name).null_count:
+            raise ConstraintError(f"{table.name}.{column.name} is NOT NULL; a row has no value for it.")

@@ -1,0 +1,101 @@
+"""EXPLAIN: what a statement would read, and where. Nothing is run but by EXPLAIN ANALYZE."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.engine.placement import Placement, Purpose
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.session.rows.result import Result, RunInfo
+from ducklake_lab.session.rows.row_sources import Scan
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import plan_delete, plan_insert, plan_update
+from ducklake_lab.sql.plan import QueryPlan
+
+
+def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False) -> Result:
+    """One row, as in DuckDB: (explain_key, explain_value); the value has a line for each table, then the query.
+
+    Args:
+        analyze: run the query too, throw its rows away, and tell what was read and how long it took.
+
+    Raises:
+        UnsupportedFeatureError: the statement reads nothing, cannot be explained, or is to be run and is no query.
+    """
+    if analyze and not isinstance(operation, op.Query):
+        raise UnsupportedFeatureError(
+            "EXPLAIN ANALYZE of a statement that is no query is not supported; run it instead."
+        )
+    plan = _plan(operation, sources)
+    info = RunInfo()
+    lines = []
+    purpose: Purpose = "look" if isinstance(operation, op.Query) else "change"
+    loaded = sources.load_all(plan, info, purpose=purpose)
+    answer = sources.from_catalog(plan, loaded)
+    for source in plan.sources:
+        if source.kind == "local":
+            lines.append(f"{source.name}: the session's own")
+            continue
+        rows = loaded[source.view]
+        if answer is not None:
+            lines.append(f"{source.name}: snapshot {info.snapshot_id}, answered by the catalog")
+            info.files_read = info.bytes_read = 0
+        elif isinstance(rows, Scan):
+            found = rows.plan
+            # the name of the operator in DuckDB
+            scan = "TABLE_SCAN " if found.files else ""
+            inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
+            deletes = sum(file.has_deletes for file in found.files)
+            lines.append(
+                f"{scan}{source.name}: snapshot {info.snapshot_id}, reads {len(found.files)} of {found.files_total} files "
+                f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
+            )
+            if source.predicate is not None:
+                lines.append(f"  files skipped by {source.predicate}")
+        else:
+            lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
+    placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
+    here = placement.is_here
+    if here:
+        lines += [f"runs {placement}:" if placement.where == "process" else "runs in process:", plan.duckdb_sql]
+    elif isinstance(operation, op.Update | op.Delete) and sources.row_query(plan, loaded) is not None:
+        lines += [f"runs in Spark's workers, by DuckDB · {placement.reason}:", plan.duckdb_sql]
+    else:
+        sources.check_for_spark(plan)
+        lines += [f"runs on {placement}:", plan.for_spark().sql]
+    if analyze:
+        started = time.monotonic()
+        if answer is None:
+            _run(plan, sources, loaded, here=here)
+        summary = f"Total Files Read: {info.files_read} of {info.files_total} ({info.bytes_read:,} bytes)"
+        lines = [f"Total Time: {time.monotonic() - started:.3f}s", summary, *lines]
+    key = "analyzed_plan" if analyze else "physical_plan"
+    return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
+
+
+def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Any], *, here: bool) -> None:
+    if here:
+        sources.run_in_process(plan, loaded)
+        return
+    sources.create_views(sources.with_local(plan, loaded))
+    sources.run_frame(sources.spark_frame(plan))
+
+
+def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:
+    match operation:
+        case op.Query():
+            return sources.plan(operation)
+        case op.Insert():
+            return plan_insert(operation, sources.place(operation.table).table().columns, sources)
+        case op.Update():
+            return plan_update(operation, sources.place(operation.table).table().columns, sources)
+        case op.Delete():
+            return plan_delete(operation, sources)
+        case op.CreateTable() if operation.query is not None:
+            return sources.plan(operation.query)
+    raise UnsupportedFeatureError(f"EXPLAIN of {type(operation).__name__} is not supported.")

@@ -1,0 +1,474 @@
+"""Runs parsed statements: each kind goes to the part that knows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import (
+    BindError,
+    EntryExistsError,
+    EntryNotFoundError,
+    UnsupportedFeatureError,
+    did_you_mean,
+)
+from ducklake_lab.maintenance import checkpoint
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.functions import FeedCall
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.names.system_tables import default_text
+from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.feed import plan_call
+from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.copy import Copying
+from ducklake_lab.session.statements.copy_database import copy_database
+from ducklake_lab.session.statements.ddl import Ddl, build_columns
+from ducklake_lab.session.statements.definitions import Definitions
+from ducklake_lab.session.statements.dml import Dml
+from ducklake_lab.session.statements.explain import explain
+from ducklake_lab.session.statements.macro_checks import check_bodies
+from ducklake_lab.session.statements.merge import merge
+from ducklake_lab.session.statements.session_database import LocalStatements
+from ducklake_lab.sql import (
+    QueryPlan,
+    parse,
+    parse_query,
+    plan_delete,
+    plan_in_process,
+    plan_insert,
+    plan_merge,
+    plan_query,
+    plan_update,
+)
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.planning.planner import as_text
+from ducklake_lab.sql.types import type_or_none
+from ducklake_lab.transaction.transaction import Transaction
+
+#: Functions that give every row a value of its own.
+_VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
+
+Attach = Callable[[op.Attach], None]
+
+
+class Statements:
+    """Dispatches operations of one session."""
+
+    def __init__(
+        self,
+        lakes: Lakes,
+        sources: Sources,
+        engine: SparkEngine,
+        attach: Attach,
+        database: SessionDatabase,
+        secrets: Secrets,
+    ) -> None:
+        self._lakes = lakes
+        self._sources = sources
+        self._database = database
+        self._local = LocalStatements(lakes, sources, database, engine)
+        self._copying = Copying(lakes, sources, database, self.run)
+        self._prepared: dict[str, str] = {}
+        self._ddl = Ddl(lakes)
+        self._definitions = Definitions(lakes, sources.place)
+        self._dml = Dml(lakes, sources, engine)
+        self._attach = attach
+        self._secrets = secrets
+        self._engine = engine
+
+    def run_statement(self, statement: op.Statement) -> Result:
+        """Runs one statement of a text; gives its result."""
+        operation = statement.operation
+        if not isinstance(operation, op.Rollback | op.Commit):
+            self._lakes.check_usable()
+        written = self._local.metadata_target(statement)
+        if written is not None:
+            return self._local.write_metadata(written, statement)
+        match operation:
+            case op.Attach() if (
+                not operation.uri.startswith("ducklake:") and operation.options.get("type") != "ducklake"
+            ):
+                return self._local.run(statement)
+            case op.Query():
+                return self._sources.query(operation, statement.sql)
+            case op.Explain():
+                return explain(operation.operation, self._sources, analyze=operation.analyze)
+            case op.Other():
+                return self._local.run_other(statement, operation)
+            case op.CopyTo():
+                return self._copying.to_file(operation)
+            case op.CopyFrom() if not self._sources.owns(operation.table):
+                return self._copying.from_file(operation)
+            case op.CopyDatabase():
+                return copy_database(self._lakes, self._database, operation, statement.sql, self.run_statement)
+            case op.CreateSecret():
+                self._secrets.create(operation, {k: self._sources.value(v) for k, v in operation.options.items()})
+                return Result(arrow=pa.table({"Success": [True]}), is_query=False)
+            case op.DropSecret():
+                self._secrets.drop(operation)
+                return nothing()
+            case op.Call(function=op.TableName(schema=None)) if operation.function.name.casefold() in logs.FUNCTIONS:
+                logs.set_up_log(operation.function.name.casefold(), statement.sql, self._lakes.options, self._database)
+                return nothing()
+            case op.Prepare():
+                self._prepared[operation.name.casefold()] = operation.text
+                return nothing()
+            case op.Execute():
+                return self._execute(operation)
+            case op.Deallocate():
+                self._prepared_text(operation.name)
+                del self._prepared[operation.name.casefold()]
+                return nothing()
+            case _ if self._local.owns(statement):
+                return self._local.run(statement)
+        return self.run(operation)
+
+    def run(self, operation: op.Operation) -> Result:
+        """Runs one operation on a lake; gives its result."""
+        if not isinstance(operation, op.Rollback | op.Commit):
+            self._lakes.check_usable()
+        match operation:
+            case op.Query():
+                return self._sources.query(operation)
+            case op.Insert():
+                return self._insert(operation)
+            case op.Update():
+                return self._update(operation)
+            case op.Delete():
+                return self._delete(operation)
+            case op.Merge():
+                return self._merge(operation)
+            case op.Truncate():
+                return self._truncate(operation)
+            case op.CreateTable():
+                return self._create_table(operation)
+            case op.DropTable():
+                self._ddl.drop_table(self._sources.place(operation.name), if_exists=operation.if_exists)
+            case op.CreateSchema():
+                self._ddl.create_schema(operation)
+            case op.DropSchema():
+                self._ddl.drop_schema(operation)
+            case op.AddColumn() | op.DropColumn() | op.RenameColumn() | op.RenameTable():
+                self._alter(operation)
+            case op.SetColumnType() | op.SetDefault() | op.SetNotNull():
+                self._alter(operation)
+            case op.SetPartitionedBy() | op.ResetPartitionedBy() | op.SetSortedBy():
+                self._alter(operation)
+            case op.CreateView():
+                self._definitions.create_view(operation, lambda: self._check_view(operation))
+            case op.DropView():
+                self._definitions.drop_view(operation)
+            case op.RenameView():
+                self._definitions.rename_view(operation)
+            case op.CreateMacro():
+                self._definitions.create_macro(operation, partial(check_bodies, self._sources, operation))
+            case op.DropMacro():
+                self._definitions.drop_macro(operation)
+            case op.Comment():
+                self._definitions.comment(operation)
+            case op.Begin():
+                self._lakes.begin()
+            case op.Commit():
+                snapshot = self._lakes.commit()
+                return nothing(RunInfo(snapshot_id=snapshot.snapshot_id if snapshot is not None else None))
+            case op.Rollback():
+                self._lakes.rollback()
+            case op.Attach():
+                self._attach(operation)
+            case op.Detach():
+                self._detach(operation)
+            case op.Use():
+                self._use(operation)
+            case op.Checkpoint():
+                self._checkpoint(operation)
+            case op.Call():
+                return self._call(operation)
+            case op.ShowTables():
+                return self._show_tables(operation)
+            case op.Describe():
+                return self._describe(operation)
+            case _:
+                raise UnsupportedFeatureError(f"{type(operation).__name__.upper()} is not supported yet.")
+        return nothing()
+
+    # USE, prepared statements
+
+    def _use(self, statement: op.Use) -> None:
+        parts = statement.parts
+        if self._lakes.find(parts[0]) is None and self._database.is_attached(parts[0]):
+            self._lakes.leave()
+            self._database.use(parts)
+        elif len(parts) == 1 and self._lakes.at_home and self._database.has_schema(parts[0]):
+            self._database.use(("memory", *parts))
+        else:
+            self._lakes.use(parts)
+
+    def _execute(self, statement: op.Execute) -> Result:
+        params: dict[str, object] = {
+            str(number): self._sources.value(value) for number, value in enumerate(statement.args, 1)
+        }
+        params.update({name: self._sources.value(value) for name, value in statement.kwargs.items()})
+        result = nothing()
+        for inner in parse(self._prepared_text(statement.name), params, keep_refused=True):
+            result = self.run_statement(inner)
+        return result
+
+    def _prepared_text(self, name: str) -> str:
+        text = self._prepared.get(name.casefold())
+        if text is None:
+            raise EntryNotFoundError(f'There is no prepared statement "{name}".{did_you_mean(name, self._prepared)}')
+        return text
+
+    # Rows
+
+    def _insert(self, statement: op.Insert) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            table = self._sources.place(statement.table).table()
+            plan = self._plan_insert(statement, table)
+            transaction.only_appends = not self._lakes.in_transaction and not plan.sources
+            count = self._dml.insert(table, plan)
+        return count_result(count, _made_by(transaction))
+
+    def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
+        try:
+            return plan_insert(statement, self._with_defaults(table), self._sources)
+        except (BindError, UnsupportedFeatureError) as error:
+            if statement.query is None:
+                raise
+            # what only DuckDB understands is computed first
+            plan = plan_in_process(as_text(op.Query(statement.query)), self._sources, error)
+            view = self._sources.register(self._sources.run(plan, purpose="change").carried())
+            rows = parse(f"SELECT * FROM {view}")[0].operation
+            assert isinstance(rows, op.Query)
+            return plan_insert(replace(statement, query=rows.tree), self._with_defaults(table), self._sources)
+
+    def _with_defaults(self, table: Table) -> list[Column]:
+        """The columns of a table, defaults that are the same for all rows of a statement as their values."""
+        return [self._with_default(column) for column in table.columns]
+
+    def _with_default(self, column: Column) -> Column:
+        text = column.default_value
+        if column.default_value_type != "expression" or text is None or _VOLATILE.search(text) is not None:
+            return column
+        value = self._sources.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
+        return replace(column, default_value=value, default_value_type="literal")
+
+    def _update(self, statement: op.Update) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            table = self._sources.place(statement.table).table()
+            count = self._dml.update(table, plan_update(statement, self._with_defaults(table), self._sources))
+        return count_result(count, _made_by(transaction))
+
+    def _delete(self, statement: op.Delete) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            table = self._sources.place(statement.table).table()
+            count = self._dml.delete(table, plan_delete(statement, self._sources))
+        return count_result(count, _made_by(transaction))
+
+    def _merge(self, statement: op.Merge) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            table = self._sources.place(statement.table).table()
+            plan = plan_merge(statement, self._with_defaults(table), self._sources)
+            count = merge(self._dml, self._engine, table, plan)
+        return count_result(count, _made_by(transaction))
+
+    def _truncate(self, statement: op.Truncate) -> Result:
+        place = self._sources.place(statement.table)
+        with self._lakes.writing(place.lake) as transaction:
+            target = self._sources.place(statement.table)
+            count = self._dml.truncate(target, target.table())
+        return count_result(count, _made_by(transaction))
+
+    # CREATE TABLE
+
+    def _create_table(self, statement: op.CreateTable) -> Result:
+        place = self._sources.place(statement.name)
+        if place.find() is not None:
+            if statement.if_not_exists:
+                return nothing()
+            if not statement.replace:
+                raise EntryExistsError(
+                    f"There is a table {place.schema}.{place.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
+                )
+        count = None
+        with self._lakes.writing(place.lake) as transaction:
+            if statement.query is None:
+                self._create(place, build_columns(statement.columns), statement)
+            else:
+                count = self._create_from_query(place, statement, statement.query)
+        info = _made_by(transaction)
+        return nothing(info) if count is None else count_result(count, info)
+
+    def _create(self, place: Place, columns: Sequence[Column], statement: op.CreateTable) -> Table:
+        return self._ddl.create_table(
+            place, columns, replace_existing=statement.replace, partitioned_by=statement.partitioned_by
+        )
+
+    def _create_from_query(self, place: Place, statement: op.CreateTable, query: op.Query) -> int:
+        result = self._sources.query(query, purpose="change")
+        types = [self._column_type(name, kind) for name, kind in zip(result.columns, result.types, strict=True)]
+        definitions = [op.ColumnDef(name, kind) for name, kind in zip(result.columns, types, strict=True)]
+        table = self._create(place, build_columns(definitions), statement)
+        if not statement.with_data:
+            return 0
+        if result.in_process:
+            return self._dml.append_arrow(table, result.carried())
+        return self._dml.append_frame(table, result.spark())
+
+    @staticmethod
+    def _column_type(name: str, kind: str) -> DataType:
+        known = type_or_none(kind)
+        if known is None:
+            raise UnsupportedFeatureError(f'Column "{name}" has the type {kind}, which lakes do not have; cast it.')
+        return known
+
+    def _alter(self, statement: op.Alteration) -> None:
+        place = self._sources.place(statement.table)
+
+        def has_nulls(column: str) -> bool:
+            name = ".".join(quote_identifier(part) for part in (place.lake.alias, place.schema, place.name))
+            query = parse(f"SELECT 1 FROM {name} WHERE {quote_identifier(column)} IS NULL LIMIT 1")[0].operation
+            assert isinstance(query, op.Query)
+            return bool(self._sources.query(query).fetchall())
+
+        self._ddl.alter(place, statement, has_nulls)
+
+    def _check_view(self, statement: op.CreateView) -> None:
+        """Raises where the query of a new view names what does not exist; other clients may do what we cannot."""
+        place = self._sources.place(statement.name)
+        try:
+            plan = plan_query(statement.query, self._sources, (place.lake.alias, place.schema))
+        except UnsupportedFeatureError:
+            return
+        if plan.columns is not None and len(statement.columns) > len(plan.columns):
+            raise BindError(
+                f"{statement.name.name} names {len(statement.columns)} columns, but its query has {len(plan.columns)}."
+            )
+
+    # Lakes
+
+    def _detach(self, statement: op.Detach) -> None:
+        # a lake is of no use without its catalog database
+        lake = self._lakes.find(statement.alias) or self._lakes.metadata_of(statement.alias)
+        if lake is None and self._database.is_attached(statement.alias):
+            self._database.run(f"DETACH {quote_identifier(statement.alias)}")
+        elif lake is not None or not statement.if_exists:
+            self._lakes.remove(lake or self._lakes.get(statement.alias))
+
+    def _checkpoint(self, statement: op.Checkpoint) -> None:
+        lake = self._lakes.get(statement.lake)
+        with self._lakes.aside():
+            for step in checkpoint.STEPS:
+                self._sources.functions.evaluate(lake.alias, None, step, [], {})
+
+    def _call(self, statement: op.Call) -> Result:
+        name = statement.function
+        args = [self._sources.value(argument) for argument in statement.args]
+        kwargs = {key: self._sources.value(argument) for key, argument in statement.kwargs.items()}
+        found = self._sources.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
+        if isinstance(found, FeedCall):
+            return plan_call(self._lakes, found).result(self._engine)
+        return Result(arrow=found, engine=self._engine)
+
+    def _show_tables(self, statement: op.ShowTables) -> Result:
+        if statement.databases:
+            return self._sources.query(
+                parse_query("SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY 1")
+            )
+        if statement.all_schemas:
+            return self._sources.query(parse_query(_ALL_TABLES))
+        catalog, schema = self._shown(statement.source)
+        where = f"database_name = {_literal(catalog)} AND schema_name = {_literal(schema)}"
+        if statement.source is None:
+            where = f"({where} OR temporary)"
+        names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
+        views = f"SELECT view_name FROM duckdb_views() WHERE NOT internal AND {where}"
+        return self._sources.query(parse_query(f"{names} UNION ALL {views} ORDER BY 1"))
+
+    def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
+        """The (database, schema) whose tables are shown."""
+        if source is None:
+            return ("memory", "main") if self._lakes.at_home else (self._lakes.get().alias, self._lakes.current_schema)
+        if self._lakes.find(source[0]) is None and self._database.is_attached(source[0]):
+            return source[0], source[1] if len(source) == 2 else "main"
+        if len(source) == 2:
+            lake = self._lakes.get(source[0])
+            return lake.alias, self._lakes.state(lake).schema(source[1]).name
+        other = self._lakes.find(source[0])
+        if other is not None:
+            return other.alias, "main"
+        lake = self._lakes.get()
+        return lake.alias, self._lakes.state(lake).schema(source[0]).name
+
+    def _describe(self, statement: op.Describe) -> Result:
+        table = self._described(statement.table) if statement.table is not None else None
+        if table is not None:
+            rows = [(c.name, c.data_type.sql(), c.nulls_allowed, default_text(c)) for c in table.columns]
+        else:
+            query = statement.query or parse_query(f"FROM {_quoted(statement.table)}")
+            plan = self._sources.plan(query)
+            if isinstance(plan.refusal, BindError):
+                raise plan.refusal
+            found = self._sources.columns(plan)
+            if found is None:
+                result = self._sources.run(plan, describe=True)
+                found = list(zip(result.columns, result.types, strict=True))
+            rows = [(name, str(kind), True, None) for name, kind in found]
+        nulls = pa.nulls(len(rows), pa.string())
+        return Result(
+            arrow=pa.table(
+                {
+                    "column_name": [row[0] for row in rows],
+                    "column_type": [row[1] for row in rows],
+                    "null": ["YES" if row[2] else "NO" for row in rows],
+                    "key": nulls,
+                    "default": pa.array([row[3] for row in rows], pa.string()),
+                    "extra": nulls,
+                }
+            )
+        )
+
+    def _described(self, name: op.TableName) -> Table | None:
+        """The table of a lake that a name stands for; None where it stands for something else."""
+        if self._sources.owns(name) or self._sources.metadata_table(name) is not None:
+            return None
+        place = self._sources.place(name)
+        if place.find() is None and place.state.find_view(place.schema, place.name) is not None:
+            return None
+        return place.table()
+
+
+_ALL_TABLES = """
+SELECT database_name AS database, schema_name AS schema, table_name AS name,
+    list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
+    any_value(database_name) = 'temp' AS temporary
+FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY 1, 2, 3
+"""
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: op.TableName | None) -> str:
+    parts = [part for part in (name.catalog, name.schema, name.name) if part is not None] if name else []
+    return ".".join(map(quote_identifier, parts))
+
+
+def _made_by(transaction: Transaction) -> RunInfo:
+    """What is told of a statement that wrote: the snapshot it made, or the one an open transaction builds on."""
+    return RunInfo((transaction.snapshot or transaction.base.snapshot).snapshot_id)

@@ -1,0 +1,175 @@
+"""Statements about the session's own database: temporary tables, variables, settings, local files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.metadata import run_on_metadata
+from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
+from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    EntryNotFoundError,
+    SqlSyntaxError,
+    TransactionError,
+    UnsupportedFeatureError,
+    UsageError,
+)
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.settings import Setting, apply, is_lake_setting, read_setting
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import plan_in_process
+from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
+
+#: First words of statements that return rows, or change nothing of the lakes.
+_READS = frozenset(
+    "SUMMARIZE PIVOT UNPIVOT PIVOT_WIDER PIVOT_LONGER DESCRIBE DESC SHOW FROM SELECT WITH VALUES".split()
+)
+#: Settings of DuckDB's that mean nothing here and are accepted, for scripts that set them.
+_PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
+
+
+class LocalStatements:
+    """Runs what belongs to no lake; says which statements these are."""
+
+    def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase, engine: SparkEngine) -> None:
+        self._lakes = lakes
+        self._sources = sources
+        self._database = database
+        self._engine = engine
+
+    def owns(self, statement: op.Statement) -> bool:
+        """Whether what a statement creates, changes or drops is of the session's own database."""
+        target = target_of(statement.sql)
+        return target is not None and self._is_own(target, words_of(statement.sql)[0] == "CREATE")
+
+    def _is_own(self, target: Target, creates: bool) -> bool:
+        if target.temporary:
+            return True
+        name = target.reference.name
+        if target.kind in ("SCHEMA", "DATABASE"):
+            # a schema's qualifier is a database, and its bare name one of the current database
+            where = name.schema
+            return self._sources.owns(op.TableName(where, "main", name.name)) if where else self._lakes.at_home
+        if name.schema is None and creates:
+            return self._lakes.at_home
+        return self._sources.owns(name)
+
+    def metadata_target(self, statement: op.Statement) -> Lake | None:
+        """The lake in whose catalog database a statement writes directly; None for all other statements."""
+        target = target_of(statement.sql)
+        if target is None:
+            return None
+        name = target.reference.name
+        alias = name.catalog or name.schema
+        return self._lakes.metadata_of(alias) if alias is not None else None
+
+    def write_metadata(self, lake: Lake, statement: op.Statement) -> Result:
+        """Passes a statement to the catalog's database, whose tables it may name only.
+
+        Raises:
+            TransactionError: a transaction is open, or the lake is read-only.
+            CatalogError: the database refuses it.
+        """
+        if self._lakes.in_transaction:
+            raise TransactionError("Metadata tables can be changed only outside of a transaction; COMMIT first.")
+        if lake.read_only:
+            raise TransactionError(f"The lake {lake.alias} is attached read-only; attach it again for writing.")
+        rows, count = run_on_metadata(lake.database, without_qualifier(statement.sql, lake.metadata_name))
+        lake.forget()
+        return count_result(count, RunInfo()) if rows is None else Result(arrow=rows, engine=self._engine)
+
+    def run(self, statement: op.Statement) -> Result:
+        """Runs a statement about the session's own database; lakes may be read in it."""
+        if words_of(statement.sql)[0] in ("CREATE", "ATTACH"):
+            self._database.note_entries()
+        return self._in_process(
+            statement.sql,
+            UnsupportedFeatureError("This statement cannot read large tables; its rows are the session's own."),
+        )
+
+    def run_other(self, statement: op.Statement, other: op.Other) -> Result:
+        """Runs a statement that has no operation: in the session's database if it is about it.
+
+        Raises:
+            UnsupportedFeatureError, SqlSyntaxError: it is not.
+        """
+        first = other.words[0]
+        if self.owns(statement):
+            return self.run(statement)
+        if first in ("LOAD", "INSTALL", "FORCE", "UPDATE_EXTENSIONS"):
+            return self._load(statement)
+        setting = read_setting(statement.sql) if first in ("SET", "RESET") else None
+        if setting is not None and is_lake_setting(setting):
+            apply(setting, self._setting_value(setting), self._lakes)
+            return nothing()
+        if setting is not None and setting.name == "immediate_transaction_mode":
+            self._lakes.immediate = bool(self._setting_value(setting))
+        if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
+            return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
+        if first in _PASSED:
+            if setting is not None and setting.name == "timezone" and (setting.value or "").casefold() == "null":
+                raise UsageError(
+                    "TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own."
+                )
+            result = self._in_process(statement.sql, other.refusal)
+            self._database.note_time_zone()
+            return result
+        if first in _READS or (first == "EXPLAIN"):
+            return self._in_process(statement.sql, other.refusal)
+        raise other.refusal
+
+    def _setting_value(self, setting: Setting) -> object:
+        if setting.value is None:
+            return None
+        if setting.value.isidentifier() and setting.value.casefold() not in ("true", "false", "null"):
+            return setting.value
+        return self._sources.value(op.SqlConstant(setting.value))
+
+    def _load(self, statement: op.Statement) -> Result:
+        """Extensions: what lakes need is here already; others are DuckDB's to find."""
+        if not _EXTENSIONS & {name.casefold() for name in words_of(statement.sql)}:
+            self._database.run(statement.sql)
+        return nothing()
+
+    def _in_process(self, sql: str, refusal: DuckLakeError) -> Result:
+        plan = plan_in_process(sql, self._sources, refusal)
+        info = RunInfo()
+        loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
+        if not self._sources.placed(plan, loaded, info).is_here:
+            if isinstance(refusal, SqlSyntaxError):
+                raise UnsupportedFeatureError(
+                    "This statement cannot read large tables: it is not supported on Spark yet."
+                )
+            raise refusal
+        try:
+            rows = self._sources.run_in_process(plan, loaded)
+        except DuckLakeError as error:
+            if self._lakes.in_transaction and not isinstance(error, BindError | EntryNotFoundError):
+                self._lakes.abort()
+            raise
+        if rows.table.column_names == ["Count"] and rows.table.num_rows == 1:
+            return count_result(rows.table.column(0)[0].as_py(), info)
+        if rows.table.column_names in ([], ["Count"], ["Success"]):
+            return nothing(info)
+        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+
+
+_EXTENSIONS = frozenset(
+    "ducklake parquet json icu core_functions sqlite sqlite_scanner postgres postgres_scanner httpfs autocomplete".split()
+)
+
+
+def check(statements: Sequence[op.Statement]) -> None:
+    """Raises the error of a statement that no one can make sense of, before anything runs."""
+    for statement in statements:
+        operation = statement.operation
+        if isinstance(operation, op.Other) and isinstance(operation.refusal, SqlSyntaxError):
+            try:
+                check_syntax(statement.sql)
+            except SqlSyntaxError:
+                raise operation.refusal from None

@@ -1,0 +1,93 @@
+"""SET and RESET: settings of lakes, as the reference documents them; all others are DuckDB's own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ducklake_lab.catalog.options import SessionOptions
+from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.files.options import parse_bytes
+from ducklake_lab.session.names.attached_lakes import Lakes
+
+_STATEMENT = re.compile(
+    r"(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?(?P<name>\w+)(?:\s*(?:=|\bTO\b)\s*(?P<value>.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+#: Settings for commits that lost a race.
+_RETRY = ("ducklake_max_retry_count", "ducklake_retry_wait_ms", "ducklake_retry_backoff")
+#: Settings that serve where the lake has no value of its own.
+_DEFAULTS = {
+    "ducklake_default_data_inlining_row_limit": "data_inlining_row_limit",
+    "ducklake_write_deletion_vectors": "write_deletion_vectors",
+}
+#: Settings that come before the lake's value.
+_FORCED = {"ducklake_target_file_size": "target_file_size"}
+_KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What SET or RESET is about; `value` is SQL, None for RESET."""
+
+    name: str
+    value: str | None
+
+
+def read_setting(text: str) -> Setting | None:
+    """The setting of a SET or RESET; None where the text is neither."""
+    match = _STATEMENT.fullmatch(text.strip())
+    if match is None or (match["verb"].upper() == "SET") != (match["value"] is not None):
+        return None
+    return Setting(match["name"].casefold(), match["value"])
+
+
+def is_lake_setting(setting: Setting) -> bool:
+    return setting.name.startswith("ducklake_")
+
+
+def apply(setting: Setting, value: object, lakes: Lakes) -> None:
+    """Sets a setting of lakes, or with None puts it back to what it was.
+
+    Raises:
+        UsageError: there is no such setting, or the value does not fit it.
+    """
+    options: SessionOptions = lakes.options
+    name = setting.name
+    if name in _RETRY:
+        _put(options.retry, name.removeprefix("ducklake_"), None if value is None else _number(name, value))
+    elif name in _DEFAULTS:
+        text = None if value is None else str(value).casefold()
+        if text is not None and name.endswith("row_limit"):
+            text = str(int(_number(name, value)))
+        _put(options.defaults, _DEFAULTS[name], text)
+    elif name in _FORCED:
+        text = None if value is None or value == "" else str(_bytes(name, value))
+        _put(options.forced, _FORCED[name], text)
+    else:
+        raise UsageError(f'There is no setting "{name}".{did_you_mean(name, _KNOWN)}')
+
+
+def _put(values: dict[str, object] | dict[str, str] | dict[str, float], key: str, value: object) -> None:
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value  # type: ignore[assignment]
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"{name} is a number that is not negative, not {value!r}.")
+    return number
+
+
+def _bytes(name: str, value: object) -> int:
+    size = parse_bytes(str(value))
+    if not size:
+        raise UsageError(f"{name} is a size such as 512MB, not {value!r}.")
+    return size

@@ -1,0 +1,515 @@
+"""Binds a query to tables and columns: every name is resolved, qualified and checked, stars are written out.
+
+The bound tree is still DuckDB's dialect and DuckDB's meaning; lake tables are called by their view names.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from sqlglot import exp
+
+from ducklake_lab.catalog.evaluation import is_aggregate
+from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.model.entries import MacroImplementation
+from ducklake_lab.sql.bind import from_clause
+from ducklake_lab.sql.bind.column_names import output_name
+from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
+from ducklake_lab.sql.bind.inference import infer
+from ducklake_lab.sql.bind.star_expansion import expand, has_star
+from ducklake_lab.sql.operations import At, TableName
+from ducklake_lab.sql.plan import Resolver, SourceDraft, StoredMacro, StoredView
+from ducklake_lab.sql.prune import pushdown
+from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Output, Relation, Scope, resolve
+
+Outputs = tuple[Output, ...] | None
+Ctes = Mapping[str, Outputs]
+
+#: node.meta key: an argument of a macro, bound where the macro was called.
+BOUND = "ducklake_bound"
+#: Where DuckDB's own functions live; it writes `main.list_value(…)` where a list was.
+_BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
+
+
+class QueryBinder:
+    """Binds one statement; `drafts` collects its sources."""
+
+    def __init__(self, resolver: Resolver, place: tuple[str, str] | None = None) -> None:
+        self.resolver = resolver
+        self.drafts: list[SourceDraft] = []
+        self._token = secrets.token_hex(4)
+        # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
+        self._place = place
+        self._at: At | None = None
+        self._expanding: tuple[tuple[str, ...], ...] = ()
+        self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
+
+    # -- sources ---------------------------------------------------------------------------------
+
+    def view_name(self) -> str:
+        return f"ducklake_src_{self._token}_{len(self.drafts) + 1}"
+
+    def table(self, name: TableName, at: At | None) -> tuple[SourceDraft, tuple[Output, ...]] | StoredView:
+        """A lake table as a new source, or the view of that name.
+
+        Raises:
+            BindError: there is no such table or view.
+        """
+        at = at or self._at
+        missing: EntryNotFoundError | None = None
+        for candidate in self._candidates(name):
+            try:
+                columns = self.resolver.table(candidate, at)
+            except EntryNotFoundError as error:
+                view = self.resolver.view(candidate, at)
+                if view is not None:
+                    return view
+                missing = missing or error
+                continue
+            draft = SourceDraft(self.view_name(), "table", candidate, at)
+            self.drafts.append(draft)
+            return draft, tuple(Output(column, kind) for column, kind in columns)
+        raise BindError(_placed(str(missing), name), line=name.line, column=name.column) from missing
+
+    def owns(self, name: TableName) -> bool:
+        """Whether a name is one of the session's own database: inside of a view, its lake comes first."""
+        inside = self._candidates(name)[:-1]
+        return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
+
+    def _exists(self, name: TableName) -> bool:
+        try:
+            self.resolver.table(name, self._at)
+        except EntryNotFoundError:
+            return self.resolver.view(name, self._at) is not None
+        return True
+
+    def _candidates(self, name: TableName) -> list[TableName]:
+        """What a name may mean: inside of a view or macro first an entry of the place where that lives."""
+        if self._place is None or name.catalog is not None:
+            return [name]
+        lake, schema = self._place
+        return [TableName(lake, name.schema or schema, name.name, name.line, name.column), name]
+
+    # -- views and macros ------------------------------------------------------------------------
+
+    def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
+        """The bound query of a view, and its columns under their names."""
+        tree = stored_query(view.sql)
+        with self._inside("view", view.name, view.lake, view.schema, at or self._at):
+            outputs = self.query(tree, None, {})
+        return tree, from_clause.name_columns(outputs, list(view.columns), view.name)
+
+    @contextmanager
+    def _inside(self, kind: str, name: str, lake: str, schema: str, at: At | None = None) -> Iterator[None]:
+        key = (kind, lake, schema, name)
+        if key in self._expanding:
+            raise BindError(f"The {kind} {schema}.{name} refers to itself; infinite recursion detected.")
+        before = self._place, self._at, self._expanding
+        self._place, self._at, self._expanding = (lake, schema), at, (*self._expanding, key)
+        try:
+            yield
+        except BindError as error:
+            # a place in the stored text says nothing to who wrote the query
+            message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
+            inside = message if message.startswith("In the ") else f"In the {kind} {schema}.{name}: {message}"
+            raise BindError(inside) from error
+        finally:
+            self._place, self._at, self._expanding = before
+
+    def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        """The macro that a call means."""
+        if name.schema is not None:
+            return self.resolver.macro(name, kind)
+        places = (self._place, None) if self._place is not None else (None,)
+        for place in places:
+            if place not in self._macros:
+                self._macros[place] = self.resolver.macros(place)
+            found = self._macros[place].get((kind, name.name.casefold()))
+            if found is not None:
+                return found
+        return None
+
+    def _scalar_macro(
+        self,
+        name: TableName,
+        call: exp.Anonymous,
+        scope: Scope,
+        ctes: Ctes,
+        aliases: Mapping[str, exp.Expr] | None,
+    ) -> exp.Expr | None:
+        """The expression that a call of a scalar macro stands for; None where it calls none."""
+        macro = self.find_macro(name, "scalar")
+        if macro is None:
+            return None
+        impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
+        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments))
+        with self._inside("macro", macro.name, macro.lake, macro.schema):
+            self.children(holder, scope, {})
+        holder.meta[TYPE] = holder.this.meta.get(TYPE)
+        return holder
+
+    def macro_arguments(
+        self,
+        macro: StoredMacro,
+        call: exp.Anonymous,
+        scope: Scope,
+        ctes: Ctes,
+        aliases: Mapping[str, exp.Expr] | None = None,
+    ) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
+        """The overload that is called, and its arguments, bound where the call stands."""
+        for argument in list(call.expressions):
+            named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
+            self.expression(argument.expression if named else argument, scope, ctes, aliases)
+        impl, arguments = choose(macro, call)
+        for value in arguments.values():
+            value.meta[BOUND] = TYPE in value.meta
+        return impl, arguments
+
+    def table_macro(
+        self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
+    ) -> tuple[exp.Expr, Outputs]:
+        """The bound query that a call of a table macro stands for, and its columns."""
+        impl, arguments = self.macro_arguments(macro, call, scope, ctes)
+        tree = substitute(stored_query(impl.sql), macro, impl, arguments)
+        with self._inside("macro", macro.name, macro.lake, macro.schema):
+            return tree, self.query(tree, None, {})
+
+    # -- queries ---------------------------------------------------------------------------------
+
+    def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Outputs:
+        """Binds a query in place and returns its output columns, None where they are not known."""
+        ctes = self._with(node, parent, ctes)
+        if isinstance(node, exp.Select):
+            outputs = self._select(node, parent, ctes)
+        elif isinstance(node, exp.SetOperation):
+            outputs = self._set_operation(node, parent, ctes)
+        elif isinstance(node, exp.Subquery):
+            outputs = self.query(node.this, parent, ctes)
+            self._order_by_names(node, outputs, parent, ctes)
+        else:
+            raise UnsupportedFeatureError(f"{type(node).__name__} is not supported as a query yet.")
+        node.meta[OUTPUTS] = outputs
+        return outputs
+
+    def _with(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Ctes:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        known = dict(ctes)
+        for cte in clause.expressions:
+            names = [column.name for column in cte.args["alias"].columns] if cte.args.get("alias") else []
+            body = cte.this
+            folded = cte.alias.casefold()
+            if clause.args.get("recursive") and isinstance(body, exp.SetOperation) and _refers(body.expression, folded):
+                anchor = self.query(body.this, parent, known)
+                known[folded] = from_clause.name_columns(anchor, names, cte.alias)
+                self.query(body.expression, parent, known)
+                body.meta[OUTPUTS] = anchor
+                outputs = anchor
+            else:
+                outputs = self.query(body, parent, known)
+            known[folded] = from_clause.name_columns(outputs, names, cte.alias)
+        return known
+
+    def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: Ctes) -> Outputs:
+        left = self.query(node.this, parent, ctes)
+        right = self.query(node.expression, parent, ctes)
+        outputs: Outputs
+        if left is None or right is None:
+            outputs = left
+        elif node.args.get("by_name"):
+            known = {output.name.casefold() for output in left}
+            outputs = (*left, *(output for output in right if output.name.casefold() not in known))
+        else:
+            if len(left) != len(right):
+                raise BindError(
+                    f"{node.key.upper()} needs as many columns on both sides: {len(left)} and {len(right)}."
+                )
+            outputs = tuple(
+                Output(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
+            )
+        self._order_by_names(node, outputs, parent, ctes)
+        return outputs
+
+    def _order_by_names(self, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
+        """ORDER BY and LIMIT of a set operation: names are those of its output."""
+        if any(node.args.get(part) for part in ("order", "limit", "offset")):
+            scope = Scope(parent, [Relation("", "", outputs)])
+            order = node.args.get("order")
+            if order is not None:
+                self._expand_order_all(order, outputs)
+                for item in order.expressions:
+                    position = _output_position(item.this, outputs)
+                    if position is not None:
+                        item.set("this", exp.Literal.number(position))
+                    else:
+                        self.expression(item, scope, ctes)
+            for part in ("limit", "offset"):
+                if node.args.get(part):
+                    self.expression(node.args[part], scope, ctes)
+
+    def _select(self, node: exp.Select, parent: Scope | None, ctes: Ctes) -> Outputs:
+        for part in ("laterals", "pivots", "sample", "connect", "match", "into"):
+            if node.args.get(part):
+                raise UnsupportedFeatureError(f"{part.upper().rstrip('S')} in SELECT is not supported yet.")
+        scope = Scope(parent)
+        from_clause.bind_from(self, node, scope, ctes)
+        projections = [item for written in node.expressions for item in expand(written, scope)]
+        complete = not any(has_star(item) for item in projections)
+        aliases: dict[str, exp.Expr] = {}
+        bound: list[exp.Expr] = []
+        outputs: list[Output] = []
+        for item in projections:
+            name = item.meta.get(WRITTEN) or output_name(item)
+            value = self._projection(item, scope, ctes, aliases)
+            if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
+                # DuckDB shows a column by the table's spelling of its name.
+                name = value.meta.get(WRITTEN) or value.name
+            bound.append(exp.alias_(value, name, quoted=True) if not has_star(value) else value)
+            outputs.append(Output(name, value.meta.get(TYPE)))
+            aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None
+        node.set("expressions", bound)
+
+        condition = node.args.get("where")
+        if condition is not None:
+            condition.set("this", self.expression(condition.this, scope, ctes, aliases))
+            for relation in scope.relations:
+                if not relation.nullable:
+                    pushdown.restrict(relation, condition.this)
+        self._group(node, scope, ctes, aliases)
+        for part in ("having", "qualify"):
+            if node.args.get(part):
+                node.args[part].set("this", self.expression(node.args[part].this, scope, ctes, aliases))
+        for window in node.args.get("windows") or []:
+            self.children(window, scope, ctes, aliases)
+        distinct = node.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            distinct.set("on", self.expression(distinct.args["on"], scope, ctes, aliases))
+        shown = tuple(outputs) if complete else None
+        self._order(node, scope, ctes, aliases, shown)
+        for part in ("limit", "offset"):
+            if node.args.get(part):
+                self.expression(node.args[part], scope, ctes)
+        return shown
+
+    def _projection(self, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+        if not isinstance(item, exp.Alias):
+            # the caller puts all of them in place at once: replacing one item of a list walks all of them
+            item.parent = None
+        return self.expression(item.this if isinstance(item, exp.Alias) else item, scope, ctes, aliases)
+
+    def _group(self, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
+        group = node.args.get("group")
+        if group is None:
+            return
+        if group.args.get("all"):
+            keys = [
+                exp.Literal.number(place_) for place_, item in enumerate(node.expressions, 1) if not has_aggregate(item)
+            ]
+            node.set("group", exp.Group(expressions=keys) if keys else None)
+            return
+        positions = _positions(node.expressions)
+        for index, key in enumerate(list(group.expressions)):
+            if isinstance(key, exp.Column) and not key.table and key.name.casefold() in aliases:
+                if not any(relation.find(key.name) for relation in scope.relations):
+                    group.expressions[index].replace(exp.Literal.number(positions[key.name.casefold()]))
+                    continue
+            key.replace(self.expression(key, scope, ctes, aliases))
+        for part in ("rollup", "cube", "grouping_sets"):
+            for item in group.args.get(part) or []:
+                self.children(item, scope, ctes, aliases)
+
+    def _order(
+        self, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
+    ) -> None:
+        order = node.args.get("order")
+        if order is None:
+            return
+        self._expand_order_all(order, outputs)
+        for item in order.expressions:
+            position = _output_position(item.this, outputs, aliases)
+            if position is not None:
+                item.set("this", exp.Literal.number(position))
+            else:
+                value = self.expression(item.this, scope, ctes, aliases)
+                bare = value.unnest()
+                shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias().unnest() == bare), None)
+                # The position of an equal output column serves after DISTINCT too.
+                item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
+
+    def _expand_order_all(self, order: exp.Expr, outputs: Outputs) -> None:
+        first = order.expressions[0]
+        word = first.this
+        if not (isinstance(word, exp.Var) and word.name.upper() == "ALL") or outputs is None:
+            return
+        keys = []
+        for position in range(1, len(outputs) + 1):
+            key = first.copy()
+            key.set("this", exp.Literal.number(position))
+            keys.append(key)
+        order.set("expressions", keys)
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def expression(
+        self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None
+    ) -> exp.Expr:
+        """Binds an expression in place, its types noted; returns what stands in its place."""
+        if node.meta.get(BOUND):
+            return node
+        if isinstance(node, exp.Column):
+            bound = self._column(node, scope, aliases or {})
+        elif isinstance(node, exp.Anonymous) and (
+            expanded := self._scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)
+        ):
+            bound = expanded
+        elif isinstance(node, exp.Dot):
+            bound = self._dot(node, scope, ctes, aliases)
+        elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
+            outputs = self.query(node, scope, ctes)
+            node.meta[TYPE] = outputs[0].type if outputs and len(outputs) == 1 else None
+            return node
+        elif isinstance(node, exp.DataType):
+            return node
+        else:
+            if isinstance(node, exp.Array) and len(node.expressions) == 1:
+                node = _without_comprehension(node)
+            self.children(node, scope, ctes, aliases)
+            node.meta[TYPE] = infer(node)
+            return node
+        if bound is not node and node.parent is not None:
+            node.replace(bound)
+        return bound
+
+    def children(self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None) -> None:
+        for child in list(node.iter_expressions()):
+            if not isinstance(child, exp.Identifier | exp.Var):
+                self.expression(child, scope, ctes, aliases)
+
+    def _column(self, node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+        if TYPE in node.meta or isinstance(node.this, exp.Star):
+            return node
+        parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
+        name = parts[0].name.casefold()
+        if name in aliases and not any(relation.find(name) for relation in scope.relations):
+            value = aliases[name].copy()
+            base: exp.Expr = value if isinstance(value, exp.Column | exp.Literal) else exp.Paren(this=value)
+            base.meta[TYPE] = value.meta.get(TYPE)
+            for part in parts[1:]:
+                base = exp.Dot(this=base, expression=part.copy())
+                base.meta[TYPE] = infer(base)
+            return base
+        found = resolve(parts, scope)
+        return node if found is None else found
+
+    def _dot(self, node: exp.Dot, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None) -> exp.Expr:
+        """`expression.field`, a longer dotted name, or `expression.function(…)`."""
+        if isinstance(node.expression, exp.Anonymous):
+            call = node.expression.copy()
+            subject: exp.Expr = node.this
+            qualifiers = [part.name for part in dotted(subject) or ()]
+            if 1 <= len(qualifiers) <= 2:
+                name = TableName(qualifiers[0] if len(qualifiers) > 1 else None, qualifiers[-1], call.name)
+                expanded = self._scalar_macro(name, call, scope, ctes, aliases)
+                if expanded is not None:
+                    return expanded
+                if [qualifier.casefold() for qualifier in qualifiers] in _BUILT_IN and not _names_column(
+                    qualifiers, scope
+                ):
+                    return self.expression(call, scope, ctes, aliases)
+            if isinstance(subject, exp.Identifier):
+                subject = exp.column(subject.copy())
+            call.set("expressions", [subject.copy(), *call.expressions])
+            return self.expression(call, scope, ctes, aliases)
+        parts = dotted(node)
+        if parts is not None and len(parts) > 1:
+            found = resolve(parts, scope)
+            if found is not None:
+                return found
+        self.children(node, scope, ctes, aliases)
+        node.meta[TYPE] = infer(node)
+        return node
+
+
+def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
+    """The parts of a name that is a column, or a Dot over one or over a bare name; None for anything else."""
+    if isinstance(node, exp.Identifier):
+        return [node]
+    if isinstance(node, exp.Column):
+        return [part for part in node.parts if isinstance(part, exp.Identifier)]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        inner = dotted(node.this)
+        return [*inner, node.expression] if inner is not None else None
+    return None
+
+
+def _names_column(names: list[str], scope: Scope) -> bool:
+    return any(relation.find(names[0]) is not None for level in scope.around() for relation in level.relations)
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression aggregates, or is a window function, outside of subqueries."""
+    if isinstance(node, exp.Window):
+        return True
+    if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
+        return True
+    if isinstance(node, exp.Subquery | exp.Select):
+        return False
+    return any(has_aggregate(child) for child in node.iter_expressions())
+
+
+def _refers(tree: exp.Expr, folded: str) -> bool:
+    return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
+
+
+def _positions(projections: Iterable[exp.Expr]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for index, item in enumerate(projections, 1):
+        positions.setdefault(item.alias_or_name.casefold(), index)
+    return positions
+
+
+def _output_position(node: exp.Expr, outputs: Outputs, aliases: Mapping[str, exp.Expr] | None = None) -> int | None:
+    """The position of the output column that a bare name in ORDER BY stands for."""
+    if outputs is None or not isinstance(node, exp.Column) or node.table:
+        return None
+    folded = node.name.casefold()
+    if aliases is not None and folded not in aliases:
+        return None
+    return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
+
+
+def _without_comprehension(array: exp.Array) -> exp.Expr:
+    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
+    part = array.expressions[0]
+    if not isinstance(part, exp.Comprehension):
+        return array
+    name = part.expression
+    if not isinstance(name, exp.Identifier):
+        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
+
+    def over(body: exp.Expr) -> exp.Lambda:
+        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
+
+    rows = part.args["iterator"].copy()
+    if part.args.get("condition"):
+        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
+    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
+    if array.parent is not None:
+        array.replace(call)
+    return call
+
+
+def _placed(message: str, name: TableName) -> str:
+    """An error's text with the place put into its first sentence."""
+    if name.line is None:
+        return message
+    spot = f" (line {name.line}, column {name.column})"
+    head, separator, tail = message.partition(". ")
+    if separator:
+        return f"{head}{spot}. {tail}"
+    return f"{message.removesuffix('.')}{spot}."

@@ -1,0 +1,264 @@
+"""Views and macros put into the queries that use them, before anything is translated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import Query
+from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
+from ducklake_lab.sql.parse.tokens import split
+from ducklake_lab.sql.plan import StoredMacro
+from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.types import to_sqlglot
+
+#: Calls of macros in one expression, and in what they stand for, beyond which they are held to be endless.
+_DEEPEST = 1000
+
+_TAKE_LAMBDAS = frozenset(
+    f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
+)
+
+
+def normalised(tree: exp.Expr) -> exp.Expr:
+    """A copy of a parsed query in which every VALUES that is a query of its own is a SELECT from it."""
+    copy = tree.copy()
+    for values in list(copy.find_all(exp.Values)):
+        if not isinstance(values.parent, exp.From | exp.Join):
+            select = exp.select(exp.Star()).from_(values.copy())
+            alias = values.args.get("alias")
+            if isinstance(values.parent, exp.Subquery) or alias is None:
+                values.replace(select)
+    return copy
+
+
+def bare(body: exp.Expr, *names: str) -> exp.Expr:
+    """A lambda's body with its parameters as bare identifiers."""
+    folded = {name.casefold() for name in names}
+
+    def replace(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in folded:
+            return exp.to_identifier(node.name)
+        return node
+
+    return body.transform(replace)
+
+
+def _tokens(sql: str) -> Sequence[Token]:
+    """The tokens of a text kept in the catalog, without the parentheses DuckDB prints around `lambda x: …`."""
+    statements = split(sql)
+    if len(statements) != 1:
+        raise UnsupportedFeatureError("Views and macros hold one query or expression; the catalog has something else.")
+    kept: list[Token] = []
+    dropped: list[bool] = []
+    for index, token in enumerate(statements[0]):
+        if token.token_type == TokenType.L_PAREN:
+            following = statements[0][index + 1 : index + 2]
+            dropped.append(bool(following) and following[0].text.upper() == "LAMBDA")
+            if dropped[-1]:
+                continue
+        elif token.token_type == TokenType.R_PAREN and dropped.pop():
+            continue
+        kept.append(token)
+    return kept
+
+
+def _with_lambdas(tree: exp.Expr) -> exp.Expr:
+    """Arrow functions, which DuckDB prints in parentheses as it prints the JSON operator, as what they are."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.casefold() not in _TAKE_LAMBDAS:
+            continue
+        for argument in call.expressions[1:]:
+            arrow = argument.unnest()
+            if not isinstance(arrow, exp.JSONExtract):
+                continue
+            subject = arrow.this.unnest()
+            row = subject.expression if isinstance(subject, exp.Dot) else subject
+            several = isinstance(row, exp.Anonymous) and row.name.casefold() == "row"
+            columns = row.expressions if several else [subject]
+            if all(isinstance(column, exp.Column) and not column.table for column in columns):
+                names = [column.name for column in columns]
+                parameters = [exp.to_identifier(name) for name in names]
+                argument.replace(exp.Lambda(this=bare(arrow.expression.copy(), *names), expressions=parameters))
+    return tree
+
+
+def stored_query(sql: str) -> exp.Expr:
+    """The tree of a query kept in the catalog."""
+    tree = _with_lambdas(normalised(parse_query(_tokens(sql), sql, Binder(None))))
+    for item in list(tree.find_all(exp.Ordered)):
+        if isinstance(item.this, exp.Columns) or item.this.sql().upper() == "COLUMNS(*)":
+            item.set("this", exp.Var(this="ALL"))  # that is how DuckDB prints ORDER BY ALL
+    return tree
+
+
+def stored_expression(sql: str) -> exp.Expr:
+    """The tree of an expression kept in the catalog, parameters of its own left as columns."""
+    holder = _with_lambdas(exp.Paren(this=parse_tokens(exp.Expr, _tokens(sql), sql, Binder(None))))
+    tree: exp.Expr = holder.this
+    return tree.pop()
+
+
+def columns_of(sql: str) -> list[str]:
+    """The columns that an expression kept in the catalog names."""
+    return [column.name for column in exp.Paren(this=stored_expression(sql)).find_all(exp.Column)]
+
+
+def renamed(sql: str, old: str, new: str) -> str:
+    """An expression kept in the catalog with a column under its new name."""
+    tree = exp.Paren(this=stored_expression(sql))
+    for column in tree.find_all(exp.Column):
+        if not column.table and column.name.casefold() == old.casefold():
+            column.set("this", exp.to_identifier(new, quoted=True))
+    return str(tree.this.sql(dialect=DuckLakeSql, normalize_functions=False))
+
+
+def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> str:
+    """An expression kept in the catalog with the scalar macros it calls put in as what they stand for.
+
+    Args:
+        macros: by kind and folded name.
+
+    Raises:
+        BindError: a macro is called with arguments it does not take, or calls itself.
+    """
+    holder = exp.Paren(this=stored_expression(sql))
+    for _ in range(_DEEPEST):
+        calls = [call for call in holder.find_all(exp.Anonymous) if ("scalar", call.name.casefold()) in macros]
+        if not calls:
+            return str(holder.this.sql(dialect=DuckLakeSql, normalize_functions=False))
+        # the innermost first: an argument is expanded before what it is an argument of
+        call = calls[-1]
+        macro = macros["scalar", call.name.casefold()]
+        impl, arguments = choose(macro, call)
+        copies = {name: value.copy() for name, value in arguments.items()}
+        call.replace(exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, copies)))
+    raise BindError(f"The macros in {sql} call each other without end.")
+
+
+def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
+    """The overload a call means, and the argument of each parameter, defaults included, by folded name.
+
+    Raises:
+        BindError: no overload takes these arguments.
+    """
+    positional: list[exp.Expr] = []
+    named: dict[str, exp.Expr] = {}
+    for argument in call.expressions:
+        if isinstance(argument, exp.Kwarg | exp.PropertyEQ):
+            named[argument.this.name.casefold()] = argument.expression
+        else:
+            positional.append(argument)
+    fitting = [found for impl in macro.implementations if (found := _fit(impl, positional, named)) is not None]
+    if not fitting:
+        shown = " or ".join(_signature(macro.name, impl) for impl in macro.implementations)
+        raise BindError(f"The macro {macro.name} cannot be called with these arguments; it is {shown}.")
+    if len(fitting) > 1:
+        fitting.sort(key=lambda found: _distance(*found))
+    return fitting[0]
+
+
+def _fit(
+    impl: MacroImplementation, positional: Sequence[exp.Expr], named: Mapping[str, exp.Expr]
+) -> tuple[MacroImplementation, dict[str, exp.Expr]] | None:
+    if impl.dialect.casefold() != "duckdb" or len(positional) > len(impl.parameters):
+        return None
+    arguments: dict[str, exp.Expr] = {}
+    left = dict(named)
+    for index, parameter in enumerate(impl.parameters):
+        folded = parameter.name.casefold()
+        given = left.pop(folded, None)
+        if index < len(positional):
+            if given is not None:
+                return None
+            arguments[folded] = positional[index]
+        elif given is not None:
+            arguments[folded] = given
+        elif parameter.is_optional:
+            arguments[folded] = _default(parameter)
+        else:
+            return None
+    return None if left else (impl, arguments)
+
+
+def _default(parameter: MacroParameter) -> exp.Expr:
+    kind = DataType(parameter.default_value_type)
+    text = parameter.default_value
+    value = exp.Null() if text is None or kind.name == "null" else exp.Literal.string(text)
+    return value if kind.name == "null" else exp.Cast(this=value, to=to_sqlglot(kind))
+
+
+def _distance(impl: MacroImplementation, arguments: Mapping[str, exp.Expr]) -> int:
+    """How badly the types of arguments fit those of parameters; fewer parameters filled by defaults fit better."""
+    distance = 0
+    for parameter in impl.parameters:
+        kind = arguments[parameter.name.casefold()].meta.get(TYPE)
+        if parameter.type == "unknown" or kind is None:
+            distance += 2
+        elif kind.name != parameter.type:
+            distance += 1 if kind.is_numeric and DataType(parameter.type).is_numeric else 3
+    return distance
+
+
+def _signature(name: str, impl: MacroImplementation) -> str:
+    return f"{name}({', '.join(p.name + (' := …' if p.is_optional else '') for p in impl.parameters)})"
+
+
+def substitute(
+    body: exp.Expr, macro: StoredMacro, impl: MacroImplementation, arguments: Mapping[str, exp.Expr]
+) -> exp.Expr:
+    """The body with its parameters replaced by the (bound) arguments."""
+    typed = {parameter.name.casefold(): parameter.type for parameter in impl.parameters}
+    values = {name: _typed(value, typed[name]) for name, value in arguments.items()}
+    root = exp.Paren(this=body)
+    for dot in list(root.find_all(exp.Dot)):
+        # `x.upper()`: the parser takes x for a qualifier
+        if isinstance(dot.this, exp.Identifier) and dot.this.name.casefold() in values:
+            dot.set("this", exp.column(dot.this.copy()))
+    for column in list(root.find_all(exp.Column)):
+        parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+        if len(parts) > 1 and parts[0].name.casefold() == macro.name.casefold():
+            parts = parts[1:]
+        if not parts or len(parts) < len(column.parts) - 1 or parts[0].name.casefold() not in values:
+            continue
+        value = values[parts[0].name.casefold()].copy()
+        for part in parts[1:]:
+            value = exp.Dot(this=value, expression=part.copy())
+        column.replace(value)
+    result: exp.Expr = root.this
+    result.pop()
+    return result
+
+
+def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -> Query:
+    """What an overload stands for, as a query; its arguments are variables, which have any type."""
+    arguments: dict[str, exp.Expr] = {
+        parameter.name.casefold(): exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(parameter.name)])
+        for parameter in impl.parameters
+    }
+    body = stored_query(impl.sql) if table else exp.Select(expressions=[stored_expression(impl.sql)])
+    tree = substitute(body, macro, impl, arguments)
+    assert isinstance(tree, exp.Query)  # as the body is
+    return Query(tree)
+
+
+def _typed(value: exp.Expr, kind: str) -> exp.Expr:
+    if kind != "unknown":
+        target = data_type(split(_spelled(kind))[0], _spelled(kind), Binder(None))
+        value = exp.Cast(this=value, to=to_sqlglot(target))
+    elif not isinstance(value, exp.Column | exp.Literal | exp.Anonymous | exp.Cast | exp.Paren | exp.Null):
+        inner = value
+        value = exp.Paren(this=inner)
+        value.meta.update(inner.meta)
+    return value
+
+
+def _spelled(kind: str) -> str:
+    return DataType(kind).sql()

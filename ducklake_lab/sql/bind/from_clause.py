@@ -1,0 +1,383 @@
+"""The FROM clause: tables, functions, subqueries, VALUES, UNNEST and their joins, as relations of a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import At, TableName
+from ducklake_lab.sql.parse.statements import call_arguments
+from ducklake_lab.sql.plan import SourceDraft, StoredView
+from ducklake_lab.sql.prune import pushdown
+from ducklake_lab.sql.scope import JOINED_BY, RELATION, TYPE, Output, Relation, Scope, bind_error, place, where
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.bind.binder import QueryBinder
+
+Outputs = tuple[Output, ...] | None
+Ctes = Mapping[str, Outputs]
+
+_BIGINT = DataType("int64")
+#: node.meta key: a subquery in FROM that uses columns of the relations before it.
+LATERAL = "ducklake_lateral"
+#: node.meta key: the view that stands for a table or function of the session's own database on Spark.
+LOCAL_VIEW = "ducklake_local_view"
+
+
+def bind_from(binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
+    """Adds the relations of a SELECT to its scope and binds the conditions of its joins."""
+    clause = node.args.get("from_")
+    if clause is None:
+        return
+    clause.set("this", _item(binder, clause.this, scope, ctes))
+    for join in node.args.get("joins") or []:
+        _join(binder, join, scope, ctes)
+
+
+def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None:
+    method = join.args.get("method") or ""
+    kind, side = join.kind.upper(), join.side.upper()
+    if method and method.upper() != "NATURAL":
+        raise UnsupportedFeatureError(f"{method.upper()} JOIN is not supported yet.")
+    if kind in ("POSITIONAL", "STRAIGHT") or join.args.get("nearest"):
+        raise UnsupportedFeatureError(f"{kind or 'NEAREST'} JOIN is not supported yet.")
+    before = list(scope.relations)
+    join.set("this", _item(binder, join.this, scope, ctes))
+    added = [relation for relation in scope.relations if relation not in before]
+    using = list(join.args.get("using") or [])
+    if method:
+        using = _natural(before, added)
+        join.set("method", None)
+    if using:
+        join.set("using", _merge(using, before, added, scope))
+        join.meta[JOINED_BY] = tuple(
+            tuple(
+                relation.column(output)
+                for relation in (*before, *added)
+                if (output := relation.find(name.name)) is not None
+            )
+            for name in using
+        )
+        for name in using:
+            # of several relations that have it, the column is that of the first that is not NULL
+            holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
+            for relation in _restricted(side, kind, before, added) if len(holders) == 2 else ():
+                pushdown.restrict_by(relation, name.name, holders)
+    condition = join.args.get("on")
+    if condition is not None:
+        join.set("on", binder.expression(condition, scope, ctes))
+        _restrict(join.args["on"], side, kind, before, added)
+    if side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI"):
+        for relation in added:
+            relation.nullable = True
+    if side in ("RIGHT", "FULL"):
+        for relation in before:
+            relation.nullable = True
+    if kind in ("SEMI", "ANTI"):
+        # The right side is there to be looked up in, its columns are not part of the result.
+        scope.relations = before
+
+
+def _restrict(condition: exp.Expr, side: str, kind: str, before: list[Relation], added: list[Relation]) -> None:
+    """Notes what a join condition implies for the rows its relations have to give."""
+    for relation in _restricted(side, kind, before, added):
+        pushdown.restrict(relation, condition)
+
+
+def _restricted(side: str, kind: str, before: list[Relation], added: list[Relation]) -> list[Relation]:
+    """The relations of which only rows matter that meet the condition of a join."""
+    relations: list[Relation] = []
+    if kind == "ANTI" or side == "LEFT":
+        relations = added if kind != "SEMI" else [*before, *added]
+    elif side == "RIGHT":
+        relations = before
+    elif side != "FULL":
+        relations = [*before, *added]
+    return [relation for relation in relations if not relation.nullable]
+
+
+def _natural(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
+    left = {output.name.casefold() for relation in before for output in relation.columns or ()}
+    common = [
+        exp.to_identifier(output.name, quoted=True)
+        for relation in added
+        for output in relation.columns or ()
+        if output.name.casefold() in left
+    ]
+    if not common:
+        raise BindError("NATURAL JOIN: both sides have no column name in common.")
+    return common
+
+
+def _merge(
+    using: list[exp.Identifier], before: list[Relation], added: list[Relation], scope: Scope
+) -> list[exp.Identifier]:
+    names: list[exp.Identifier] = []
+    for identifier in using:
+        folded = identifier.name.casefold()
+        sides: list[Relation] = []
+        for side in (before, added):
+            holders = [relation for relation in side if relation.find(folded) is not None]
+            if not holders and not any(relation.columns is None for relation in side):
+                candidates = [output.name for relation in side for output in relation.columns or ()]
+                tables = " nor ".join(relation.name for relation in side)
+                raise bind_error(
+                    f'{tables} has no column "{identifier.name}" to join by',
+                    identifier,
+                    did_you_mean(identifier.name, candidates),
+                )
+            if len(holders) > 1 and not (folded in scope.merged and set(holders) <= set(scope.merged[folded][1])):
+                raise bind_error(f'Column "{identifier.name}" in USING is ambiguous', identifier)
+            sides.extend(holders)
+        known = scope.merged.get(folded)
+        first = sides[0].find(folded) if sides else None
+        if first is not None:
+            members = [*(known[1] if known else []), *sides]
+            scope.merged[folded] = (first, list(dict.fromkeys(members)))
+        names.append(exp.to_identifier(first.name if first else identifier.name, quoted=True))
+    return names
+
+
+def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
+    """Binds one item of FROM, adds its relations, and returns what stands in its place."""
+    for part, word in (("pivots", "PIVOT"), ("sample", "TABLESAMPLE"), ("laterals", "LATERAL VIEW")):
+        if node.args.get(part):
+            raise UnsupportedFeatureError(f"{word} is not supported yet.")
+    if isinstance(node, exp.Table):
+        result = _table(binder, node, scope, ctes)
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        result = _subquery(binder, node, scope, ctes)
+    elif isinstance(node, exp.Subquery):
+        # A join in parentheses.
+        node.set("this", _item(binder, node.this, scope, ctes))
+        result = node
+    elif isinstance(node, exp.Values):
+        result = _values(binder, node, scope, ctes)
+    elif isinstance(node, exp.Unnest):
+        result = _unnest(binder, node, scope, ctes)
+    elif isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        inner = node.this
+        if node.args.get("alias") and not inner.args.get("alias"):
+            inner.set("alias", node.args["alias"])
+        result = _subquery(binder, inner, scope, ctes)
+        result.meta[LATERAL] = True
+    else:
+        raise UnsupportedFeatureError(f"{type(node).__name__} in FROM is not supported yet.")
+    for join in node.args.get("joins") or []:
+        _join(binder, join, scope, ctes)
+    return result
+
+
+def _alias(node: exp.Expr) -> tuple[str, list[str]]:
+    alias = node.args.get("alias")
+    if not isinstance(alias, exp.TableAlias):
+        return "", []
+    return alias.name, [column.name for column in alias.columns]
+
+
+def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
+    """Output columns under the names of an alias's column list; the rest keep theirs."""
+    if outputs is None or not names:
+        return outputs
+    if len(names) > len(outputs):
+        raise BindError(f'"{alias}" names {len(names)} columns, but there are {len(outputs)}.')
+    return tuple(
+        replace(output, name=names[index] if index < len(names) else output.name)
+        for index, output in enumerate(outputs)
+    )
+
+
+def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
+    columns = []
+    if names and relation.columns is not None:
+        columns = [exp.to_identifier(output.name, quoted=True) for output in relation.columns]
+    elif names:
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+    node.set("alias", exp.TableAlias(this=exp.to_identifier(relation.alias, quoted=True), columns=columns))
+
+
+def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
+    alias, names = _alias(node)
+    if isinstance(node.this, exp.Anonymous):
+        return _function(binder, node, scope, ctes)
+    if not isinstance(node.this, exp.Identifier):
+        raise UnsupportedFeatureError(f"{type(node.this).__name__} in FROM is not supported yet.")
+    moment = node.args.get("when")
+    folded = node.name.casefold()
+    if not node.db and moment is None and folded in ctes:
+        relation = Relation(alias or node.name, alias or node.name, name_columns(ctes[folded], names, alias))
+        scope.add(relation)
+        _set_alias(node, relation, names)
+        return node
+    first = next(node.args[part] for part in ("catalog", "db", "this") if node.args.get(part))
+    name = TableName(node.catalog or None, node.db or None, node.name, *place(first))
+    if moment is None and binder.owns(name):
+        return _local(binder, node, scope, alias or name.name, names, name)
+    found = binder.table(name, _at(moment))
+    if isinstance(found, StoredView):
+        tree, outputs = binder.view(found, _at(moment))
+        qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
+        relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
+        return _expanded(node, tree, relation, [*found.columns, *names], scope)
+    draft, columns = found
+    qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
+    relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, draft)
+    scope.add(relation)
+    # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.
+    result: exp.Expr = exp.Table(this=exp.to_identifier(draft.view, quoted=True))
+    if names:
+        result = exp.Subquery(this=_renaming(draft, columns, relation))
+        relation.draft = None
+    _set_alias(result, relation, [])
+    result.set("joins", node.args.get("joins"))
+    return result
+
+
+def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
+    """The query of a view or macro in the place of its name."""
+    scope.add(relation)
+    result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
+    _set_alias(result, relation, names)
+    result.set("joins", node.args.get("joins"))
+    return result
+
+
+def _has_modifiers(tree: exp.Subquery) -> bool:
+    return any(tree.args.get(part) for part in ("order", "limit", "offset", "with_"))
+
+
+def _renaming(draft: SourceDraft, columns: tuple[Output, ...], relation: Relation) -> exp.Select:
+    items = []
+    for old, new in zip(columns, relation.columns or (), strict=True):
+        column = exp.column(exp.to_identifier(old.name, quoted=True))
+        column.meta[TYPE] = old.type
+        items.append(exp.alias_(column, new.name, quoted=True))
+    return exp.select(*items).from_(exp.Table(this=exp.to_identifier(draft.view, quoted=True)))
+
+
+def _at(moment: exp.Expr | None) -> At | None:
+    if moment is None:
+        return None
+    column = moment.expression.find(exp.Column)
+    if column is not None:
+        raise bind_error(f'AT needs a constant, not column "{column.name}"', column.this)
+    constant = moment.expression.sql(dialect=DuckLakeSql)
+    return At(version_sql=constant) if moment.text("kind").upper() == "VERSION" else At(timestamp_sql=constant)
+
+
+def _function(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
+    call = node.this
+    alias, names = _alias(node)
+    shown = alias or call.name
+    name = TableName(node.catalog or None, node.db or None, call.name, *place(call))
+    if not node.db and call.name.lower() in ("range", "generate_series"):
+        binder.children(call, scope, ctes)
+        kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
+        integers = kind is not None and kind.name.startswith("int")
+        column = Output(call.name.lower(), _BIGINT if integers else None)
+        outputs: Outputs = name_columns((column,), names, alias)
+        relation = Relation(shown, shown, outputs)
+        scope.add(relation)
+        _set_alias(node, relation, names or [column.name])
+        return node
+    macro = binder.find_macro(name, "table")
+    if macro is not None:
+        tree, found = binder.table_macro(macro, call, scope, ctes)
+        relation = Relation(shown, shown, name_columns(found, names, alias))
+        lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
+        result = _expanded(node, tree, relation, names, scope)
+        result.meta[LATERAL] = lateral
+        return result
+    args, kwargs = call_arguments(call)
+    columns = binder.resolver.function(name, args, kwargs)
+    if columns is None:
+        return _local(binder, node, scope, shown, names, name)
+    draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
+    binder.drafts.append(draft)
+    outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
+    relation = Relation(shown, shown, outputs, (), draft)
+    scope.add(relation)
+    result = exp.Table(this=exp.to_identifier(draft.view, quoted=True))
+    _set_alias(result, relation, names)
+    return result
+
+
+def _local(
+    binder: QueryBinder, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName
+) -> exp.Expr:
+    """A table, file or function that DuckDB finds by itself."""
+    bare = node.copy()
+    for part in ("alias", "joins"):
+        bare.set(part, None)
+    query = f"SELECT * FROM {bare.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False)}"
+    columns = binder.resolver.describe(query)
+    if columns is None and not isinstance(node.this, exp.Anonymous):
+        message = f'There is no table "{name}"{where(node.this)}.'
+        raise BindError(message, line=name.line, column=name.column)
+    outputs = tuple(Output(column, kind) for column, kind in columns) if columns is not None else None
+    relation = Relation(shown, shown, name_columns(outputs, names, shown))
+    scope.add(relation)
+    draft = SourceDraft(binder.view_name(), "local", name, query=query)
+    binder.drafts.append(draft)
+    node.meta[LOCAL_VIEW] = draft.view
+    _set_alias(node, relation, names)
+    return node
+
+
+def _subquery(binder: QueryBinder, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:
+    alias, names = _alias(node)
+    around = Scope(scope.parent, list(scope.relations), dict(scope.merged))
+    outputs = binder.query(node.this, around, ctes)
+    if around.touched:
+        node.meta[LATERAL] = True
+    shown = alias or "unnamed_subquery"
+    while not alias and any(relation.name == shown for relation in scope.relations):
+        shown += "_"
+    relation = Relation(shown, shown, name_columns(outputs, names, alias))
+    scope.add(relation)
+    _set_alias(node, relation, names)
+    return node
+
+
+def _values(binder: QueryBinder, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.Expr:
+    alias, names = _alias(node)
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row.unnest()] for row in node.expressions]
+    width = len(rows[0])
+    if any(len(row) != width for row in rows):
+        raise BindError("All rows of VALUES must have the same number of values.")
+    binder.children(node, scope, ctes)
+    node.set(
+        "expressions",
+        [row if isinstance(row, exp.Tuple) else exp.Tuple(expressions=[row.unnest()]) for row in node.expressions],
+    )
+    types: list[DataType | None] = []
+    for index in range(width):
+        kinds = [row.expressions[index].meta.get(TYPE) for row in node.expressions]
+        types.append(kinds[0] if all(kind == kinds[0] for kind in kinds) else None)
+    outputs = name_columns(tuple(Output(f"col{index}", kind) for index, kind in enumerate(types)), names, alias)
+    shown = alias or "valueslist"
+    relation = Relation(shown, shown, outputs)
+    scope.add(relation)
+    _set_alias(node, relation, names or ["col0"])
+    return node
+
+
+def _unnest(binder: QueryBinder, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.Expr:
+    alias, names = _alias(node)
+    if len(node.expressions) != 1 or node.args.get("offset"):
+        raise UnsupportedFeatureError("UNNEST of several lists or WITH ORDINALITY is not supported yet.")
+    binder.children(node, scope, ctes)
+    kind: DataType | None = node.expressions[0].meta.get(TYPE)
+    element = kind.children[0][1] if kind is not None and kind.name == "list" else None
+    outputs = name_columns((Output("unnest", element),), names, alias)
+    shown = alias or "unnest"
+    relation = Relation(shown, shown, outputs)
+    scope.add(relation)
+    _set_alias(node, relation, names or ["unnest"])
+    return node

@@ -1,0 +1,233 @@
+"""ALTER TABLE, and what it has in common with CREATE TABLE: columns, defaults, partition keys; read from tokens."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlglot import exp
+
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.statements import data_type, parse_tokens
+from ducklake_lab.sql.parse.tokens import Cursor, syntax_error
+from ducklake_lab.sql.types import from_sqlglot
+
+_TRANSFORMS = ("year", "month", "day", "hour")
+_MOST_BUCKETS = 2**31 - 1
+
+
+def alter_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
+    """The operation if this is ALTER TABLE, else None (nothing is read then)."""
+    if not cursor.take("ALTER", "TABLE"):
+        return None
+    if_exists = cursor.take("IF", "EXISTS")
+    table = cursor.table()
+    operation = _alteration(cursor, binder, table, if_exists)
+    cursor.finish()
+    return operation
+
+
+def _alteration(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: bool) -> op.Operation:
+    if cursor.take("SET", "PARTITIONED BY"):
+        return op.SetPartitionedBy(table, partition_keys(cursor))
+    if cursor.take("RESET", "PARTITIONED BY"):
+        return op.ResetPartitionedBy(table)
+    if cursor.take("SET", "SORTED", "BY"):
+        return op.SetSortedBy(table, _sort_keys(cursor, binder))
+    if cursor.take("RESET", "SORTED", "BY"):
+        return op.SetSortedBy(table, ())
+    if cursor.take("RENAME", "TO"):
+        return op.RenameTable(table, cursor.name("the new name"), if_exists)
+    if cursor.take("RENAME"):
+        cursor.take("COLUMN")
+        *parents, old = cursor.names("a column")
+        cursor.expect("TO")
+        return op.RenameColumn(table, old, cursor.name("the new name"), if_exists, tuple(parents))
+    if cursor.take("ADD"):
+        return _add(cursor, binder, table, if_exists)
+    if cursor.take("DROP"):
+        cursor.take("COLUMN")
+        if_column_exists = cursor.take("IF", "EXISTS")
+        *parents, column = cursor.names("a column")
+        if cursor.take("CASCADE"):
+            raise UnsupportedFeatureError("DROP COLUMN … CASCADE is not supported yet.")
+        cursor.take("RESTRICT")
+        return op.DropColumn(table, column, if_exists, if_column_exists, tuple(parents))
+    if cursor.take("ALTER"):
+        return _alter_column(cursor, binder, table, if_exists)
+    words = " ".join(word for word in (cursor.word(n) for n in range(3)) if word.replace(" ", "").isalpha())
+    if not words:
+        raise syntax_error(cursor.text, cursor.current)
+    raise UnsupportedFeatureError(f"ALTER TABLE {words} is not supported yet.")
+
+
+def _add(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: bool) -> op.AddColumn:
+    if cursor.word() in ("CONSTRAINT", "PRIMARY KEY", "UNIQUE", "FOREIGN KEY", "CHECK"):
+        raise UnsupportedFeatureError(f"ALTER TABLE ADD {cursor.word()} is not supported: lakes have no such keys.")
+    cursor.take("COLUMN")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    parents: list[str] = []
+    while cursor.word(1) == ".":
+        parents.append(cursor.name("a column"))
+        cursor.expect(".")
+    definition = parse_tokens(exp.ColumnDef, cursor.rest(), cursor.text, binder)
+    return op.AddColumn(table, column_definition(definition), if_exists, if_not_exists, tuple(parents))
+
+
+def _alter_column(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: bool) -> op.Operation:
+    cursor.take("COLUMN")
+    first = cursor.current
+    path = cursor.names("a column")
+    if len(path) > 1:
+        raise UnsupportedFeatureError(
+            "ALTER COLUMN of a struct field is not supported; change the type of the whole column."
+        )
+    if cursor.take("SET", "DEFAULT"):
+        default, kind = default_text(parse_tokens(exp.Expr, cursor.rest(), cursor.text, binder))
+        return op.SetDefault(table, path[0], default, kind, if_exists)
+    if cursor.take("DROP", "DEFAULT"):
+        return op.SetDefault(table, path[0], None, "literal", if_exists)
+    if cursor.take("SET", "NOT", "NULL") or cursor.take("SET", "NOT NULL"):
+        return op.SetNotNull(table, path[0], True, if_exists)
+    if cursor.take("DROP", "NOT", "NULL") or cursor.take("DROP", "NOT NULL"):
+        return op.SetNotNull(table, path[0], False, if_exists)
+    if cursor.take("SET", "DATA", "TYPE") or cursor.take("SET", "TYPE") or cursor.take("TYPE"):
+        rest = list(cursor.rest())
+        using = next((i for i, token in enumerate(rest) if token.text.upper() == "USING"), None)
+        if using is not None:
+            raise UnsupportedFeatureError(
+                "ALTER COLUMN … USING an expression is not supported; add a column and UPDATE."
+            )
+        if not rest:
+            raise syntax_error(cursor.text, None, "a type")
+        return op.SetColumnType(table, path[0], data_type(rest, cursor.text, binder), if_exists)
+    raise syntax_error(cursor.text, cursor.current or first, "SET DEFAULT, SET NOT NULL, SET DATA TYPE or DROP")
+
+
+def _sort_keys(cursor: Cursor, binder: Binder) -> tuple[op.SortKey, ...]:
+    """The keys of `(a, lower(b) DESC NULLS FIRST)`; their text is kept as it was written."""
+    keys: list[op.SortKey] = []
+    for item in cursor.parenthesised():
+        words = [token.text.upper() for token in item]
+        null_order: Literal["NULLS FIRST", "NULLS LAST"] = "NULLS LAST"
+        if words[-2:-1] == ["NULLS"] and words[-1] in ("FIRST", "LAST"):
+            null_order = "NULLS FIRST" if words[-1] == "FIRST" else "NULLS LAST"
+            item, words = item[:-2], words[:-2]
+        elif words[-1:] and words[-1] in ("NULLS FIRST", "NULLS LAST"):
+            null_order = "NULLS FIRST" if words[-1] == "NULLS FIRST" else "NULLS LAST"
+            item, words = item[:-1], words[:-1]
+        direction: Literal["ASC", "DESC"] = "ASC"
+        if words[-1:] in (["ASC"], ["DESC"]):
+            direction = "DESC" if words[-1] == "DESC" else "ASC"
+            item = item[:-1]
+        before = binder.bound
+        tree = parse_tokens(exp.Expr, item, cursor.text, binder)
+        columns = tuple(column.name for column in tree.find_all(exp.Column))
+        if any(column.table for column in tree.find_all(exp.Column)):
+            raise BindError("Sort keys name columns of the table without qualifiers.")
+        text = cursor.text[item[0].start : item[-1].end + 1]
+        if binder.bound > before:
+            text = tree.sql(dialect=DuckLakeSql)
+        keys.append(op.SortKey(text, columns, direction, null_order))
+    if not keys:
+        raise syntax_error(cursor.text, cursor.current, "a sort key")
+    return tuple(keys)
+
+
+def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
+    """The keys of `(a, month(ts), bucket(8, x))`.
+
+    Raises:
+        UnsupportedFeatureError: a transform DuckLake does not have.
+    """
+    keys: list[op.PartitionKey] = []
+    for item in cursor.parenthesised():
+        part = Cursor(cursor.text, item)
+        name = part.name("a column")
+        if not part.at("("):
+            part.finish()
+            keys.append(op.PartitionKey(name))
+            continue
+        transform = name.lower()
+        arguments = [Cursor(cursor.text, argument) for argument in part.parenthesised()]
+        part.finish()
+        if transform in _TRANSFORMS and len(arguments) == 1:
+            keys.append(op.PartitionKey(arguments[0].name("a column"), transform))
+        elif transform == "bucket" and len(arguments) == 2:
+            buckets = arguments[0].number()
+            if buckets < 1:
+                raise syntax_error(cursor.text, item[0], "one bucket or more")
+            if buckets > _MOST_BUCKETS:
+                raise BindError(f"bucket({buckets}, …) has too many buckets; the most are {_MOST_BUCKETS}.")
+            keys.append(op.PartitionKey(arguments[1].name("a column"), f"bucket({buckets})"))
+        elif transform == "identity" and len(arguments) == 1:
+            keys.append(op.PartitionKey(arguments[0].name("a column")))
+        elif transform in ("bucket", "identity", *_TRANSFORMS):
+            shape = "bucket(bucket_count, column)" if transform == "bucket" else f"{transform}(column)"
+            raise BindError(f"{transform} with {len(arguments)} arguments is no partition key. Expected {shape}.")
+        else:
+            raise UnsupportedFeatureError(
+                f'Partition transform "{name}" is not supported; use a column, year, month, day, hour or bucket(n, x).'
+            )
+        for argument in arguments:
+            argument.finish()
+    if not keys:
+        raise syntax_error(cursor.text, cursor.current, "a partition key")
+    return tuple(keys)
+
+
+def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
+    """A parsed column of CREATE TABLE or ADD COLUMN.
+
+    Raises:
+        UnsupportedFeatureError: a constraint other than NOT NULL and DEFAULT.
+    """
+    kind = definition.args.get("kind")
+    if not isinstance(kind, exp.DataType):
+        raise UnsupportedFeatureError(f'Column "{definition.name}" needs a type.')
+    nulls_allowed = True
+    default: str | None = None
+    default_type: Literal["literal", "expression"] = "literal"
+    for constraint in definition.args.get("constraints") or []:
+        rule = constraint.args.get("kind")
+        if isinstance(rule, exp.NotNullColumnConstraint):
+            nulls_allowed = bool(rule.args.get("allow_null"))
+        elif isinstance(rule, exp.DefaultColumnConstraint):
+            default, default_type = default_text(rule.this)
+        else:
+            raise BindError(
+                f'{_CONSTRAINTS.get(type(rule), "This constraint")} on column "{definition.name}" is not supported: '
+                "lakes have NOT NULL and DEFAULT only."
+            )
+    return op.ColumnDef(definition.name, from_sqlglot(kind), nulls_allowed, default, default_type)
+
+
+_CONSTRAINTS: dict[type, str] = {
+    exp.PrimaryKeyColumnConstraint: "PRIMARY KEY",
+    exp.UniqueColumnConstraint: "UNIQUE",
+    exp.CheckColumnConstraint: "CHECK",
+    exp.Reference: "REFERENCES",
+    exp.GeneratedAsIdentityColumnConstraint: "GENERATED ALWAYS AS",
+    exp.ComputedColumnConstraint: "GENERATED ALWAYS AS",
+    exp.CollateColumnConstraint: "COLLATE",
+}
+
+
+def default_text(tree: exp.Expr) -> tuple[str | None, Literal["literal", "expression"]]:
+    """A default as the catalog keeps it: a constant's bare text, or the SQL of an expression.
+
+    Casts count as expressions, TRUE and DATE '…' among them, as they do in the reference.
+    """
+    bare = tree.unnest()
+    if isinstance(bare, exp.Null):
+        return None, "literal"
+    sign = "-" if isinstance(bare, exp.Neg) else ""
+    number = bare.this if sign else bare
+    if isinstance(number, exp.Literal) and not number.is_string:
+        text = number.name.replace("_", "")
+        return sign + (repr(float(text)) if "e" in text.casefold() else text), "literal"
+    if isinstance(bare, exp.Literal):
+        return bare.name, "literal"
+    return tree.sql(dialect=DuckLakeSql), "expression"

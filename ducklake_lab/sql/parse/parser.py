@@ -1,0 +1,298 @@
+"""SQL text to statements: DuckLake's own forms first, then the general parser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token
+
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.parse.alter import alter_statement, column_definition, partition_keys
+from ducklake_lab.sql.parse.entries import entry_statement
+from ducklake_lab.sql.parse.merge import is_merge, read_merge
+from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.references import word
+from ducklake_lab.sql.parse.secrets import read_secret
+from ducklake_lab.sql.parse.statements import own_statement, prepared
+from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, split, syntax_error
+
+_DIALECT = DuckLakeSql()
+
+_QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
+
+#: Statements DuckDB has and this does not, by their first word; what their refusal says.
+_REFUSED = {
+    "PIVOT": "PIVOT",
+    "PIVOT_WIDER": "PIVOT",
+    "PIVOT_LONGER": "UNPIVOT",
+    "UNPIVOT": "UNPIVOT",
+}
+
+
+def parse(text: str, params: Mapping[str, object] | None = None, *, keep_refused: bool = False) -> list[op.Statement]:
+    """The statements of `text`, in order.
+
+    Args:
+        params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
+        keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
+
+    Raises:
+        SqlSyntaxError: with the line and column where a statement stops making sense.
+        UnsupportedFeatureError: a statement that is not supported; none of the text has run then.
+        UsageError: a parameter has no value.
+    """
+    binder = Binder(params)
+    statements: list[op.Statement] = []
+    for tokens in split(text):
+        source = text[tokens[0].start : tokens[-1].end + 1]
+        line = position(text, tokens[0].start)[0]
+        prepare = prepared(Cursor(text, tokens))
+        if prepare is not None:
+            statements.append(op.Statement(prepare, source, line, source))
+            continue
+        for_text = binder.fork()
+        operation: op.Operation
+        try:
+            operation = _operation(text, tokens, binder)
+        except (UnsupportedFeatureError, SqlSyntaxError, BindError) as error:
+            if not keep_refused:
+                raise
+            operation = op.Other(tuple(word(token) for token in tokens[:8]), error)
+        statements.append(op.Statement(operation, source, line, for_text.text(text, tokens)))
+    return statements
+
+
+def parse_query(text: str) -> op.Query:
+    """The query that a text is.
+
+    Raises:
+        SqlSyntaxError: it is not one query.
+    """
+    statements = parse(text)
+    if len(statements) != 1 or not isinstance(statements[0].operation, op.Query):
+        raise SqlSyntaxError("A query was expected.")
+    return statements[0].operation
+
+
+def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
+    cursor = Cursor(text, tokens)
+    if is_merge(cursor):
+        return read_merge(cursor, binder)
+    readers = (own_statement, read_secret, alter_statement, entry_statement)
+    own = next((found for read in readers if (found := read(cursor, binder)) is not None), None)
+    if own is not None:
+        return own
+    first = cursor.word()
+    if first == "EXPLAIN":
+        cursor.index += 1
+        analyze = cursor.take("ANALYZE")
+        if cursor.current is None:
+            raise syntax_error(text, None, "a statement")
+        return op.Explain(_operation(text, cursor.rest(), binder), analyze)
+    if first in ("DESCRIBE", "DESC"):
+        cursor.index += 1
+        if cursor.word() in _QUERY_WORDS:
+            query = _general(text, cursor.rest(), binder)
+            assert isinstance(query, op.Query)
+            return op.Describe(query=query)
+        cursor.take("TABLE")
+        table = cursor.table()
+        cursor.finish()
+        return op.Describe(table=table)
+    if first == "CREATE":
+        _refuse_create(cursor)
+    if first == "DROP" and cursor.word(1) not in ("TABLE", "SCHEMA"):
+        raise UnsupportedFeatureError(f"DROP {cursor.word(1)} is not supported yet.")
+    if first not in _GENERAL_WORDS:
+        if first in _REFUSED or first in _OTHER_STATEMENTS:
+            raise UnsupportedFeatureError(f"{_REFUSED.get(first, first)} is not supported yet.")
+        raise syntax_error(text, tokens[0], "a statement")
+    return _general(text, tokens, binder)
+
+
+#: First words of further DuckDB statements.
+_OTHER_STATEMENTS = frozenset(
+    "ALTER ANALYZE EXPORT IMPORT INSTALL LOAD PRAGMA PREPARE RESET SET SUMMARIZE "
+    "UPDATE_EXTENSIONS VACUUM GRANT REVOKE".split()
+)
+
+
+def _refuse_create(cursor: Cursor) -> None:
+    ahead = 1
+    if cursor.word(ahead) == "OR":
+        ahead += 2
+    while cursor.word(ahead) in ("TEMP", "TEMPORARY", "UNLOGGED", "PERSISTENT", "UNIQUE", "RECURSIVE"):
+        if cursor.word(ahead) in ("TEMP", "TEMPORARY"):
+            raise UnsupportedFeatureError(f"CREATE TEMPORARY {cursor.word(ahead + 1)} is not supported yet.")
+        ahead += 1
+    if cursor.word(ahead) not in ("TABLE", "SCHEMA"):
+        raise UnsupportedFeatureError(f"CREATE {cursor.word(ahead)} is not supported yet.")
+
+
+def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
+    try:
+        trees = _DIALECT.parser().parse(list(tokens), text)
+    except ParseError as error:
+        raise from_parse_error(text, tokens, error) from error
+    tree = trees[0] if trees else None
+    if tree is None:
+        raise syntax_error(text, tokens[0])
+    tree = binder.bind(tree)
+    for raw in list(tree.find_all(exp.RawString)):
+        raw.replace(exp.Literal.string(raw.name))
+    if isinstance(tree, exp.Query):
+        return op.Query(tree)
+    if isinstance(tree, exp.Values):
+        return op.Query(_select_from_values(tree))
+    if isinstance(tree, exp.Create):
+        return _create(text, tokens, tree)
+    if isinstance(tree, exp.Drop):
+        return _drop(text, tree)
+    if isinstance(tree, exp.Insert):
+        return _insert(text, tree)
+    if isinstance(tree, exp.Update):
+        _refuse(tree, "UPDATE", returning="RETURNING", order="ORDER BY", limit="LIMIT", with_="WITH … UPDATE")
+        return op.Update(table_name(text, tree.this), tree)
+    if isinstance(tree, exp.Delete):
+        _refuse(tree, "DELETE", returning="RETURNING", order="ORDER BY", limit="LIMIT", with_="WITH … DELETE")
+        if tree.args.get("tables"):
+            raise syntax_error(text, tokens[0], "DELETE FROM one table")
+        return op.Delete(table_name(text, tree.this), tree)
+    if isinstance(tree, exp.TruncateTable):
+        if len(tree.expressions) != 1:
+            raise UnsupportedFeatureError("TRUNCATE of several tables at once is not supported.")
+        return op.Truncate(table_name(text, tree.expressions[0]))
+    word = tokens[0].text.upper()
+    raise UnsupportedFeatureError(f"{_REFUSED.get(word, word)} is not supported yet.")
+
+
+def _select_from_values(values: exp.Values) -> exp.Select:
+    """VALUES (…) as SELECT * FROM (VALUES (…)) with DuckDB's column names `col0`, `col1`, …"""
+    return exp.select(exp.Star()).from_(values)
+
+
+def table_name(text: str, table: exp.Expr | None) -> op.TableName:
+    """The name of a table reference, with the place it was written at."""
+    if isinstance(table, exp.Schema):
+        table = table.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise SqlSyntaxError("A table's name was expected here.")
+    first = next((table.args[part] for part in ("catalog", "db", "this") if table.args.get(part)), table.this)
+    start = first.meta.get("start")
+    line, column = position(text, start) if isinstance(start, int) else (None, None)
+    return op.TableName(table.catalog or None, table.db or None, table.name, line, column)
+
+
+def _schema_name(text: str, table: exp.Expr) -> op.TableName:
+    """The name of a schema, which the parser keeps in the qualifiers of a nameless table."""
+    if not isinstance(table, exp.Table) or not table.db:
+        raise SqlSyntaxError("A schema's name was expected here.")
+    start = table.args["db"].meta.get("start")
+    line, column = position(text, start) if isinstance(start, int) else (None, None)
+    return op.TableName(None, table.catalog or None, table.db, line, column)
+
+
+def _refuse(tree: exp.Expr, statement: str, **parts: str) -> None:
+    for part, name in parts.items():
+        if tree.args.get(part):
+            text = name if name.startswith("WITH") else f"{statement} … {name}"
+            raise UnsupportedFeatureError(f"{text} is not supported yet.")
+
+
+def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operation:
+    if tree.args.get("kind") == "SCHEMA":
+        if tree.args.get("replace"):
+            raise UnsupportedFeatureError("CREATE OR REPLACE SCHEMA is not supported; DROP SCHEMA first.")
+        return op.CreateSchema(_schema_name(text, tree.this), bool(tree.args.get("exists")))
+    name = table_name(text, tree.this)
+    with_data, partitioned = True, False
+    for item in tree.args["properties"].expressions if tree.args.get("properties") else []:
+        if isinstance(item, exp.WithDataProperty):
+            with_data = not item.args.get("no")
+        elif isinstance(item, exp.PartitionedByProperty):
+            partitioned = True
+        elif isinstance(item, exp.LikeProperty):
+            raise UnsupportedFeatureError(
+                "CREATE TABLE … LIKE is not supported; use CREATE TABLE … AS FROM … WITH NO DATA."
+            )
+        else:
+            raise UnsupportedFeatureError(
+                f"{type(item).__name__.removesuffix('Property')} in CREATE TABLE is not supported yet."
+            )
+    columns: list[op.ColumnDef] = []
+    if isinstance(tree.this, exp.Schema):
+        for definition in tree.this.expressions:
+            if isinstance(definition, exp.ColumnDef):
+                columns.append(column_definition(definition))
+            elif isinstance(definition, exp.Identifier):
+                raise UnsupportedFeatureError(
+                    "CREATE TABLE with column names and AS is not supported; name them in the query."
+                )
+            else:
+                raise BindError(
+                    "Table constraints (PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY) are not supported: "
+                    "lakes have NOT NULL and DEFAULT only."
+                )
+    query = _query(tree.expression) if tree.expression else None
+    if query is None and not columns:
+        raise syntax_error(text, None, "columns or AS")
+    return op.CreateTable(
+        name=name,
+        columns=tuple(columns),
+        query=op.Query(query, distinct_names=True) if query is not None else None,
+        replace=bool(tree.args.get("replace")),
+        if_not_exists=bool(tree.args.get("exists")),
+        with_data=with_data,
+        partitioned_by=_partition_clause(text, tokens) if partitioned else (),
+    )
+
+
+def _partition_clause(text: str, tokens: Sequence[Token]) -> tuple[op.PartitionKey, ...]:
+    cursor = Cursor(text, tokens)
+    while not cursor.take("PARTITIONED BY"):
+        cursor.index += 1
+    return partition_keys(cursor)
+
+
+def _query(tree: exp.Expr) -> exp.Query:
+    if isinstance(tree, exp.Values):
+        return _select_from_values(tree)
+    if isinstance(tree, exp.Query):
+        return tree
+    raise UnsupportedFeatureError(f"{type(tree).__name__} is not supported as a source of rows.")
+
+
+def _drop(text: str, tree: exp.Drop) -> op.Operation:
+    tables = tree.args.get("tables") or [tree.this]
+    if len(tables) != 1:
+        raise UnsupportedFeatureError("DROP of several tables at once is not supported.")
+    exists, cascade = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
+    if tree.args.get("kind") == "SCHEMA":
+        return op.DropSchema(_schema_name(text, tables[0]), exists, cascade)
+    return op.DropTable(table_name(text, tables[0]), exists)
+
+
+def _insert(text: str, tree: exp.Insert) -> op.Insert:
+    _refuse(tree, "INSERT", conflict="ON CONFLICT", returning="RETURNING")
+    if tree.args.get("alternative"):
+        raise UnsupportedFeatureError(f"INSERT OR {str(tree.args['alternative']).upper()} is not supported yet.")
+    table = tree.this
+    identifiers = table.expressions if isinstance(table, exp.Schema) else []
+    columns = tuple(column.name for column in identifiers) if isinstance(table, exp.Schema) else None
+    places = tuple(
+        position(text, column.meta["start"]) if "start" in column.meta else (None, None) for column in identifiers
+    )
+    name = table_name(text, table)
+    if tree.args.get("default"):
+        return op.Insert(name, columns, None, column_positions=places)
+    query = _query(tree.expression)
+    if tree.args.get("with_"):
+        if query.args.get("with_"):
+            raise UnsupportedFeatureError("WITH before INSERT together with WITH after it is not supported.")
+        query.set("with_", tree.args["with_"])
+    return op.Insert(name, columns, query, bool(tree.args.get("by_name")), places)

@@ -1,0 +1,166 @@
+"""Parameters: `:name`, `$name`, `$1` and `?` become literals of the tree; no text is ever pasted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from uuid import UUID
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.parse.references import splice
+from ducklake_lab.sql.types import to_sqlglot
+
+
+class Binder:
+    """Binds the placeholders of a text, statement by statement; `?` counts on through all of them.
+
+    Attributes:
+        bound: how many it has bound.
+    """
+
+    def __init__(self, params: Mapping[str, object] | None) -> None:
+        self._params = params if params is not None else {}
+        self.bound = 0
+        self._positional = 0
+
+    def bind(self, tree: exp.Expr) -> exp.Expr:
+        """Replaces every placeholder of `tree` in place and returns it.
+
+        Raises:
+            UsageError: a parameter is missing, or its value has no SQL literal.
+        """
+        for node in list(tree.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
+            name = self._name(node)
+            value = self.value(name)
+            self.bound += 1
+            parent = node.parent
+            if isinstance(value, list | tuple | set | frozenset) and isinstance(parent, exp.In):
+                literals = [literal(item, name) for item in value] or [exp.Null()]
+                others = [item for item in parent.expressions if item is not node]
+                parent.set("field", None)
+                parent.set("expressions", [*others, *literals])
+            elif node is tree:
+                return literal(value, name)
+            else:
+                node.replace(literal(value, name))
+        return tree
+
+    def text(self, text: str, tokens: Sequence[Token]) -> str:
+        """The text of some tokens with literals in the place of placeholders.
+
+        Raises:
+            UsageError: as `bind`.
+        """
+        replacements: list[tuple[int, int, str]] = []
+        for index, token in enumerate(tokens):
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if token.token_type is TokenType.PLACEHOLDER:
+                self._positional += 1
+                replacements.append((index, index, self._text(str(self._positional))))
+            elif following is None or following.start != token.end + 1:
+                continue
+            elif token.token_type is TokenType.PARAMETER:
+                replacements.append((index, index + 1, self._text(following.text)))
+            elif token.token_type is TokenType.COLON and following.text in self._params:
+                before = tokens[index - 1] if index else None
+                # in `{'a':b}` and `l[1:n]` a colon is just a colon
+                if before is not None and before.token_type not in (TokenType.STRING, TokenType.NUMBER):
+                    replacements.append((index, index + 1, self._text(following.text)))
+        return splice(text, tokens, replacements)
+
+    def _text(self, name: str) -> str:
+        return literal(self.value(name), name).sql(dialect=DuckLakeSql)
+
+    def fork(self) -> Binder:
+        """A binder that counts on from here on its own."""
+        other = Binder(self._params)
+        other._positional = self._positional
+        return other
+
+    def _name(self, node: exp.Expr) -> str:
+        name = node.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+        if name and name != "?":
+            return name
+        self._positional += 1
+        return str(self._positional)
+
+    def value(self, name: str) -> object:
+        """The value of a parameter.
+
+        Raises:
+            UsageError: it has none.
+        """
+        try:
+            return self._params[name]
+        except KeyError:
+            raise UsageError(
+                f'Parameter "{name}" has no value; pass it with params={{"{name}": …}}.'
+                f"{did_you_mean(name, self._params)}"
+            ) from None
+
+
+def literal(value: object, name: str = "") -> exp.Expr:
+    """The literal of a Python value.
+
+    Raises:
+        UsageError: no literal stands for a value of that type; `name` is the parameter to blame.
+    """
+    item: Callable[[], object] | None = getattr(value, "item", None)
+    if callable(item) and not isinstance(value, date):  # numpy scalars
+        value = item()
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return _signed(str(abs(value)), value < 0)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return _cast(str(value), "float64")
+        return _cast(repr(value), "float64")
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise UsageError(f'Parameter "{name}" is {value}, which no DECIMAL holds; pass a float.')
+        return _signed(format(abs(value), "f"), value < 0)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, bytes | bytearray):
+        return _cast("".join(f"\\x{byte:02X}" for byte in value), "blob")
+    if isinstance(value, datetime):
+        return _cast(value.isoformat(sep=" "), "timestamp" if value.tzinfo is None else "timestamptz")
+    if isinstance(value, date):
+        return _cast(value.isoformat(), "date")
+    if isinstance(value, time):
+        if value.tzinfo is not None:
+            raise UsageError(f'Parameter "{name}" is a time with a zone; pass one without.')
+        return _cast(value.isoformat(), "time")
+    if isinstance(value, UUID):
+        return _cast(str(value), "uuid")
+    if isinstance(value, list | tuple):
+        return exp.Array(expressions=[literal(element, name) for element in value])
+    if isinstance(value, dict):
+        return exp.Struct(
+            expressions=[
+                exp.PropertyEQ(this=exp.to_identifier(str(key), quoted=True), expression=literal(element, name))
+                for key, element in value.items()
+            ]
+        )
+    raise UsageError(
+        f'Parameter "{name}" is a {type(value).__name__}; pass None, a bool, number, text, bytes, date, time or list.'
+    )
+
+
+def _signed(digits: str, negative: bool) -> exp.Expr:
+    number = exp.Literal.number(digits)
+    return exp.Paren(this=exp.Neg(this=number)) if negative else number
+
+
+def _cast(text: str, kind: str) -> exp.Expr:
+    return exp.Cast(this=exp.Literal.string(text), to=to_sqlglot(DataType(kind)))

@@ -1,0 +1,384 @@
+"""Finds the tables and table functions that a text names, by its tokens alone.
+
+The planner binds a statement to columns; for what DuckDB itself runs in process, knowing where the names of tables
+stand is enough, and leaves the rest of the text as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot.tokens import Token, TokenType
+
+from ducklake_lab.sql.operations import At, TableName
+from ducklake_lab.sql.parse.tokens import position, split
+
+#: Words that begin a query in parentheses.
+QUERY_WORDS = frozenset(
+    ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW")
+)
+#: Words after which a table is named, at the beginning of a query.
+_SUBJECTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "DESCRIBE", "DESC", "SUMMARIZE", "TABLE"))
+#: Words that end a list of tables.
+_ENDS = frozenset(
+    "SELECT WHERE GROUP HAVING ORDER LIMIT OFFSET QUALIFY WINDOW SET UNION INTERSECT EXCEPT WHEN RETURNING".split()
+)
+#: Functions whose arguments may be separated by FROM.
+_WITH_FROM = frozenset("EXTRACT SUBSTRING TRIM OVERLAY POSITION".split())
+_STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING, TokenType.NUMBER)
+_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table or a call of a table function.
+
+    Attributes:
+        first: index of its first token.
+        last: index of its last token, that of AT (…) or of the arguments included.
+        arguments: tokens of each argument of a call; None for a table.
+        implied_alias: the name it goes by where no alias is given; "" where an alias follows.
+    """
+
+    first: int
+    last: int
+    name: TableName
+    at: At | None = None
+    arguments: tuple[tuple[Token, ...], ...] | None = None
+    implied_alias: str = ""
+
+
+def find_references(text: str, tokens: Sequence[Token]) -> list[Reference]:
+    """The tables and table functions in the FROM clauses of a statement, CTEs left out, in order.
+
+    The arguments of a call are looked into as well: references inside of a reference follow it.
+    """
+    return _Finder(text, tokens).find()
+
+
+def word(token: Token | None) -> str:
+    """A token in upper case, "" for what is quoted."""
+    if token is None or token.token_type is TokenType.IDENTIFIER or token.token_type in _STRINGS:
+        return ""
+    return " ".join(token.text.upper().split())
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is known inside of one pair of parentheses."""
+
+    expecting: bool = False
+    in_from: bool = False
+    with_from: bool = False
+    pivot: bool = False
+
+
+class _Finder:
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.ctes = _cte_names(tokens)
+
+    def find(self) -> list[Reference]:
+        found: list[Reference] = []
+        levels = [_Level()]
+        start = True
+        index = 0
+        while index < len(self.tokens):
+            token, level = self.tokens[index], levels[-1]
+            name = word(token)
+            subject = index > 0 and word(self.tokens[index - 1]) in _SUBJECTS
+            if token.token_type in _OPEN:
+                nested = level.expecting and token.token_type is TokenType.L_PAREN
+                with_from = index > 0 and word(self.tokens[index - 1]) in _WITH_FROM
+                levels.append(_Level(expecting=nested, in_from=nested, with_from=with_from))
+                level.expecting = False
+                start = token.token_type is TokenType.L_PAREN
+                index += 1
+                continue
+            if token.token_type in _CLOSE:
+                if len(levels) > 1:
+                    levels.pop()
+                levels[-1].expecting = start = False
+                index += 1
+                continue
+            if (name == "FROM" and not level.with_from and not self._is_distinct_from(index)) or name.endswith("JOIN"):
+                level.expecting = level.in_from = True
+            elif name == "USING" and level.pivot:
+                level.expecting = level.in_from = False
+            elif name == "USING":
+                # USING (columns) of a join names no table; USING (query) does.
+                following = [word(t) for t in self.tokens[index + 1 : index + 3]]
+                paren = index + 1 < len(self.tokens) and self.tokens[index + 1].token_type is TokenType.L_PAREN
+                level.expecting = not paren or following[-1] in QUERY_WORDS
+                level.in_from = level.in_from or level.expecting
+            elif start and name in _SUBJECTS and not self._is_call(index):
+                level.expecting, level.in_from, level.pivot = True, False, "PIVOT" in name
+            elif name.split(" ")[0] in _ENDS and token.token_type is not TokenType.IDENTIFIER:
+                level.expecting = level.in_from = False
+            elif token.token_type is TokenType.COMMA:
+                level.expecting = level.in_from
+            elif level.expecting and name != "LATERAL":
+                level.expecting = False
+                reference = self._reference(index)
+                if reference is not None and subject:
+                    reference = replace(reference, implied_alias="")
+                if reference is not None:
+                    found.append(reference)
+                    start = False
+                    # calls are entered, so that queries in their arguments are seen
+                    index = reference.last + 1 if reference.arguments is None else self._name_end(index) + 1
+                    continue
+            start = False
+            index += 1
+        return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in self.ctes)]
+
+    def _is_distinct_from(self, index: int) -> bool:
+        return index > 0 and word(self.tokens[index - 1]) == "DISTINCT" and index > 1
+
+    def _is_call(self, index: int) -> bool:
+        return (
+            index + 1 < len(self.tokens)
+            and self.tokens[index + 1].token_type is TokenType.L_PAREN
+            and word(self.tokens[index]) not in ("PIVOT", "UNPIVOT", "SUMMARIZE", "DESCRIBE", "TABLE")
+        )
+
+    def _name_end(self, index: int) -> int:
+        while index + 2 < len(self.tokens) and self.tokens[index + 1].token_type is TokenType.DOT:
+            index += 2
+        return index
+
+    def reference_at(self, index: int) -> Reference | None:
+        """The name at a token; parentheses after it are no arguments."""
+        first = self.tokens[index]
+        if not _nameable(first):
+            return None
+        end = self._name_end(index)
+        parts = [self.tokens[place].text for place in range(index, end + 1, 2)]
+        if len(parts) > 3:
+            return None
+        padded = [None] * (3 - len(parts)) + parts
+        line, column = position(self.text, first.start)
+        return Reference(index, end, TableName(padded[0], padded[1], parts[-1], line, column))
+
+    def _reference(self, index: int) -> Reference | None:
+        first = self.tokens[index]
+        if first.token_type in _STRINGS or not _nameable(first):
+            return None
+        end = self._name_end(index)
+        parts = [self.tokens[place].text for place in range(index, end + 1, 2)]
+        if len(parts) > 3 or any(self.tokens[place].token_type in _STRINGS for place in range(index, end + 1, 2)):
+            return None
+        line, column = position(self.text, first.start)
+        padded = [None] * (3 - len(parts)) + parts
+        name = TableName(padded[0], padded[1], parts[-1], line, column)
+        if end + 1 < len(self.tokens) and self.tokens[end + 1].token_type is TokenType.L_PAREN:
+            close = matching(self.tokens, end + 1)
+            arguments = _arguments(self.tokens[end + 2 : close])
+            return Reference(index, close, name, None, arguments, self._alias(close, parts[-1]))
+        last, at = self._at(end)
+        return Reference(index, last, name, at, None, self._alias(last, parts[-1]))
+
+    def _at(self, end: int) -> tuple[int, At | None]:
+        """The index of the last token of `AT (VERSION => …)` or `VERSION AS OF …`, if that comes next."""
+        moment = self._as_of(end)
+        if moment is not None:
+            return moment
+        following = self.tokens[end + 1 : end + 5]
+        if len(following) < 4 or word(following[0]) != "AT" or following[1].token_type is not TokenType.L_PAREN:
+            return end, None
+        close = matching(self.tokens, end + 2)
+        inside = self.tokens[end + 5 : close]
+        if word(following[2]) not in ("VERSION", "TIMESTAMP") or not inside:
+            return end, None
+        constant = self.text[inside[0].start : inside[-1].end + 1]
+        if word(following[2]) == "VERSION":
+            return close, At(version_sql=constant)
+        return close, At(timestamp_sql=constant)
+
+    def _as_of(self, end: int) -> tuple[int, At] | None:
+        """`[FOR] VERSION AS OF 3` and `[FOR] TIMESTAMP AS OF '…'`, as Spark writes them."""
+        start = end + 1
+        if start < len(self.tokens) and word(self.tokens[start]) == "FOR":
+            start += 1
+        words = [word(token) for token in self.tokens[start : start + 3]]
+        if words[1:] != ["AS", "OF"] or start + 3 >= len(self.tokens):
+            return None
+        last = start + 3
+        value = self.tokens[last]
+        constant = self.text[value.start : value.end + 1]
+        if value.token_type is TokenType.STRING:
+            constant = "'" + value.text.replace("'", "''") + "'"
+        if words[0] in ("VERSION", "SYSTEM_VERSION"):
+            return last, At(version_sql=constant)
+        if words[0] not in ("TIMESTAMP", "SYSTEM_TIME"):
+            return None
+        if last + 1 < len(self.tokens) and self.tokens[last + 1].token_type is TokenType.L_PAREN:
+            return matching(self.tokens, last + 1), At(timestamp_sql=constant)
+        return last, At(timestamp_sql=constant)
+
+    def _alias(self, last: int, name: str) -> str:
+        """The table's own name, unless an alias follows."""
+        following = self.tokens[last + 1] if last + 1 < len(self.tokens) else None
+        if following is None or word(following) in _NO_ALIASES or not _nameable(following):
+            return name
+        return ""
+
+
+#: Keywords that may follow a table and are no alias of it.
+_NO_ALIASES = frozenset(
+    "WHERE GROUP HAVING ORDER LIMIT OFFSET QUALIFY WINDOW SET UNION INTERSECT EXCEPT WHEN RETURNING ON USING JOIN LEFT "
+    "RIGHT FULL INNER CROSS NATURAL SEMI ANTI ASOF POSITIONAL SELECT FROM TABLESAMPLE PIVOT UNPIVOT TO FOR".split()
+) | {"GROUP BY", "ORDER BY"}
+
+
+def _nameable(token: Token) -> bool:
+    if token.token_type is TokenType.IDENTIFIER:
+        return True
+    return token.token_type not in _STRINGS and token.text.replace("_", "a").replace("$", "a").isalnum()
+
+
+def matching(tokens: Sequence[Token], opening: int) -> int:
+    """The index of the parenthesis that closes the one at `opening`; the last token where none does."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        kind = tokens[index].token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def _arguments(tokens: Sequence[Token]) -> tuple[tuple[Token, ...], ...]:
+    items: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if token.token_type is TokenType.COMMA and depth == 0:
+            items.append([])
+        else:
+            items[-1].append(token)
+    return tuple(tuple(item) for item in items if item)
+
+
+def _cte_names(tokens: Sequence[Token]) -> set[str]:
+    """Names that WITH gives to queries, folded; anywhere in the statement."""
+    names: set[str] = set()
+    for index, token in enumerate(tokens):
+        if index == 0 or not _nameable(token):
+            continue
+        before = tokens[index - 1]
+        if word(before) not in ("WITH", "RECURSIVE") and before.token_type is not TokenType.COMMA:
+            continue
+        after = index + 1
+        if after < len(tokens) and tokens[after].token_type is TokenType.L_PAREN:
+            after = matching(tokens, after) + 1
+        if after >= len(tokens) or word(tokens[after]) != "AS":
+            continue
+        after += 1
+        while after < len(tokens) and word(tokens[after]) in ("NOT", "MATERIALIZED"):
+            after += 1
+        if after + 1 < len(tokens) and tokens[after].token_type is TokenType.L_PAREN:
+            if word(tokens[after + 1]) in QUERY_WORDS or tokens[after + 1].token_type is TokenType.L_PAREN:
+                names.add(token.text.casefold())
+    return names
+
+
+def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str]]) -> str:
+    """The text of the tokens with some of them, from (index) to (index) inclusive, replaced.
+
+    Replacements inside of an earlier one are left out.
+    """
+    parts: list[str] = []
+    place = tokens[0].start
+    done = -1
+    for first, last, new in sorted(replacements, key=lambda item: (item[0], -item[1])):
+        if first <= done:
+            continue
+        parts += [text[place : tokens[first].start], new]
+        place = tokens[last].end + 1
+        done = last
+    return "".join(parts) + text[place : tokens[-1].end + 1]
+
+
+#: Words between a statement's verb and the name of what it is about.
+_BEFORE_NAMES = frozenset(
+    "INTO FROM TABLE VIEW SCHEMA MACRO FUNCTION TYPE SEQUENCE INDEX IF NOT EXISTS OR REPLACE TEMP TEMPORARY ONLY "
+    "DATABASE RECURSIVE UNIQUE MATERIALIZED COLUMN IGNORE PERSISTENT UNLOGGED".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a statement creates, changes or drops.
+
+    Attributes:
+        temporary: TEMP or TEMPORARY was written.
+        kind: TABLE, VIEW, SCHEMA, …, as far as it was written.
+    """
+
+    reference: Reference
+    temporary: bool = False
+    kind: str = "TABLE"
+
+
+def words_of(text: str) -> list[str]:
+    """The words of one statement in upper case, "" for what is quoted."""
+    return [word(token) for token in split(text)[0]]
+
+
+def target_of(text: str) -> Target | None:
+    """The name that one statement, such as INSERT INTO or DROP VIEW, is about; None if there is none."""
+    tokens = split(text)[0]
+    words = [word(token) for token in tokens]
+    place, verb = 0, words[0] if words else ""
+    if verb == "WITH":
+        place = _after_ctes(tokens)
+        verb = words[place] if place < len(words) else ""
+    if verb == "COMMENT":
+        place += 1
+    if verb not in ("CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY"):
+        return None
+    temporary, kind = False, "TABLE"
+    place += 1
+    while place < len(tokens) and words[place] in _BEFORE_NAMES:
+        temporary = temporary or words[place] in ("TEMP", "TEMPORARY")
+        if words[place] in ("VIEW", "SCHEMA", "MACRO", "FUNCTION", "TYPE", "SEQUENCE", "INDEX", "DATABASE", "COLUMN"):
+            kind = words[place]
+        place += 1
+    if kind == "INDEX" and verb == "CREATE":
+        while place < len(tokens) and words[place] != "ON":
+            place += 1
+        place += 1
+    if place >= len(tokens):
+        return None
+    reference = _Finder(text, tokens).reference_at(place)
+    return Target(reference, temporary, kind) if reference is not None else None
+
+
+def without_qualifier(text: str, catalog: str) -> str:
+    """One statement with `catalog.` and `catalog.main.` taken away from names."""
+    tokens = split(text)[0]
+    replacements = []
+    for index, token in enumerate(tokens):
+        starts = index == 0 or tokens[index - 1].token_type is not TokenType.DOT
+        if not starts or not _nameable(token) or token.text.casefold() != catalog.casefold():
+            continue
+        if index + 1 < len(tokens) and tokens[index + 1].token_type is TokenType.DOT:
+            long = word(tokens[index + 2]) == "MAIN" and word(tokens[index + 3]) == "."
+            replacements.append((index, index + (3 if long else 1), ""))
+    return splice(text, tokens, replacements)
+
+
+def _after_ctes(tokens: Sequence[Token]) -> int:
+    """The index of the statement's verb after WITH and its queries."""
+    place = 1
+    while place < len(tokens):
+        if tokens[place].token_type is TokenType.L_PAREN:
+            place = matching(tokens, place)
+        elif word(tokens[place]) in ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "FROM", "VALUES"):
+            return place
+        place += 1
+    return place

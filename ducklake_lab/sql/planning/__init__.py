@@ -1,0 +1,1 @@
+"""Statements to plans: what to read, and the SQL over it for each engine."""

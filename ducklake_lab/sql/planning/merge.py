@@ -1,0 +1,190 @@
+"""The plan of MERGE INTO: one query that joins target and source, and tells for every row what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.operations import Merge, MergeClause
+from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.planning.planner import finish
+from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
+from ducklake_lab.sql.scope import ROW_ID, VIRTUAL_COLUMNS
+from ducklake_lab.sql.types import to_sqlglot
+
+#: Output column: what happens to the row, e.g. `update`.
+ACTION = "_ducklake_merge_action"
+#: Output column: the text of an ERROR.
+MESSAGE = "_ducklake_merge_message"
+#: Column of the source, true: NULL where no source row matches.
+_HERE = "_ducklake_merge_here"
+
+_INTEGER, _VARCHAR = DataType("int32"), DataType("varchar")
+
+
+def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
+    """The rows that MERGE acts on: the four virtual columns, `ACTION`, `MESSAGE`, and every column with its new value.
+
+    The virtual columns are NULL for rows of the source that nothing matches; new values are NULL for deleted rows.
+
+    Raises:
+        BindError: a name that does not exist, or another number of values than of columns.
+    """
+    target = op.alias or op.table.name
+    binder = QueryBinder(resolver)
+    sources = binder.query(op.source.copy(), None, {})
+    if sources is None:
+        raise UnsupportedFeatureError("MERGE INTO from a source whose columns are not known before running.")
+    binder = QueryBinder(resolver)
+    names = [output.name for output in sources]
+    alias = _source_alias(op.source)
+    builder = _Values(op, target, alias, names, columns)
+    branches = [(builder.condition(clause), clause) for clause in op.clauses]
+
+    def case(value: Callable[[MergeClause], exp.Expr], kind: DataType) -> exp.Expr:
+        node = exp.Case()
+        for condition, clause in branches:
+            node.append("ifs", exp.If(this=condition.copy(), true=exp.Cast(this=value(clause), to=to_sqlglot(kind))))
+        return node
+
+    action = case(lambda clause: _action(clause), _VARCHAR)
+    message = case(lambda clause: clause.message.copy() if clause.message else exp.Null(), _VARCHAR)
+    items: list[exp.Expr] = [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
+    items += [exp.alias_(action, ACTION, quoted=True), exp.alias_(message, MESSAGE, quoted=True)]
+    for column in columns:
+        value = case(lambda clause, column=column: builder.value(clause, column), column.data_type)  # type: ignore[misc]
+        items.append(exp.alias_(value, column.name, quoted=True))
+    tree = exp.select(*items).from_(_table(op))
+    join = exp.Join(this=_marked(op.source, alias), side=_side(op))
+    if op.using:
+        join.set("using", [exp.to_identifier(name) for name in op.using])
+    else:
+        join.set("on", op.condition.copy() if op.condition is not None else exp.true())
+    tree.append("joins", join)
+    tree.set("where", exp.Where(this=exp.Not(this=exp.Is(this=exp.Paren(this=action.copy()), expression=exp.Null()))))
+    outputs = binder.query(tree, None, {})
+    return finish(tree, outputs, binder)
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def _table(op: Merge) -> exp.Table:
+    name = op.table
+    table = exp.Table(
+        this=_quoted(name.name),
+        db=_quoted(name.schema) if name.schema else None,
+        catalog=_quoted(name.catalog) if name.catalog else None,
+    )
+    if op.alias is not None:
+        table.set("alias", exp.TableAlias(this=_quoted(op.alias)))
+    return table
+
+
+def _source_alias(source: exp.Select) -> str:
+    """The name that the statement calls its source by."""
+    item = source.args["from_"].this
+    return item.alias_or_name or "_ducklake_merge_source"
+
+
+def _marked(source: exp.Select, alias: str) -> exp.Subquery:
+    """The source with a column that is true for all of its rows."""
+    inner = source.copy()
+    inner.set("expressions", [exp.Star(), exp.alias_(exp.true(), _HERE, quoted=True)])
+    return exp.Subquery(this=inner, alias=exp.TableAlias(this=_quoted(alias)))
+
+
+def _side(op: Merge) -> str | None:
+    kinds = {clause.when for clause in op.clauses}
+    keeps_target = "not matched by source" in kinds
+    keeps_source = "not matched" in kinds
+    if keeps_target and keeps_source:
+        return "FULL"
+    return "LEFT" if keeps_target else "RIGHT" if keeps_source else None
+
+
+def _action(clause: MergeClause) -> exp.Expr:
+    return exp.Null() if clause.action == "nothing" else exp.Literal.string(clause.action)
+
+
+class _Values:
+    """Conditions and new values of the clauses."""
+
+    def __init__(self, op: Merge, target: str, source: str, names: Sequence[str], columns: Sequence[Column]) -> None:
+        self.op = op
+        self.target = target
+        self.source = source
+        self.names = names
+        self.columns = columns
+        self._given: dict[int, dict[int, exp.Expr]] = {}
+
+    def condition(self, clause: MergeClause) -> exp.Expr:
+        in_target = exp.Is(this=self._of_target(ROW_ID), expression=exp.Null())
+        in_source = exp.Is(this=self._of_source(_HERE), expression=exp.Null())
+        parts: list[exp.Expr] = []
+        if clause.when == "matched":
+            parts += [exp.Not(this=in_target), exp.Not(this=in_source)]
+        else:
+            parts.append(in_target if clause.when == "not matched" else in_source)
+        if clause.condition is not None:
+            parts.append(exp.Paren(this=clause.condition.copy()))
+        return exp.and_(*parts, copy=False)
+
+    def value(self, clause: MergeClause, column: Column) -> exp.Expr:
+        """The new value of a column where the clause applies."""
+        if clause.action not in ("update", "insert"):
+            return exp.Null()
+        given = self._given.setdefault(id(clause), {})
+        if not given:
+            given.update(self._updated(clause) if clause.action == "update" else self._inserted(clause))
+        value = given.get(column.column_id)
+        if value is None:
+            return self._of_target(column.name) if clause.action == "update" else unbound_default(column)
+        return unbound_default(column) if is_default(value) else value.copy()
+
+    def _of_target(self, name: str) -> exp.Column:
+        return exp.column(_quoted(name), table=_quoted(self.target))
+
+    def _of_source(self, name: str) -> exp.Column:
+        return exp.column(_quoted(name), table=_quoted(self.source))
+
+    def _updated(self, clause: MergeClause) -> dict[int, exp.Expr]:
+        if clause.whole is not None:
+            return self._whole(clause)
+        return assignments_of(clause.assignments, self.target, self.op.table.name, self.columns)
+
+    def _inserted(self, clause: MergeClause) -> dict[int, exp.Expr]:
+        if clause.whole is not None:
+            return self._whole(clause)
+        if clause.columns == () and not clause.values:
+            return {}  # DEFAULT VALUES
+        chosen = list(self.columns) if clause.columns is None else [self._column(name) for name in clause.columns]
+        if len(chosen) != len(clause.values):
+            raise self._arity(len(chosen), len(clause.values))
+        return {column.column_id: value for column, value in zip(chosen, clause.values, strict=True)}
+
+    def _whole(self, clause: MergeClause) -> dict[int, exp.Expr]:
+        if clause.whole == "position":
+            if len(self.names) != len(self.columns):
+                raise self._arity(len(self.columns), len(self.names))
+            pairs = list(zip(self.columns, self.names, strict=True))
+        else:
+            pairs = [(self._column(name), name) for name in self.names]
+        return {column.column_id: self._of_source(name) for column, name in pairs}
+
+    def _column(self, name: str) -> Column:
+        folded = name.casefold()
+        found = next((column for column in self.columns if column.name.casefold() == folded), None)
+        if found is None:
+            hint = did_you_mean(name, [column.name for column in self.columns])
+            raise BindError(f'{self.op.table.name} has no column "{name}", which MERGE INTO names.{hint}')
+        return found
+
+    def _arity(self, wanted: int, got: int) -> BindError:
+        return BindError(f"MERGE INTO {self.op.table.name} needs {wanted} values, but {got} were supplied.")

@@ -1,0 +1,77 @@
+"""Queries that the catalog can answer: counts and extremes of a whole table, without reading its rows.
+
+Such a query runs over a digest of the table instead: a few rows with the same extremes, each of which says how many rows
+of the table it stands for. See scan/metadata_aggregates.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.plan import Digest, SourceDraft
+from ducklake_lab.sql.scope import RELATION, VIRTUAL_COLUMNS, Relation
+
+#: The column of a digest that counts all rows; before the name of a column, that of the one that counts its values.
+ROWS = "_ducklake_rows"
+
+#: Parts that a SELECT may have.
+_PARTS = ("kind", "expressions", "from_", "operation_modifiers")
+#: What may stand around an aggregate.
+_PLAIN = (exp.Alias, exp.Paren, exp.Cast, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Boolean, exp.Null)
+_LEAVES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
+
+
+def digest_of(tree: exp.Expr, drafts: Sequence[SourceDraft]) -> Digest | None:
+    """How a bound query is computed from a digest of its one table; None where it needs the rows."""
+    if len(drafts) != 1 or drafts[0].kind != "table" or drafts[0].virtual or not isinstance(tree, exp.Select):
+        return None
+    if any(value for part, value in tree.args.items() if part not in _PARTS):
+        return None
+    source = tree.args["from_"].this if tree.args.get("from_") else None
+    if not isinstance(source, exp.Table) or source.args.get("joins"):
+        return None
+    columns: dict[str, None] = {}
+    counted: dict[str, None] = {}
+    copy = tree.copy()
+    for item in copy.expressions:
+        if not _rewrite(item, drafts[0], columns, counted):
+            return None
+    if copy.find(exp.Anonymous) is None:
+        return None
+    text = copy.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+    return Digest(drafts[0].view, text, tuple(columns), tuple(counted))
+
+
+def _rewrite(node: exp.Expr, draft: SourceDraft, columns: dict[str, None], counted: dict[str, None]) -> bool:
+    """Puts sums of counts in the place of counts; notes the columns that are needed. False where rows are."""
+    if isinstance(node, exp.Anonymous):
+        name, args = node.name.casefold(), node.expressions
+        if name == "count" and (not args or isinstance(args[0], exp.Star)):
+            node.replace(_total(ROWS))
+            return True
+        column = args[0] if len(args) == 1 else None
+        if name not in ("count", "min", "max") or not isinstance(column, exp.Column) or column.name in VIRTUAL_COLUMNS:
+            return False
+        relation = column.meta.get(RELATION)
+        if not isinstance(relation, Relation) or relation.draft is not draft:
+            return False
+        if name == "count":
+            counted[column.name] = None
+            node.replace(_total(ROWS + column.name))
+        else:
+            columns[column.name] = None
+        return True
+    if isinstance(node, _LEAVES):
+        return True
+    return isinstance(node, _PLAIN) and all(
+        _rewrite(child, draft, columns, counted) for child in list(node.iter_expressions())
+    )
+
+
+def _total(column: str) -> exp.Expr:
+    total = exp.Anonymous(this="sum", expressions=[exp.column(exp.to_identifier(column, quoted=True))])
+    known = exp.Anonymous(this="coalesce", expressions=[total, exp.Literal.number(0)])
+    return exp.Cast(this=known, to=exp.DataType.build("BIGINT"))

@@ -1,0 +1,81 @@
+"""Statements that stay as they were written, but for names of lakes, in whose place views are put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from ducklake_lab.errors import BindError, SqlSyntaxError
+from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.operations import TableName
+from ducklake_lab.sql.parse.references import Reference, find_references, splice
+from ducklake_lab.sql.parse.statements import read_arguments
+from ducklake_lab.sql.plan import SourceDraft, StoredView
+
+
+def with_views(
+    text: str,
+    tokens: Sequence[Token],
+    binder: QueryBinder,
+    *,
+    quote: str,
+    write: Callable[[exp.Expr], str],
+    elsewhere: Callable[[TableName], bool] = lambda name: False,
+) -> str:
+    """The text with views in the place of tables, views and functions of lakes; what they are is the binder's drafts.
+
+    Args:
+        quote: what names are quoted with.
+        write: the SQL of the query of a stored view.
+        elsewhere: whether the engine has a table of a name itself, which then is meant.
+
+    Raises:
+        BindError: a table is read at a snapshot, and there is none of that name.
+    """
+
+    def quoted(name: str) -> str:
+        return quote + name.replace(quote, quote * 2) + quote
+
+    replacements: list[tuple[int, int, str]] = []
+    for reference in find_references(text, tokens):
+        found = _source(reference, text, binder, elsewhere)
+        if found is None:
+            continue
+        if isinstance(found, StoredView):
+            tree, outputs = binder.view(found, reference.at)
+            columns = ", ".join(quoted(output.name) for output in outputs or ())
+            query = write(tree)
+            sql = f"(WITH v({columns}) AS ({query}) SELECT * FROM v)" if columns else f"({query})"
+        else:
+            sql = quoted(found.view)
+        alias = reference.implied_alias
+        replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
+    return splice(text, tokens, replacements)
+
+
+def _source(
+    reference: Reference, text: str, binder: QueryBinder, elsewhere: Callable[[TableName], bool]
+) -> SourceDraft | StoredView | None:
+    """The lake's table, view or function that is meant; None for what the engine has to find itself."""
+    name = reference.name
+    if reference.arguments is not None:
+        try:
+            args, kwargs = read_arguments(reference.arguments, text)
+        except (BindError, SqlSyntaxError):
+            return None
+        if binder.resolver.function(name, args, kwargs) is None:
+            return None
+        draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
+        binder.drafts.append(draft)
+        return draft
+    if reference.at is None and elsewhere(name):
+        return None
+    try:
+        found = binder.table(name, reference.at)
+    except BindError:
+        if reference.at is not None:
+            raise
+        return None
+    return found if isinstance(found, StoredView) else found[0]

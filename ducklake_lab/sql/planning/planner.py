@@ -1,0 +1,124 @@
+"""Plans of queries: names bound, then written as Spark SQL and as DuckDB SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ducklake_lab.errors import (
+    DuckLakeError,
+)
+from ducklake_lab.sql.bind.binder import Outputs, QueryBinder
+from ducklake_lab.sql.bind.expansion import normalised
+from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import Query
+from ducklake_lab.sql.parse.tokens import split
+from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
+from ducklake_lab.sql.planning.metadata_aggregates import digest_of
+from ducklake_lab.sql.planning.name_rewriting import with_views
+from ducklake_lab.sql.spark.translate import spark_sql
+
+
+def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
+    """The plan of a query.
+
+    Args:
+        place: a lake and a schema in which names are looked up first, as those in a view are.
+
+    Raises:
+        BindError: it names what does not exist, or what is ambiguous.
+        UnsupportedFeatureError: its names cannot be resolved here; `plan_in_process` leaves that to DuckDB.
+    """
+    tree = normalised(query.tree)
+    binder = QueryBinder(resolver, place)
+    outputs = binder.query(tree, None, {})
+    if query.distinct_names and outputs is not None:
+        outputs = _rename(tree, outputs)
+    return finish(tree, outputs, binder)
+
+
+def as_text(query: Query) -> str:
+    """The DuckDB SQL of a query whose names are as they were written."""
+    return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+
+
+def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> QueryPlan:
+    """A statement for DuckDB in process: names of lakes are replaced by views, the rest is left as it was written.
+
+    Args:
+        refusal: why it was not bound here; what is raised where data files have to be read on Spark.
+    """
+    tokens = split(text)[0]
+    binder = QueryBinder(resolver)
+    written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
+    sources = tuple(draft.finish() for draft in binder.drafts)
+
+    def refuse() -> SparkQuery:
+        raise refusal
+
+    return QueryPlan(sources, written, refuse, bound=False)
+
+
+#: Words that DuckDB takes for a column where one of that name is put out, and the functions that they stand for.
+_WORDS: Mapping[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "now",
+    exp.CurrentTime: "get_current_time",
+    exp.Localtime: "current_localtime",
+    exp.Localtimestamp: "current_localtimestamp",
+}
+
+
+def _duckdb_sql(tree: exp.Expr) -> str:
+    if tree.find(*_WORDS) is not None:
+        tree = tree.transform(lambda node: exp.Anonymous(this=_WORDS[type(node)]) if type(node) in _WORDS else node)
+    return tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+
+
+def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
+    """The plan of a bound query."""
+    sources = tuple(draft.finish() for draft in binder.drafts)
+    columns = tuple(output.name for output in outputs) if outputs is not None else None
+    return QueryPlan(
+        sources,
+        _duckdb_sql(tree),
+        lambda: spark_sql(_with_local_views(tree), binder.resolver.settings()),
+        columns,
+        digest=digest_of(tree, binder.drafts),
+    )
+
+
+def _with_local_views(tree: exp.Expr) -> exp.Expr:
+    """The tree with views in the place of what DuckDB finds by itself."""
+    for node in list(tree.find_all(exp.Table)):
+        view = node.meta.get(LOCAL_VIEW)
+        if view is not None:
+            table = exp.Table(this=exp.to_identifier(view, quoted=True), alias=node.args.get("alias"))
+            table.set("joins", node.args.get("joins"))
+            node.replace(table)
+    return tree
+
+
+def _rename(tree: exp.Expr, outputs: Outputs) -> Outputs:
+    """Gives repeated output names the endings `_1`, `_2`, … that a table made from the query has."""
+    assert outputs is not None
+    taken: set[str] = set()
+    result = []
+    for output in outputs:
+        name, number = output.name, 0
+        while name.casefold() in taken:
+            number += 1
+            name = f"{output.name}_{number}"
+        taken.add(name.casefold())
+        result.append(replace(output, name=name))
+    select: exp.Expr = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if isinstance(select, exp.Select) and len(select.expressions) == len(result):
+        for item, output in zip(select.expressions, result, strict=True):
+            if isinstance(item, exp.Alias):
+                item.set("alias", exp.to_identifier(output.name, quoted=True))
+    return tuple(result)

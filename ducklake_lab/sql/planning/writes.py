@@ -1,0 +1,320 @@
+"""Plans of INSERT, DELETE and UPDATE: the rows they write, as queries.
+
+A delete is the query for the virtual columns of the rows it matches; an update adds every column with its
+new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.bind.expansion import normalised
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.operations import Delete, Insert, Update
+from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.planning.planner import finish
+from ducklake_lab.sql.prune import pushdown
+from ducklake_lab.sql.scope import RELATION, ROW_ID, TYPE, VIRTUAL_COLUMNS, Output, Scope, bind_error
+from ducklake_lab.sql.types import to_sqlglot
+
+_ROWS = "_ducklake_rows"
+
+
+def _carrier(kind: DataType) -> DataType:
+    """The type that Spark's DataFrames have for what it lacks."""
+    if kind.name in ("timetz", "interval"):
+        return DataType("varchar")
+    if kind.name == "geometry":
+        return DataType("blob")
+    return DataType(kind.name, tuple((name, _carrier(child)) for name, child in kind.children))
+
+
+def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
+    """The rows of an INSERT: all of the table's columns in order, cast to their types, defaults filled in.
+
+    Raises:
+        BindError: a column that does not exist, or another number of values than of columns.
+    """
+    binder = QueryBinder(resolver)
+    given = _targets(op, columns)
+    if op.query is None:
+        tree = exp.select(*[_named(_default(column, binder), column) for column in columns])
+        return finish(tree, _outputs(columns), binder)
+    query = normalised(op.query)
+    values = _plain_values(query)
+    if values is not None and not op.by_name:
+        _cast_values(values, op, given)
+    outputs = binder.query(query, None, {})
+    if outputs is None:
+        raise UnsupportedFeatureError(
+            "INSERT from a query whose columns are not known before running is not supported."
+        )
+    if op.by_name:
+        given = _by_name(op, [output.name for output in outputs], columns)
+    elif len(outputs) != len(given):
+        raise _arity(op, len(given), len(outputs))
+    if values is not None and not op.by_name and not binder.drafts and list(given) == list(columns):
+        # as it stands: its values are cast, and in their places
+        query.set("expressions", [_named(i.unalias(), c) for i, c in zip(query.expressions, columns, strict=True)])
+        return finish(query, _outputs(columns), binder)
+    places = {column.column_id: index for index, column in enumerate(given)}
+    items: list[exp.Expr] = []
+    for column in columns:
+        index = places.get(column.column_id)
+        if index is None:
+            items.append(_named(_default(column, binder), column))
+            continue
+        value = exp.column(_quoted(f"c{index}"), table=_quoted(_ROWS))
+        # Values of VALUES are cast where they stand.
+        value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
+        # Spark has these as text or bytes, and the writer makes them
+        later = outputs[index].type == _carrier(column.data_type) != column.data_type
+        items.append(_named(value if later else _converted(value, column.data_type), column))
+    alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(f"c{index}") for index in range(len(outputs))])
+    tree = exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
+    return finish(tree, _outputs(columns), binder)
+
+
+def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
+    """The four virtual columns of the rows a DELETE matches."""
+    binder = QueryBinder(resolver)
+    tree = exp.select(*_virtual(op.tree.this)).from_(op.tree.this.copy())
+    condition = op.tree.args.get("where")
+    others = op.tree.args.get("using")
+    if others:
+        # A row is deleted once, however many rows of the other tables it matches.
+        inner = exp.select(exp.Literal.number(1)).from_(others[0].copy())
+        for other in others[1:]:
+            inner.append("joins", exp.Join(this=other.copy()))
+        if condition is not None:
+            inner.set("where", condition.copy())
+        tree.set("where", exp.Where(this=exp.Exists(this=inner)))
+    elif condition is not None:
+        tree.set("where", condition.copy())
+    outputs = binder.query(tree, None, {})
+    if others and condition is not None:
+        target = tree.expressions[0].unalias().meta[RELATION]
+        pushdown.restrict(target, tree.args["where"].this.this.args["where"].this)
+    return finish(tree, outputs, binder)
+
+
+def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
+    """The four virtual columns of the rows an UPDATE matches, then every column with its new value, cast.
+
+    Raises:
+        BindError: it sets a column that does not exist, or sets one twice.
+    """
+    binder = QueryBinder(resolver)
+    table = op.tree.this
+    target = table.alias_or_name
+    assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
+    items: list[exp.Expr] = _virtual(table)
+    for column in columns:
+        value = assigned.get(column.column_id)
+        if value is None:
+            items.append(_named(exp.column(_quoted(column.name), table=_quoted(target)), column))
+        elif is_default(value):
+            items.append(_named(_default(column, binder), column))
+        else:
+            items.append(_named(exp.Cast(this=value.copy(), to=to_sqlglot(column.data_type)), column))
+    tree = exp.select(*items).from_(table.copy())
+    if op.tree.args.get("where"):
+        tree.set("where", op.tree.args["where"].copy())
+    source = op.tree.args.get("from_")
+    if source is not None:
+        tree.append("joins", exp.Join(this=source.this.copy()))
+        # A row that several rows of the other tables match is updated once, with any of them.
+        row = exp.column(_quoted(ROW_ID), table=_quoted(target))
+        first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
+        tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
+    outputs = binder.query(tree, None, {})
+    return finish(tree, outputs, binder)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def _named(value: exp.Expr, column: Column) -> exp.Alias:
+    alias = exp.alias_(value, column.name, quoted=True)
+    assert isinstance(alias, exp.Alias)
+    return alias
+
+
+def _outputs(columns: Sequence[Column]) -> tuple[Output, ...]:
+    return tuple(Output(column.name, column.data_type) for column in columns)
+
+
+def _virtual(table: exp.Expr) -> list[exp.Expr]:
+    target = table.alias_or_name
+    return [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
+
+
+def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:
+    node = exp.Cast(this=value, to=to_sqlglot(kind))
+    node.meta[TYPE] = kind
+    return node
+
+
+def _default(column: Column, binder: QueryBinder) -> exp.Expr:
+    """The default value of a column, bound and cast to its type."""
+    return binder.expression(unbound_default(column), Scope(), {})
+
+
+def _literal(text: str, kind: DataType) -> exp.Expr:
+    if kind.is_numeric:
+        try:
+            value = Decimal(text)
+        except InvalidOperation:
+            return exp.Literal.string(text)
+        if value.is_finite():
+            number = exp.Literal.number(format(abs(value), "f"))
+            return exp.Neg(this=number) if value < 0 else number
+    return exp.Literal.string(text)
+
+
+def is_default(value: exp.Expr) -> bool:
+    """Whether a value is the word DEFAULT, which the parser takes for a variable or a column."""
+    if isinstance(value, exp.Var):
+        return value.name.upper() == "DEFAULT"
+    if not isinstance(value, exp.Column) or value.table or not isinstance(value.this, exp.Identifier):
+        return False
+    return value.name.upper() == "DEFAULT" and not value.this.args.get("quoted")
+
+
+def _targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
+    if op.columns is None:
+        return list(columns)
+    if op.by_name:
+        raise BindError("INSERT … BY NAME takes no column list; the query's names are the list.")
+    by_name = {column.name.casefold(): column for column in columns}
+    chosen: list[Column] = []
+    for index, name in enumerate(op.columns):
+        line, place = op.column_positions[index] if index < len(op.column_positions) else (None, None)
+        spot = f" (line {line}, column {place})" if line is not None else ""
+        column = by_name.get(name.casefold())
+        if column is None:
+            hint = did_you_mean(name, [known.name for known in columns])
+            raise BindError(f'{op.table.name} has no column "{name}"{spot}.{hint}', line=line, column=place)
+        if column in chosen:
+            raise BindError(f'Column "{name}" is given twice{spot}.', line=line, column=place)
+        chosen.append(column)
+    return chosen
+
+
+def _by_name(op: Insert, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
+    by_name = {column.name.casefold(): column for column in columns}
+    chosen: list[Column] = []
+    for name in names:
+        column = by_name.get(name.casefold())
+        if column is None:
+            hint = did_you_mean(name, [known.name for known in columns])
+            raise BindError(
+                f'{op.table.name} has no column "{name}", which INSERT BY NAME got.{hint}',
+                line=op.table.line,
+                column=op.table.column,
+            )
+        if column in chosen:
+            raise BindError(f'INSERT BY NAME got column "{name}" twice.')
+        chosen.append(column)
+    return chosen
+
+
+def _arity(op: Insert, wanted: int, got: int) -> BindError:
+    where = f" (line {op.table.line}, column {op.table.column})" if op.table.line is not None else ""
+    target = f"table {op.table.name} has {wanted} column{'s' if wanted != 1 else ''}"
+    if op.columns is not None:
+        target = f"INSERT INTO {op.table.name} names {wanted} column{'s' if wanted != 1 else ''}"
+    return BindError(
+        f"{target} but {got} value{'s were' if got != 1 else ' was'} supplied{where}.",
+        line=op.table.line,
+        column=op.table.column,
+    )
+
+
+def _plain_values(query: exp.Expr) -> exp.Values | None:
+    """The VALUES of a query that is nothing else."""
+    if not isinstance(query, exp.Select) or not query.args.get("from_"):
+        return None
+    values = query.args["from_"].this
+    others = any(query.args.get(part) for part in ("joins", "where", "group", "order", "limit", "offset"))
+    if not isinstance(values, exp.Values) or others or len(query.expressions) != 1:
+        return None
+    return values if isinstance(query.expressions[0], exp.Star) else None
+
+
+def _cast_values(values: exp.Values, op: Insert, given: Sequence[Column]) -> None:
+    """Casts each value of VALUES to its column's type, and puts defaults in the place of DEFAULT."""
+    for row in values.expressions:
+        items = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()]
+        if len(items) != len(given):
+            raise _arity(op, len(given), len(items))
+        cast: list[exp.Expr] = [
+            unbound_default(column) if is_default(item) else exp.Cast(this=item.copy(), to=to_sqlglot(column.data_type))
+            for item, column in zip(items, given, strict=True)
+        ]
+        if isinstance(row, exp.Tuple):
+            # all at once: replacing one item of a list walks all of them
+            row.set("expressions", cast)
+        else:
+            items[0].replace(cast[0])
+
+
+def unbound_default(column: Column) -> exp.Expr:
+    """The default value of a column, cast to its type.
+
+    Raises:
+        UnsupportedFeatureError: it is an expression that cannot be read.
+    """
+    kind = to_sqlglot(column.data_type)
+    text = column.default_value
+    if text is None or text.upper() == "NULL":
+        return exp.Cast(this=exp.Null(), to=kind)
+    if column.default_value_type != "expression":
+        return exp.Cast(this=_literal(text, column.data_type), to=kind)
+    try:
+        return exp.Cast(this=sqlglot.parse_one(text, read=DuckLakeSql), to=kind)
+    except SqlglotError as error:
+        raise UnsupportedFeatureError(f'The default of column "{column.name}" cannot be read: {text}.') from error
+
+
+def assignments_of(
+    assignments: Sequence[exp.Expr], alias: str, table: str, columns: Sequence[Column]
+) -> dict[int, exp.Expr]:
+    """Column id -> the value SET gives it.
+
+    Args:
+        alias: what the statement calls the table.
+    """
+    by_name = {column.name.casefold(): column for column in columns}
+    target = alias.casefold()
+    result: dict[int, exp.Expr] = {}
+    for assignment in assignments:
+        pairs = [(assignment.this, assignment.expression)]
+        if isinstance(assignment.this, exp.Tuple) and isinstance(assignment.expression, exp.Tuple):
+            pairs = list(zip(assignment.this.expressions, assignment.expression.expressions, strict=False))
+        for column_node, value in pairs:
+            if not isinstance(column_node, exp.Column):
+                raise UnsupportedFeatureError("UPDATE … SET of anything but columns is not supported yet.")
+            if column_node.table and column_node.table.casefold() != target:
+                raise UnsupportedFeatureError("UPDATE … SET of a struct field is not supported yet.")
+            column = by_name.get(column_node.name.casefold())
+            if column is None:
+                hint = did_you_mean(column_node.name, [known.name for known in columns])
+                raise bind_error(f'{table} has no column "{column_node.name}"', column_node.this, hint)
+            if column.column_id in result:
+                raise bind_error(f'Column "{column_node.name}" is set twice', column_node.this)
+            result[column.column_id] = value
+    return result

@@ -1,0 +1,1 @@
+"""Conditions to predicates over columns, for file and row-group skipping."""

@@ -1,0 +1,1 @@
+"""Bound queries to Spark SQL with DuckDB's meaning."""

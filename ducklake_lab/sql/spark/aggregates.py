@@ -1,0 +1,231 @@
+"""Aggregates and window functions on Spark: those that it computes as DuckDB does, all others by DuckDB for each group.
+
+For the latter Spark collects the values of a group, and a worker gives them to DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text
+from ducklake_lab.sql.spark.operands import DIGITS, FLOATS, SIGNED, is_ordered
+from ducklake_lab.sql.spark.typing import Type
+
+#: Puts FILTER and OVER around the core of an aggregate.
+Wrap = Callable[[exp.Expr], exp.Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A call that Spark may compute.
+
+    Attributes:
+        args: already Spark's; those of DISTINCT are one node.
+        types: of the arguments, and of the result.
+        wrap: see above.
+        over: it is a window function.
+    """
+
+    name: str
+    args: Sequence[exp.Expr]
+    types: Sequence[Type]
+    result: Type
+    wrap: Wrap
+    over: bool
+
+    @property
+    def kind(self) -> DataType:
+        """The type of the first argument."""
+        kind = self.types[0] if self.types else None
+        return kind if kind is not None else DataType("unknown")
+
+
+Form = Callable[[Aggregate], exp.Expr | None]
+
+_SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "boolean")
+_WORD = 2**32
+
+
+def _each(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The argument changed, inside of its DISTINCT."""
+    if isinstance(node, exp.Distinct):
+        return exp.Distinct(expressions=[make(item) for item in node.expressions])
+    return make(node)
+
+
+def _count(a: Aggregate) -> exp.Expr | None:
+    if not a.args or isinstance(a.args[0], exp.Star):
+        return a.wrap(call("count", exp.Star()))
+    if isinstance(a.args[0], exp.Distinct) and not is_ordered(a.kind):
+        return None
+    return a.wrap(call("count", a.args[0]))
+
+
+def _sum(a: Aggregate) -> exp.Expr | None:
+    total = _total(a)
+    if total is None or a.result is None:
+        return None
+    if a.kind.name in FLOATS:
+        return total
+    return cast(total, "DECIMAL({},{})".format(*(a.result.decimal or (38, 0))))
+
+
+def _total(a: Aggregate) -> exp.Expr | None:
+    """The sum of exact numbers with all of its digits; of others as DOUBLE."""
+    (value,) = a.args
+    if a.kind.name in _SMALL:
+        return a.wrap(call("sum", _each(value, lambda v: cast(v, "INT" if a.kind.name == "boolean" else "BIGINT"))))
+    if a.kind.name == "int64" and not isinstance(value, exp.Distinct):
+        # in two words, neither of whose sums is too large
+        high = a.wrap(call("sum", call("shiftright", value, number(32))))
+        low = a.wrap(call("sum", exp.Paren(this=exp.BitwiseAnd(this=value.copy(), expression=number(_WORD - 1)))))
+        scaled = binary(exp.Mul, cast(high, "DECIMAL(19,0)"), cast(number(_WORD), "DECIMAL(10,0)"))
+        return binary(exp.Add, scaled, cast(low, "DECIMAL(19,0)"))
+    if a.kind.name in DIGITS:
+        return a.wrap(call("sum", _each(value, lambda v: cast(v, "DECIMAL(38,0)"))))
+    if a.kind.decimal is not None:
+        return a.wrap(call("sum", value))
+    return a.wrap(call("sum", value)) if a.kind.name in FLOATS else None
+
+
+def _average(a: Aggregate) -> exp.Expr | None:
+    if a.kind.name in FLOATS:
+        return a.wrap(call("avg", a.args[0]))
+    total = _total(a)
+    if total is None or a.result != DataType("float64"):
+        return None
+    digits, scale = a.kind.decimal or (0, 0)
+    if digits > 28:
+        return None
+    if scale:
+        # the sum of the digits, which is whole
+        total = binary(exp.Mul, cast(total, f"DECIMAL(38,{scale})"), cast(number(10**scale), f"DECIMAL({scale + 1},0)"))
+        total = cast(total, "DECIMAL(38,0)")
+    rows = cast(a.wrap(call("count", a.args[0].copy())), "DOUBLE")
+    rows = binary(exp.Mul, rows, cast(text(f"1e{scale}"), "DOUBLE")) if scale else rows
+    return binary(exp.Div, cast(total, "DOUBLE"), call("nullif", rows, cast(number(0), "DOUBLE")))
+
+
+def _ordered(name: str) -> Form:
+    def form(a: Aggregate) -> exp.Expr | None:
+        return a.wrap(call(name, a.args[0])) if is_ordered(a.kind) and len(a.args) == 1 else None
+
+    return form
+
+
+def _boolean(name: str) -> Form:
+    return lambda a: a.wrap(call(name, a.args[0])) if a.kind.name == "boolean" else None
+
+
+def _bits(name: str) -> Form:
+    return lambda a: a.wrap(call(name, a.args[0])) if a.kind.name in SIGNED else None
+
+
+def _count_if(a: Aggregate) -> exp.Expr | None:
+    if a.kind.name != "boolean" or isinstance(a.args[0], exp.Distinct):
+        return None
+    return cast(a.wrap(call("count_if", a.args[0])), "DECIMAL(38,0)")
+
+
+def _any_value(a: Aggregate) -> exp.Expr | None:
+    return a.wrap(call("any_value", a.args[0], exp.Boolean(this=True)))
+
+
+def _grouping(a: Aggregate) -> exp.Expr | None:
+    return cast(a.wrap(call("grouping", *a.args)), "BIGINT") if len(a.args) == 1 else None
+
+
+def _numbered(name: str, kind: str | None = None) -> Form:
+    def form(a: Aggregate) -> exp.Expr | None:
+        if not a.over:
+            return None
+        node = a.wrap(call(name, *a.args))
+        return cast(node, kind) if kind else node
+
+    return form
+
+
+def _beside(name: str) -> Form:
+    """Lag and lead, by a constant number of rows; the default has the value's type."""
+
+    def form(a: Aggregate) -> exp.Expr | None:
+        distance = a.args[1] if len(a.args) > 1 else number(1)
+        if not a.over or not (isinstance(distance, exp.Literal) and distance.name.isdigit()):
+            return None
+        if len(a.args) > 2 and a.types[2] != a.kind:
+            return None
+        return a.wrap(call(name, *a.args))
+
+    return form
+
+
+#: What Spark computes, by name; a form gives None for types that are not its own.
+FORMS: Mapping[str, Form] = {
+    "count": _count,
+    "count_star": _count,
+    "sum": _sum,
+    "avg": _average,
+    "mean": _average,
+    "min": _ordered("min"),
+    "max": _ordered("max"),
+    "bool_and": _boolean("bool_and"),
+    "bool_or": _boolean("bool_or"),
+    "bit_and": _bits("bit_and"),
+    "bit_or": _bits("bit_or"),
+    "bit_xor": _bits("bit_xor"),
+    "count_if": _count_if,
+    "countif": _count_if,
+    "any_value": _any_value,
+    "grouping": _grouping,
+    "row_number": _numbered("row_number", "BIGINT"),
+    "rank": _numbered("rank", "BIGINT"),
+    "dense_rank": _numbered("dense_rank", "BIGINT"),
+    "rank_dense": _numbered("dense_rank", "BIGINT"),
+    "percent_rank": _numbered("percent_rank"),
+    "cume_dist": _numbered("cume_dist"),
+    "ntile": _numbered("ntile", "BIGINT"),
+    "lag": _beside("lag"),
+    "lead": _beside("lead"),
+    "first_value": _numbered("first_value"),
+    "last_value": _numbered("last_value"),
+    "nth_value": _numbered("nth_value"),
+    "first": _numbered("first_value"),
+    "last": _numbered("last_value"),
+}
+#: Functions that only windows have.
+WINDOW_ONLY = frozenset("row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead fill".split())
+#: Aggregates whose result the order of the rows does not change.
+_ORDERLESS = frozenset(
+    "count count_star sum avg mean min max bool_and bool_or bit_and bit_or bit_xor count_if countif".split()
+)
+
+
+def native(a: Aggregate, order: exp.Order | None, *, by_nulls: bool) -> exp.Expr | None:
+    """The call as Spark computes it; None where DuckDB has to.
+
+    Args:
+        order: of the rows, inside of the call.
+        by_nulls: IGNORE NULLS or RESPECT NULLS was written.
+    """
+    form = FORMS.get(a.name)
+    if form is None or (order is not None and a.name not in _ORDERLESS):
+        return None
+    if by_nulls and not (
+        a.over and a.name in ("first_value", "last_value", "nth_value", "first", "last", "lag", "lead")
+    ):
+        return None
+    distinct = [arg for arg in a.args if isinstance(arg, exp.Distinct)]
+    if distinct and (a.over or any(len(arg.expressions) != 1 for arg in distinct)):
+        return None
+    if distinct and not is_ordered(a.kind):
+        return None
+    return form(a)
+
+
+def refuse_over(name: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"Function {name} with OVER is not supported on Spark yet.")

@@ -1,0 +1,210 @@
+"""What Spark's forms are computed of: constants as Spark's literals, and values that are compared in DuckDB's type."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from ducklake_lab.catalog.evaluation import NULL, Settings
+from ducklake_lab.catalog.evaluation import constant as constant_value
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text
+from ducklake_lab.sql.spark.stability import is_volatile
+from ducklake_lab.sql.spark.typing import Type, lifted
+from ducklake_lab.sql.types import spark_type
+
+SIGNED = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
+UNSIGNED = {"uint8": 3, "uint16": 5, "uint32": 10, "uint64": 20}
+#: Digits of whole numbers.
+DIGITS = {**SIGNED, **UNSIGNED, "int128": 38, "uint128": 38}
+FLOATS = ("float32", "float64")
+#: Types whose values Spark orders, and finds equal, as DuckDB does, in the form that it carries them in.
+ORDERED = frozenset(
+    ("boolean", *DIGITS, *FLOATS, "date", "time", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz")
+) | {"varchar", "uuid", "blob"}
+
+
+class Context(Protocol):
+    """What the forms are written by."""
+
+    settings: Settings
+
+    def native(self, node: exp.Expr) -> exp.Expr | None:
+        """A node as Spark computes it; None where DuckDB has to."""
+
+    def type_of(self, node: exp.Expr) -> Type: ...
+
+
+def is_ordered(kind: Type) -> bool:
+    """Whether Spark orders and groups values of a type as DuckDB does."""
+    return kind is not None and (kind.name in ORDERED or kind.decimal is not None)
+
+
+def carried(kind: DataType) -> str:
+    """Spark's spelling of the type in which it carries values of a type."""
+    return "INT" if kind == NULL else spark_type(kind)
+
+
+# Constants
+
+
+def constant(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
+    """The Spark literal of an expression without arguments, cast to a type; None where there is none."""
+    if kind == NULL:
+        return cast(exp.Null(), "INT")
+    try:
+        return _literal(value_of(c, node, kind), kind)
+    except (DuckLakeError, ValueError):
+        return None  # DuckDB says why, as the query runs
+
+
+def value_of(c: Context, node: exp.Expr, kind: DataType) -> object:
+    """The value of an expression without arguments; see `evaluation.constant`."""
+    return constant_value(lifted(node).sql, kind, c.settings)
+
+
+def _literal(value: Any, kind: DataType) -> exp.Expr | None:
+    if value is None:
+        return cast(exp.Null(), carried(kind))
+    if kind.name == "boolean":
+        return exp.Boolean(this=value)
+    if kind.name == "int32":
+        return cast(text(value), "INT") if int(value) < 0 else number(int(value))
+    if kind.name in DIGITS or kind.decimal is not None:
+        return cast(text(value), carried(kind))
+    if kind.name == "float64":
+        return cast(text(repr(value)), "DOUBLE")
+    if kind.name == "float32":
+        # a FLOAT has few digits more than nine, and none but it has these nine
+        return cast(text(f"{struct.unpack('f', struct.pack('f', value))[0]:.9g}"), "FLOAT")
+    if kind.name == "varchar":
+        # a text is written so that no character of it is special
+        plain = value.isascii() and value.isprintable() and "\\" not in value
+        return text(value) if plain else call("decode", call("unhex", text(value.encode().hex())), text("UTF-8"))
+    if kind.name == "uuid":
+        return text(value)
+    if kind.name == "blob":
+        return call("unhex", text(value))
+    if kind.name == "date":
+        return call("date_from_unix_date", cast(text(str(value)), "INT"))
+    if kind.name == "timestamptz":
+        return call("timestamp_micros", cast(text(str(value)), "BIGINT"))
+    if kind.name == "timestamp":
+        micros = int(value)
+        day, rest = divmod(micros, 86_400_000_000)
+        if not -719162 <= day <= 2932896:
+            return None
+        midnight = cast(
+            call("date_from_unix_date", number(day) if day >= 0 else exp.Neg(this=number(-day))), "TIMESTAMP_NTZ"
+        )
+        return (
+            binary(
+                exp.Add,
+                midnight,
+                call("make_dt_interval", *[number(0)] * 3, cast(text(str(Decimal(rest) / 1_000_000)), "DECIMAL(18,6)")),
+            )
+            if rest
+            else midnight
+        )
+    return None
+
+
+def is_constant(node: exp.Expr) -> bool:
+    """Whether an expression has no arguments, and one value."""
+    return not lifted(node).arguments and not is_volatile(node)
+
+
+# Comparisons
+
+_UNIT = 86_400_000_000
+
+
+def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:
+    """Values that DuckDB compares with each other, as Spark compares them; None where it does so otherwise."""
+    kinds = [c.type_of(node) for node in nodes]
+    if any(kind is None or kind == NULL for kind in kinds):
+        return None
+    free = [node for node, kind in zip(nodes, kinds, strict=True) if not is_constant(node)]
+    known = [kind for node, kind in zip(nodes, kinds, strict=True) if kind is not None and not is_constant(node)]
+    target = _compared(known or [kind for kind in kinds if kind is not None])
+    if target is None:
+        return None
+    result: list[exp.Expr] = []
+    for node, kind in zip(nodes, kinds, strict=True):
+        assert kind is not None
+        if free and is_constant(node):
+            value = _constant_operand(c, node, kind, target)
+        else:
+            value = c.native(node)
+            if value is not None and kind != target and (target.name == "float64" or not fit_one_decimal(kinds)):
+                value = cast(value, carried(target))
+        if value is None:
+            return None
+        result.append(value)
+    return result
+
+
+def _compared(kinds: Sequence[DataType]) -> DataType | None:
+    """The type by which values are compared; any of the whole numbers and decimals stands for all that Spark brings together."""
+    first = kinds[0]
+    if all(kind == first for kind in kinds):
+        return first if is_ordered(first) else None
+    if all(digits_of(kind) is not None for kind in kinds):
+        sizes = [digits_of(kind) or (0, 0) for kind in kinds]
+        whole, scale = max(size for size, _ in sizes), max(scale for _, scale in sizes)
+        if whole + scale <= 38:
+            return DataType(f"decimal(38,{scale})")
+        # DuckDB casts both to what holds the digits after the point, and fails where those before it do not fit
+        signed = len(kinds) == 2 and not any(kind.name == "uint128" for kind in kinds)
+        return DataType(f"decimal(38,{scale})") if signed else None
+    if all(is_exact_double(kind) or kind.name in ("uint8", "uint16", "uint32", "float32") for kind in kinds):
+        if any(kind.name == "float32" for kind in kinds) and not all(kind.name in FLOATS for kind in kinds):
+            return None
+        return DataType("float64")
+    return None
+
+
+def fit_one_decimal(kinds: Sequence[Type]) -> bool:
+    """Whether one decimal holds the values of all exact numbers' types, so that Spark compares them as they are."""
+    sizes = [digits_of(kind) or (0, 0) for kind in kinds if kind is not None]
+    return max(size for size, _ in sizes) + max(scale for _, scale in sizes) <= 38
+
+
+def digits_of(kind: DataType) -> tuple[int, int] | None:
+    """(digits before the point, digits after it) of an exact number."""
+    if kind.decimal is not None:
+        return kind.decimal[0] - kind.decimal[1], kind.decimal[1]
+    return (DIGITS[kind.name], 0) if kind.name in DIGITS else None
+
+
+def _constant_operand(c: Context, node: exp.Expr, kind: DataType, target: DataType) -> exp.Expr | None:
+    exact = digits_of(kind)
+    if exact is not None and digits_of(target) is not None:
+        size = digits_of(target) or (0, 0)
+        return constant(c, node, kind) if max(exact[0], size[0]) + max(exact[1], size[1]) <= 38 else None
+    bare = node.unnest()
+    written = isinstance(bare, exp.Literal) and bare.is_string
+    if kind == target or (written and target.name != "boolean"):
+        return constant(c, node, target)
+    if exact is not None and target.name in FLOATS:
+        return constant(c, node, target)
+    if kind.name == "date" and target.name in ("timestamp", "timestamptz"):
+        return constant(c, node, target)
+    if kind.name == "timestamp" and target.name == "date":
+        # a date is compared as its midnight
+        try:
+            micros = value_of(c, node, kind)
+        except DuckLakeError:
+            return None
+        return constant(c, node, target) if isinstance(micros, int) and micros % _UNIT == 0 else None
+    return None
+
+
+def is_exact_double(kind: DataType) -> bool:
+    """Whether a cast of numbers to DOUBLE gives the nearest one in both."""
+    return kind.name in (*SIGNED, "float64") or (kind.decimal is not None and kind.decimal[0] <= 15)

@@ -1,0 +1,221 @@
+"""Queries in Spark SQL: QUALIFY, DISTINCT ON, UNION BY NAME, correlated FROM items, UNNEST, range()."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from ducklake_lab.catalog.evaluation import NULL
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.from_clause import LATERAL
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
+from ducklake_lab.sql.spark.nodes import binary, call, number
+from ducklake_lab.sql.types import to_sqlglot
+
+Step = Callable[[exp.Expr], exp.Expr]
+TypeOf = Callable[[exp.Expr], DataType | None]
+
+_MATCH = "_ducklake_match"
+
+
+def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
+    distinct = node.args.get("distinct")
+    keys = distinct.args.get("on") if distinct is not None else None
+    if keys is not None:
+        if node.args.get("qualify"):
+            raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
+        _distinct_on(node, keys)
+    elif distinct is not None:
+        _sort_distinct(node, type_of)
+    if node.args.get("qualify"):
+        return children(_nested(node, type_of))
+    _explode(node)
+    if _is_outer(node):
+        return _fenced(children(node))
+    return children(node)
+
+
+def _is_outer(node: exp.Select) -> bool:
+    """Whether a column of its FROM is used by a subquery among its output columns."""
+    source = node.args.get("from_") or node.args.get("from")
+    if source is None:
+        return False
+    own = {item.this.alias_or_name for item in (source, *(node.args.get("joins") or ()))}
+    inner = (subquery for item in node.expressions for subquery in item.find_all(exp.Subquery))
+    return any(column.table in own for subquery in inner for column in subquery.find_all(exp.Column))
+
+
+def _fenced(node: exp.Expr) -> exp.Expr:
+    """The query with a condition that always holds, and that Spark cannot know to.
+
+    Spark's optimizer moves output columns below a UNION, which a table of files and inlined rows is; it fails where one
+    is a correlated subquery. A condition on a random number stays where it is, and keeps them above.
+    """
+    assert isinstance(node, exp.Select)
+    always = exp.GTE(this=exp.Anonymous(this="rand"), expression=exp.Literal.number(0))
+    return node.where(always, copy=False)
+
+
+def _explode(node: exp.Select) -> None:
+    """`SELECT unnest(l)`: Spark has one such column per SELECT, and only on its own."""
+    calls = [
+        call for item in node.expressions for call in item.find_all(exp.Anonymous) if call.name.lower() == "unnest"
+    ]
+    if not calls:
+        return
+    if len(calls) > 1 or not isinstance(calls[0].parent, exp.Alias) or len(calls[0].expressions) != 1:
+        raise UnsupportedFeatureError("Several unnest(…), or one inside an expression, is not supported on Spark yet.")
+    if node.args.get("group") or node.args.get("distinct"):
+        raise UnsupportedFeatureError("unnest together with GROUP BY or DISTINCT is not supported on Spark yet.")
+
+
+def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
+    """The first row of each key in the query's order, written as QUALIFY row_number() = 1."""
+    order = node.args.get("order")
+    ordered = []
+    for item in order.expressions if order is not None else []:
+        key = item.copy()
+        if isinstance(item.this, exp.Literal) and not item.this.is_string:
+            key.set("this", node.expressions[int(item.this.name) - 1].unalias().copy())
+        ordered.append(key)
+    parts = keys.expressions if isinstance(keys, exp.Tuple) else [keys]
+    window = exp.Window(
+        this=exp.Anonymous(this="row_number"),
+        partition_by=[part.copy() for part in parts],
+        order=exp.Order(expressions=ordered) if ordered else None,
+        over="OVER",
+    )
+    node.set("distinct", None)
+    node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+
+
+def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
+    """Writes sort keys after SELECT DISTINCT with its output columns; Spark sees no others there."""
+    names = Counter(item.alias.casefold() for item in node.expressions)
+    outputs = [item for item in node.expressions if names[item.alias.casefold()] == 1]
+    for key in node.args["order"].expressions if node.args.get("order") is not None else []:
+        for item in outputs:
+            for part in [part for part in key.this.walk() if part == item.unalias().unnest()]:
+                part.replace(_column(item.alias, type_of(part)))
+        hidden = next((column for column in key.find_all(exp.Column) if column.table), None)
+        if hidden is not None:
+            raise UnsupportedFeatureError(
+                f"ORDER BY {hidden.name} after SELECT DISTINCT, which does not select it, is not supported on Spark."
+            )
+
+
+def _column(name: str, kind: DataType | None) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    column.meta[TYPE] = kind
+    return column
+
+
+def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
+    """QUALIFY as a WHERE around the query; ORDER BY, LIMIT and DISTINCT move outside."""
+    if any(not isinstance(item, exp.Alias) for item in node.expressions):
+        raise UnsupportedFeatureError("QUALIFY over columns that are not known is not supported on Spark.")
+    items: list[exp.Expr] = []
+    inner: list[exp.Expr] = []
+    for index, item in enumerate(node.expressions):
+        name = f"_ducklake_c{index}"
+        inner.append(exp.alias_(item.this.copy(), name, quoted=True))
+        items.append(exp.alias_(_column(name, type_of(item)), item.alias, quoted=True))
+    inner.append(exp.alias_(node.args["qualify"].this.copy(), _MATCH, quoted=True))
+    order = node.args.get("order")
+    if order is not None:
+        order = order.copy()
+        for index, item in enumerate(order.expressions):
+            if not (isinstance(item.this, exp.Literal) and not item.this.is_string):
+                name = f"_ducklake_o{index}"
+                inner.append(exp.alias_(item.this.copy(), name, quoted=True))
+                item.set("this", _column(name, type_of(item.this)))
+    outer = exp.Select(expressions=items)
+    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    for part in ("limit", "offset", "distinct", "with_"):
+        if node.args.get(part):
+            outer.set(part, node.args[part].copy())
+    core = node.copy()
+    for part in ("qualify", "order", "limit", "offset", "distinct", "with_"):
+        core.set(part, None)
+    core.set("expressions", inner)
+    outer = outer.from_(
+        exp.Subquery(this=core, alias=exp.TableAlias(this=exp.to_identifier("_ducklake_q", quoted=True)))
+    )
+    outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
+    outer.set("order", order)
+    return outer
+
+
+def bring_together(node: exp.SetOperation) -> None:
+    """Gives both sides of a set operation its columns, in their order and of their types."""
+    outputs = node.meta.get(OUTPUTS)
+    for side in ("this", "expression"):
+        has = node.args[side].meta.get(OUTPUTS)
+        if outputs is None or has is None:
+            raise UnsupportedFeatureError("A union of columns that are not known is not supported on Spark.")
+        by_name = bool(node.args.get("by_name"))
+        if by_name or any(one.type != other.type for one, other in zip(has, outputs, strict=True)):
+            node.set(side, _as(node.args[side], has, outputs, by_name))
+    node.set("by_name", False)
+
+
+def _as(side: exp.Expr, has: tuple[Output, ...], wanted: tuple[Output, ...], by_name: bool) -> exp.Select:
+    """A query with other columns, cast to their types."""
+    known = {output.name.casefold(): output for output in has}
+    names = [f"_ducklake_c{i}" for i in range(len(has))]
+    items: list[exp.Expr] = []
+    for place, output in enumerate(wanted):
+        own = known.get(output.name.casefold()) if by_name else has[place]
+        value: exp.Expr = exp.Null()
+        if own is not None:
+            value = _column(names[has.index(own)], own.type)
+        if (own is None or own.type != output.type) and output.type not in (None, NULL):
+            value = exp.Cast(this=value, to=to_sqlglot(output.type))
+        items.append(exp.alias_(value, output.name, quoted=True))
+    query = side.this if isinstance(side, exp.Subquery) and not side.args.get("order") else side
+    alias = exp.TableAlias(
+        this=exp.to_identifier("_ducklake_side", quoted=True),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
+    return exp.select(*items).from_(exp.Subquery(this=query.copy(), alias=alias))
+
+
+def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
+    lateral = node.meta.get(LATERAL)
+    result = children(node)
+    if not lateral:
+        return result
+    alias = result.args.get("alias")
+    result.set("alias", None)
+    return exp.Lateral(this=result, alias=alias)
+
+
+def table(node: exp.Table, translate: Step, children: Step) -> exp.Expr:
+    if not isinstance(node.this, exp.Anonymous):
+        return children(node)
+    name = node.this.name.lower()
+    if node.db or name not in ("range", "generate_series"):
+        raise UnsupportedFeatureError(f"Table function {node.this.name} is not supported on Spark.")
+    bounds = [translate(item) for item in node.this.expressions]
+    if not 1 <= len(bounds) <= 3 or any(item.find(exp.Column) for item in bounds):
+        raise UnsupportedFeatureError(f"{name} in FROM needs constant numbers to run on Spark.")
+    start = bounds[0] if len(bounds) > 1 else number(0)
+    end = bounds[1] if len(bounds) > 1 else bounds[0]
+    step = bounds[2] if len(bounds) > 2 else number(1)
+    if name == "generate_series":
+        # Spark's range leaves its end out, as DuckDB's range does.
+        end = binary(exp.Add, end, call("sign", step.copy()) if len(bounds) > 2 else number(1))
+    node.set("this", exp.Anonymous(this="range", expressions=[start, end, step]))
+    return node
+
+
+def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
+    rows = node.expressions[0]
+    correlated = any(RELATION in column.meta for column in rows.find_all(exp.Column))
+    exploded = call("explode", translate(rows))
+    if correlated:
+        return exp.Lateral(this=exploded, alias=node.args.get("alias"))
+    return exp.Table(this=exploded, alias=node.args.get("alias"))

@@ -1,0 +1,544 @@
+"""A bound DuckDB tree as Spark SQL of the same meaning (Spark 4, ANSI mode).
+
+Queries are translated node by node. Of their expressions Spark computes the forms of `native.py`; all others become calls
+of functions that DuckDB evaluates in Spark's workers. What neither can do is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from ducklake_lab.catalog.evaluation import NULL, Evaluation, Settings, result_type
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.types import TIMESTAMPS, DataType
+from ducklake_lab.sql.dialect import NULLS, SparkSql
+from ducklake_lab.sql.plan import SparkQuery
+from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
+from ducklake_lab.sql.spark import aggregates, queries
+from ducklake_lab.sql.spark.native import form_of
+from ducklake_lab.sql.spark.nodes import call, case, number, text
+from ducklake_lab.sql.spark.operands import carried, constant, fit_one_decimal, is_constant, is_ordered, operands
+from ducklake_lab.sql.spark.settings import check_settings, order_of
+from ducklake_lab.sql.spark.stability import check_calls, is_volatile
+from ducklake_lab.sql.spark.typing import (
+    TYPES,
+    Lifted,
+    Type,
+    Typing,
+    aggregate,
+    from_items,
+    is_computed_before,
+    lifted,
+    moment,
+)
+from ducklake_lab.sql.types import to_sqlglot
+
+#: Clauses, whose parts are translated.
+_CLAUSES: tuple[type[exp.Expr], ...] = (
+    exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.CTE, exp.From, exp.Limit, exp.Offset,
+    exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
+)  # fmt: skip
+_MOMENTS = {
+    "today": "current_date",
+    "current_date": "current_date",
+    "current_localtimestamp": "localtimestamp",
+}
+
+
+def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
+    """The Spark SQL of a bound query; `tree` is used up.
+
+    Raises:
+        UnsupportedFeatureError: neither Spark nor a worker can do what it asks for.
+    """
+    check_settings(settings)
+    check_calls(tree)
+    translation = Translation(settings)
+    try:
+        translation.typing.query(tree)
+        translated = translation.translate(tree)
+    except BindError as error:
+        raise UnsupportedFeatureError(f"This query cannot run on Spark: {error}") from error
+    try:
+        statement = translated.sql(
+            dialect=SparkSql,
+            identify=True,
+            normalize_functions=False,
+            unsupported_level=ErrorLevel.RAISE,
+            comments=False,
+        )
+    except UnsupportedError as error:
+        raise UnsupportedFeatureError(f"This query cannot run on Spark: {' '.join(str(error).split())}") from error
+    if "${" in statement:
+        raise UnsupportedFeatureError('A name with "${" in it cannot be used on Spark, which would replace it.')
+    return SparkQuery(statement, tuple(translation.evaluations.values()))
+
+
+class Translation:
+    """One query on its way to Spark.
+
+    Attributes:
+        evaluations: by name, what workers have to evaluate.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.typing = Typing(settings)
+        self.type_of = self.typing.of
+        self.evaluations: dict[str, Evaluation] = {}
+        # computed keys of GROUP BY, which its query may use and not compute again
+        self._keys: list[exp.Expr] = []
+        # the relations of each query that is being translated, from the outermost inwards
+        self._relations: list[set[str]] = []
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def translate(self, node: exp.Expr) -> exp.Expr:
+        """The Spark tree for a node; made from the node's own parts."""
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        if isinstance(node, _CLAUSES):
+            return self.children(node)
+        return self.scalar(node)
+
+    def children(self, node: exp.Expr) -> exp.Expr:
+        """Translates the children of a node in place."""
+        for key in list(node.args):
+            self.part(node, key)
+        return node
+
+    def part(self, node: exp.Expr, key: str) -> None:
+        value = node.args.get(key)
+        if isinstance(value, exp.Expr):
+            node.set(key, self.translate(value))
+        elif isinstance(value, list):
+            node.set(key, [self.translate(item) if isinstance(item, exp.Expr) else item for item in value])
+
+    def select(self, node: exp.Select) -> exp.Expr:
+        return queries.select(node, self.select_parts, self.type_of)
+
+    def select_parts(self, node: exp.Expr) -> exp.Expr:
+        if node.args.get("distinct") is not None:
+            for item in node.expressions:
+                self.check_groups(item)
+        keys = self._grouped_by(node)
+        around, self._keys = self._keys, []
+        self._relations.append({item.alias_or_name.casefold() for item in from_items(node)})
+        try:
+            for key in ("with_", "from_", "joins", "where", "group"):
+                self.part(node, key)
+            self._keys = keys
+            for key in [key for key in node.args if key not in ("with_", "from_", "joins", "where", "group")]:
+                self.part(node, key)
+        finally:
+            self._keys = around
+            self._relations.pop()
+        return node
+
+    def _grouped_by(self, node: exp.Expr) -> list[exp.Expr]:
+        group = node.args.get("group")
+        found: list[exp.Expr] = []
+        for item in group.find_all(exp.Expr) if group is not None else ():
+            if isinstance(item.parent, exp.Group | exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Paren):
+                place = int(item.name) if isinstance(item, exp.Literal) and item.name.isdigit() else 0
+                key = node.expressions[place - 1] if 0 < place <= len(node.expressions) else item
+                if isinstance(key, exp.Tuple | exp.Paren | exp.Rollup | exp.Cube | exp.GroupingSets):
+                    continue
+                self.check_groups(key)
+                key = key.unalias().unnest()
+                if not isinstance(key, exp.Column | exp.Literal):
+                    found.append(key.copy())
+        return found
+
+    def check_groups(self, node: exp.Expr) -> None:
+        """Raises where Spark would find other values equal than DuckDB."""
+        self.check_equal(self.type_of(node))
+
+    def check_equal(self, kind: Type) -> None:
+        if not _is_comparable(kind):
+            name = kind.sql() if kind is not None else "a value of no known type"
+            raise UnsupportedFeatureError(f"Grouping or joining by {name} is not supported on Spark; use parts of it.")
+
+    def condition(self, node: exp.Where | exp.Having) -> exp.Expr:
+        node.set("this", self.truth(node.this))
+        return node
+
+    def truth(self, node: exp.Expr) -> exp.Expr:
+        """A condition, each part of an AND on its own: what Spark computes stays a filter of its own."""
+        if isinstance(node, exp.And):
+            return exp.And(this=self.truth(node.this), expression=self.truth(node.expression))
+        if isinstance(node, exp.Paren):
+            return exp.Paren(this=self.truth(node.this))
+        kind = self.type_of(node)
+        if kind is not None and kind.name != "boolean":
+            node = exp.Cast(this=node.copy(), to=to_sqlglot(DataType("boolean")))
+        found = self.scalar(node)
+        return exp.Paren(this=found) if isinstance(found, exp.Or) else found
+
+    def join(self, node: exp.Join) -> exp.Expr:
+        for columns in node.meta.get(JOINED_BY, ()):
+            self._check_alike([self.type_of(column) for column in columns])
+        node.set("this", self.translate(node.this))
+        condition = node.args.get("on")
+        if condition is not None:
+            outer = node.side or node.kind.upper() in ("SEMI", "ANTI")
+            node.set("on", self.truth(condition))
+            for found in node.args["on"].find_all(exp.Anonymous) if outer else ():
+                if found.name in self.evaluations and len({c.table for c in found.find_all(exp.Column)}) > 1:
+                    raise UnsupportedFeatureError(
+                        f"This condition of a {node.side or node.kind} JOIN is not supported on Spark: "
+                        f"{self.evaluations[found.name].sql} uses both sides."
+                    )
+        return node
+
+    def _check_alike(self, kinds: Sequence[Type]) -> None:
+        known = [kind for kind in kinds if kind is not None]
+        columns = [_typed_column(kind) for kind in known]
+        if len(known) < len(kinds) or operands(self, *columns) is None or not fit_one_decimal(known):
+            shown = " and ".join(kind.sql() for kind in known)
+            raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
+
+    def set_operation(self, node: exp.SetOperation) -> exp.Expr:
+        queries.bring_together(node)
+        if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
+            for output in node.meta.get(OUTPUTS) or ():
+                self.check_equal(output.type)
+        return self.children(node)
+
+    def ordered(self, node: exp.Ordered) -> exp.Expr:
+        if node.args.get("with_fill"):
+            raise UnsupportedFeatureError("WITH FILL is not supported.")
+        descending, nulls_first = order_of(
+            node.args.get("desc"), node.args.get("nulls_first"), node.meta.get(NULLS), self.settings
+        )
+        key, query = node.this, node.parent.parent if node.parent is not None else None
+        kind = self.type_of(key)
+        if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
+            outputs = query.meta.get(OUTPUTS) or ()
+            place = int(key.name) if key.name.isdigit() else 0
+            kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
+            if (
+                not is_ordered(kind)
+                and kind != NULL
+                and isinstance(query, exp.Select)
+                and not query.args.get("distinct")
+            ):
+                key = query.expressions[place - 1].unalias()
+        if is_ordered(kind) or kind == NULL or (isinstance(key, exp.Null)):
+            value = key if isinstance(key, exp.Literal) else self.scalar(key)
+            return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
+        if kind is None or isinstance(key, exp.Literal):
+            raise UnsupportedFeatureError("Sorting these values is not supported on Spark; use parts of them.")
+        order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
+        return exp.Ordered(this=self.scalar(bytes_), desc=False, nulls_first=False)
+
+    def limit(self, node: exp.Limit) -> exp.Expr:
+        options = node.args.get("limit_options")
+        if options is not None and options.args.get("percent"):
+            raise UnsupportedFeatureError("LIMIT in percent is not supported on Spark.")
+        node.set("limit_options", None)
+        return self.children(node)
+
+    def values(self, node: exp.Values) -> exp.Expr:
+        kinds = node.meta.get(TYPES, ())
+        for row in node.expressions:
+            cells = [
+                self.scalar(
+                    cell
+                    if kind is None or self.type_of(cell) == kind
+                    else exp.Cast(this=cell.copy(), to=to_sqlglot(kind))
+                )
+                for cell, kind in zip(row.expressions, kinds, strict=True)
+            ]
+            row.set("expressions", cells)
+        return node
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def scalar(self, node: exp.Expr) -> exp.Expr:
+        """An expression, by Spark or by a worker."""
+        if isinstance(node, exp.Anonymous) and node.name.lower() == "unnest":
+            return call("explode", self.scalar(node.expressions[0]))
+        found = self.native(node)
+        return self.evaluated(node) if found is None else found
+
+    def native(self, node: exp.Expr) -> exp.Expr | None:
+        """A node as Spark computes it; None where DuckDB has to."""
+        if isinstance(node, exp.Paren):
+            inner = self.native(node.this)
+            return exp.Paren(this=inner) if inner is not None else None
+        if self._is_argument(node):
+            return self.argument(node)
+        if is_constant(node):
+            kind = self.type_of(node)
+            return constant(self, node, kind) if kind is not None else None
+        form = form_of(node, self.settings)
+        return form(self, node) if form is not None else None
+
+    def _is_argument(self, node: exp.Expr) -> bool:
+        return is_computed_before(node) or any(node == key for key in self._keys)
+
+    def argument(self, node: exp.Expr) -> exp.Expr:
+        """What is computed before the expressions it stands in."""
+        if isinstance(node, exp.Column):
+            return node.copy()
+        if is_computed_before(node):
+            if isinstance(node, exp.Window):
+                return self.window(node)
+            if isinstance(node, exp.In):
+                return self.among(node)
+            if isinstance(node, exp.Query):
+                return self.translate(node.copy())
+            if isinstance(node, exp.Exists):
+                return exp.Exists(this=self.translate(node.this.copy()))
+            if (name := moment(node)) is not None:
+                return call(_MOMENTS.get(name, "current_timestamp"))
+            return self.aggregated(node, lambda core: core, self.type_of(node))
+        keys, self._keys = self._keys, []
+        try:
+            return self.scalar(node)
+        finally:
+            self._keys = keys
+
+    def evaluated(self, node: exp.Expr) -> exp.Expr:
+        """A call of what DuckDB evaluates in a worker."""
+        kind = self.type_of(node)
+        source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
+        if kind is not None and _has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
+            raise UnsupportedFeatureError("Computing TIMESTAMP_NS is not supported on Spark, which has microseconds.")
+        return self._called(lifted(node, self._is_argument), volatile=is_volatile(node))
+
+    def _called(self, found: Lifted, *, volatile: bool = False) -> exp.Expr:
+        if any(part.name.lower() == "unnest" for part in found.sql_tree.find_all(exp.Anonymous)):
+            raise UnsupportedFeatureError("unnest inside of an expression is not supported on Spark; use it in FROM.")
+        kinds = [self._argument_type(part) for part in found.arguments]
+        result = result_type(found.sql, tuple(kinds), self.settings)
+        evaluation = Evaluation(found.sql, tuple(kinds), result, self.settings, volatile)
+        carried(result)  # or it is refused
+        self._check_scope(found)
+        self.evaluations[evaluation.name] = evaluation
+        arguments = [self.argument(part) for part in found.arguments]
+        for part in arguments:
+            # Spark cannot send such a subquery to its workers
+            inner = part.find_all(exp.Anonymous) if isinstance(part, exp.Query) else ()
+            if any(node.name in self.evaluations for node in inner):
+                raise UnsupportedFeatureError(
+                    f"A subquery that workers compute is no argument of what they compute on Spark: {found.sql}"
+                )
+        if len(arguments) > 1:
+            arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
+        return call(evaluation.name, *(arguments or [number(1)]))
+
+    def _argument_type(self, node: exp.Expr) -> DataType:
+        kind = self.type_of(node)
+        if kind is None:
+            raise UnsupportedFeatureError(
+                f"Computing with {node.sql(dialect='duckdb')}, whose type is not known, is not supported on Spark."
+            )
+        if _has_nanoseconds(kind):
+            raise UnsupportedFeatureError(
+                "Computing with TIMESTAMP_NS is not supported on Spark, which has microseconds; cast it in a table."
+            )
+        return kind
+
+    def _check_scope(self, found: Lifted) -> None:
+        columns = [part for part in found.arguments if isinstance(part, exp.Column)]
+        tables = {column.table.casefold() for column in columns if column.table}
+        if len(self._relations) > 1 and tables & self._relations[-1] and tables - self._relations[-1]:
+            raise UnsupportedFeatureError(
+                f"An expression over columns of a query and of the one around it is not supported on Spark: {found.sql}"
+            )
+
+    def among(self, node: exp.In) -> exp.Expr:
+        """`x IN (SELECT …)`."""
+        query = node.args["query"].copy()
+        outputs = query.meta.get(OUTPUTS) or ()
+        left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        for part, output in zip(left, outputs, strict=True):
+            self._check_alike([self.type_of(part), output.type])
+        subject = exp.Tuple(expressions=[self.scalar(part) for part in left]) if len(left) > 1 else self.scalar(left[0])
+        return exp.In(this=exp.Paren(this=subject) if len(left) == 1 else subject, query=self.translate(query))
+
+    # -- aggregates --------------------------------------------------------------------------------
+
+    def aggregated(self, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False) -> exp.Expr:
+        """An aggregate or window function; `wrap` surrounds its core."""
+        whole = node
+        core, nulls, condition = node, None, None
+        while not isinstance(core, exp.Anonymous):
+            if isinstance(core, exp.Filter):
+                condition = self.truth(core.expression.this.copy())
+            else:
+                nulls = type(core)
+            core = core.this
+        written = [part.copy() for part in core.expressions]
+        if written and isinstance(written[-1], exp.IgnoreNulls | exp.RespectNulls):
+            nulls, written[-1] = type(written[-1]), written[-1].this
+        order = written[-1] if written and isinstance(written[-1], exp.Order) else None
+        if order is not None:
+            written[-1] = order.this
+
+        def around(inner: exp.Expr) -> exp.Expr:
+            inner = nulls(this=inner) if nulls is not None else inner
+            if condition is not None:
+                inner = exp.Filter(this=inner, expression=exp.Where(this=condition.copy()))
+            return wrap(inner)
+
+        values = [
+            value for part in written for value in (part.expressions if isinstance(part, exp.Distinct) else [part])
+        ]
+        types = [None if isinstance(value, exp.Star) else self.type_of(value) for value in values]
+        name = core.name.lower()
+        if name in aggregates.FORMS:
+            args = [
+                exp.Distinct(expressions=[self.scalar(v.copy()) for v in part.expressions])
+                if isinstance(part, exp.Distinct)
+                else part
+                if isinstance(part, exp.Star)
+                else self.scalar(part)
+                for part in written
+            ]
+            found = aggregates.native(
+                aggregates.Aggregate(name, args, types, result, around, over), order, by_nulls=nulls is not None
+            )
+            if found is not None:
+                return found
+        if over:
+            raise aggregates.refuse_over(name)
+        return self._by_group(core, around, whole)
+
+    def _by_group(self, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
+        """An aggregate that DuckDB computes of the values of each group."""
+        own = iter(range(1))
+        found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)
+        kinds = [self._argument_type(part) for part in found.arguments]
+        fields = tuple((f"_ducklake_{i}", kind) for i, kind in enumerate(kinds)) or (("one", DataType("int32")),)
+        rows = DataType("list", (("element", DataType("struct", fields)),))
+        shown = ", ".join(f'u."{name}" AS "{name}"' for name, _ in fields)
+        sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
+        result = result_type(sql, (rows,), self.settings)
+        carried(result)
+        evaluation = Evaluation(sql, (rows,), result, self.settings)
+        self.evaluations[evaluation.name] = evaluation
+        packed: list[exp.Expr] = []
+        for (name, _), part in zip(fields, found.arguments or (exp.Literal.number(1),), strict=True):
+            packed += [text(name), self.argument(part) if found.arguments else part]
+        return call(evaluation.name, around(call("collect_list", call("named_struct", *packed))))
+
+    def window(self, node: exp.Window) -> exp.Expr:
+        spec = node.args.get("spec")
+        if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
+            raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
+        if spec is not None and spec.text("kind").upper() == "GROUPS":
+            raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
+        function, written, node = node.this, node, node.copy()
+        node.set("this", None)
+        self._check_range(node, spec)
+        for part in node.args.get("partition_by") or ():
+            self.check_groups(part)
+        self.children(node)
+        if isinstance(function, exp.Identifier):
+            node.set("this", function)
+            return node
+        core = aggregate(function)
+        if core is None:
+            raise aggregates.refuse_over(function.sql(dialect="duckdb"))
+        if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
+            # Spark wants an order where DuckDB takes any.
+            node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
+
+        def over(inner: exp.Expr) -> exp.Expr:
+            result = node.copy()
+            result.set("this", inner)
+            return result
+
+        return self.aggregated(function, over, self.type_of(written), over=True)
+
+    def frame(self, node: exp.WindowSpec) -> exp.Expr:
+        """The frame of a window; `_check_range` has checked its intervals."""
+        for side in ("start", "end"):
+            bound = node.args.get(side)
+            if isinstance(bound, exp.Interval):
+                node.set(side, exp.Interval(this=text(bound.this.name), unit=exp.var(bound.text("unit").upper())))
+            else:
+                self.part(node, side)
+        return node
+
+    def _check_range(self, node: exp.Window, spec: exp.Expr | None) -> None:
+        """Raises where RANGE has a distance that Spark takes otherwise."""
+        bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
+        if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):
+            return
+        order = node.args.get("order")
+        kinds = [self.type_of(item.this) for item in order.expressions] if order is not None else []
+        name = kinds[0].name if len(kinds) == 1 and kinds[0] is not None else ""
+        if not name.startswith("int") and not (name == "timestamp" and all(map(_is_amount, bounds))):
+            raise UnsupportedFeatureError(
+                "RANGE by a distance is supported on Spark for whole numbers, and times without a zone by days or less."
+            )
+
+
+def _is_amount(bound: object) -> bool:
+    """Whether a bound of a window is none, or an amount of time that Spark writes alike."""
+    if not isinstance(bound, exp.Interval):
+        return not isinstance(bound, exp.Expr)
+    whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
+    return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
+
+
+def _not_compared(subquery: exp.Expr) -> exp.Expr:
+    """A subquery that may be an argument beside others: Spark compares those that are deterministic, which fails of queries."""
+    return case(exp.GTE(this=call("spark_partition_id"), expression=number(0)), subquery)
+
+
+def _typed_column(kind: DataType) -> exp.Column:
+    column = exp.column("_")
+    column.meta[TYPE] = kind
+    return column
+
+
+def _has_nanoseconds(kind: DataType) -> bool:
+    return any(part.name == "timestamp_ns" for part in kind.walk())
+
+
+def _is_comparable(kind: Type) -> bool:
+    """Whether Spark finds values of a type equal as DuckDB does, those inside of others too."""
+    if kind is None:
+        return False
+    if kind.name in ("list", "struct"):
+        return all(_is_comparable(child) for _, child in kind.children)
+    return is_ordered(kind) or kind == NULL or kind.name == "json"
+
+
+_HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
+    exp.Select: Translation.select,
+    exp.Union: Translation.set_operation,
+    exp.Except: Translation.set_operation,
+    exp.Intersect: Translation.set_operation,
+    exp.Subquery: lambda self, node: queries.subquery(node, self.children),
+    exp.Table: lambda self, node: queries.table(node, self.translate, self.children),
+    exp.Unnest: lambda self, node: queries.unnest(node, self.translate),
+    exp.Where: Translation.condition,
+    exp.Having: Translation.condition,
+    exp.Join: Translation.join,
+    exp.Ordered: Translation.ordered,
+    exp.Limit: Translation.limit,
+    exp.Values: Translation.values,
+    exp.WindowSpec: lambda self, node: self.frame(node),
+    exp.Window: lambda self, node: self.window(node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
+    exp.Group: lambda self, node: _group(self, node),
+}
+
+
+def _group(self: Translation, node: exp.Group) -> exp.Expr:
+    keys = [key if isinstance(key, exp.Literal) else self.translate(key) for key in node.expressions]
+    node.set("expressions", keys)
+    for part in ("rollup", "cube", "grouping_sets"):
+        self.part(node, part)
+    return node

@@ -1,0 +1,37 @@
+"""Queries over Arrow tables in process mean what they mean in DuckDB."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(("condition", "count"), [("> 1", 3), (">= 1", 4), ("< 'NaN'", 4), ("= 'NaN'", 2), ("<> 2", 5)])
+def test_nan_is_the_greatest_number(kind: pa.DataType, condition: str, count: int) -> None:
+    rows = pa.table({"f": pa.array([1, 2, math.nan, -math.inf, math.nan, 0.5], kind)})
+    assert evaluate(f"SELECT count(*) AS n FROM t WHERE f {condition}", {"t": rows}).to_pylist() == [{"n": count}]
+
+
+def test_columns_are_seen_in_their_own_types() -> None:
+    uuid = "00000000-0000-0000-0000-000000000001"
+    rows = pa.table([pa.array([uuid])], schema=pa.schema([DataType("uuid").field("u")]))
+    found = evaluate("SELECT typeof(u) AS kind, u FROM t", {"t": rows})
+    assert found.to_pylist() == [{"kind": "UUID", "u": uuid}]
+    assert found.schema.field("u").metadata == rows.schema.field("u").metadata
+
+
+@pytest.mark.parametrize(
+    "value", ["to_hours(2147483647)", "[to_hours(1), to_hours(-2147483647)]", "{'a': to_hours(2562047)}"]
+)
+def test_an_interval_that_arrow_cannot_hold_is_refused(value: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="2562047 hours"):
+        evaluate(f"SELECT {value} AS v", {})
+    longest = "INTERVAL '7 months -3 days 2562046:59:59.999999'"
+    assert str(evaluate(f"SELECT [{longest}, NULL] AS v", {})["v"][0]).count("9223369199999999000")  # nanoseconds
