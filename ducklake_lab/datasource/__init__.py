@@ -9,6 +9,22 @@ with Spark's own Parquet reader and are several times faster.
 
 from __future__ import annotations
 
-from ducklake_lab.datasource.source import DuckLakeDataSource
+from weakref import WeakSet
 
-__all__ = ["DuckLakeDataSource"]
+from pyspark.sql import SparkSession
+
+from ducklake_lab.datasource.source import DuckLakeDataSource
+from ducklake_lab.spark import workers
+
+__all__ = ["DuckLakeDataSource", "register"]
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Registers `format("ducklake")` with a SparkSession, once: Spark takes a second for it."""
+    if spark not in _registered:
+        workers.send(spark)
+        spark.dataSource.register(DuckLakeDataSource)
+        _registered.add(spark)
+    return spark

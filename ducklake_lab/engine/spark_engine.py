@@ -47,7 +47,6 @@ class SparkEngine:
         self.on_progress: Callable[[Progress], None] | None = None
         self._lock = threading.RLock()
         self._configured = False
-        self._registered = False
         self._before_jobs = before_jobs
         self._kept: dict[Hashable, DataFrame] = {}
         self._kept_by: SparkSession | None = None
@@ -75,7 +74,6 @@ class SparkEngine:
                 self.session = runtime.start()
             finally:
                 self.starting = False
-            self._registered = False
         elif not self._configured:
             runtime.configure(self.session)
         self._configured = True
@@ -95,19 +93,6 @@ class SparkEngine:
             yield
         finally:
             self.asked = before
-
-    def with_data_source(self) -> SparkSession:
-        """The SparkSession, for code of the user's: it knows `format("ducklake")`, which takes Spark a second to learn."""
-        spark = self()
-        if not self._registered:
-            from ducklake_lab.spark import workers
-
-            workers.send(spark)
-            from ducklake_lab.datasource import DuckLakeDataSource
-
-            spark.dataSource.register(DuckLakeDataSource)
-            self._registered = True
-        return spark
 
     def register(self, evaluations: Iterable[Evaluation]) -> None:
         """Makes functions that DuckDB evaluates known to Spark."""

@@ -102,7 +102,9 @@ class Session:
     @property
     def spark(self) -> SparkSession:
         """The SparkSession, in which `format("ducklake")` is known; starts it if need be."""
-        return self._engine.with_data_source()
+        from ducklake_lab import datasource
+
+        return datasource.register(self._engine())
 
     @property
     def spark_started(self) -> bool:

@@ -1,7 +1,6 @@
-"""DuckDB's dialect as this package reads and writes it, and the Spark dialect it writes.
+"""DuckDB's dialect as this package reads and writes it.
 
-Functions are kept by the name they were called by: what a function means is decided in one table
-(`functions.py`), not by the parser, and a function nobody has vouched for is never renamed on the way.
+The parser keeps each function under the name it was called by. DuckDB alone decides what a name means.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
 from sqlglot.generators.duckdb import DuckDBGenerator
-from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import TokenType
-
-from ducklake_lab.sql.spark.nodes import SparkCast
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
@@ -180,21 +175,3 @@ class DuckLakeSql(DuckDB):
             if expression.args.get("on"):
                 return super().distinct_sql(expression)
             return f"DISTINCT {self.expressions(expression, flat=True)}".rstrip()
-
-
-class SparkSql(Spark):
-    """Spark SQL as the planner writes it: the tree already says what Spark should compute."""
-
-    INDEX_OFFSET = 0
-
-    class Generator(SparkGenerator):
-        def literal_sql(self, expression: exp.Literal) -> str:
-            # Spark replaces ${name} in the text of a statement, inside of quotes too.
-            return super().literal_sql(expression).replace("${", "\\u0024{")
-
-        TRANSFORMS: ClassVar[Any] = {
-            **SparkGenerator.TRANSFORMS,
-            SparkCast: lambda self, node: (
-                f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.sql(node, 'this')} AS {node.args['kind']})"
-            ),
-        }

@@ -151,3 +151,12 @@ def test_site_builds_without_a_warning(tmp_path: Path):
         assert path.is_file()
         # nothing is loaded from other machines
         assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:)?//(?!ducklake)', path.read_text()) == []
+
+
+def test_architecture_names_modules_that_exist() -> None:
+    """Each path in the architecture page is a module, a room or a file of the repository."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:\w+/)+(?:\w+\.py)?|\w+(?:/\w+)+(?:\.py)?)`", text)
+    assert len(paths) > 15
+    missing = [path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "ducklake_lab"))]
+    assert not missing

@@ -16,7 +16,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
-from ducklake_lab.session.statements.definitions import with_plain_sort_keys
+from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.transaction.transaction import Transaction
 
 _NAMES: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR))

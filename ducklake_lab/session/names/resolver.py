@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -17,9 +18,8 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UsageError
 from ducklake_lab.model.entries import View
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
+from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
-from ducklake_lab.session.rows.row_sources import Frame
-from ducklake_lab.session.statements.definitions import stored_macro, stored_view
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.plan import StoredMacro, StoredView
 from ducklake_lab.sql.spark.settings import meaningful
@@ -28,6 +28,14 @@ from ducklake_lab.sql.types import type_or_none
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: How the names of system views begin that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Rows handed in under a name: a Spark DataFrame or an Arrow table."""
+
+    columns: tuple[tuple[str, DataType], ...]
+    rows: Any
 
 
 class Names(ABC):

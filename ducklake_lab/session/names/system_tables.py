@@ -18,7 +18,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.statements.definitions import resolved
+from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.sql.types import type_or_none
 
 #: Columns of a view by lake, schema and name; empty where it cannot be bound.

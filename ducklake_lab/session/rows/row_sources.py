@@ -15,7 +15,6 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.placement import Facts, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.files.relation import Relation, is_direct, relation_of
-from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.session.rows.feed import Feed
 from ducklake_lab.storage import is_local
@@ -26,18 +25,6 @@ if TYPE_CHECKING:
 _numbers = count(1)
 #: Files of a scan up to which its DataFrame is kept for the next statement.
 _KEPT_FILES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Rows handed in from outside under a name: a Spark DataFrame or an Arrow table."""
-
-    columns: tuple[tuple[str, DataType], ...]
-    rows: Any
-
-    @property
-    def is_arrow(self) -> bool:
-        return isinstance(self.rows, pa.Table)
 
 
 @dataclass(frozen=True)

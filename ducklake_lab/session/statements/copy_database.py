@@ -14,9 +14,9 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatur
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.session.names.system_tables import create_table_sql
 from ducklake_lab.session.rows.result import Result, nothing
-from ducklake_lab.session.statements.definitions import resolved
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ducklake_lab.engine.in_process import canonical
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.model.entries import Macro, MacroImplementation, MacroParameter, Table, View
-from ducklake_lab.model.identifiers import quote_identifier
-from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.stored_definitions import portable
 from ducklake_lab.session.statements.macro_checks import check_parameters
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.bind.expansion import without_macros
-from ducklake_lab.sql.plan import StoredMacro, StoredView
 from ducklake_lab.sql.types import type_or_none
-
-#: Stands in the text of a view for the name its lake is attached under.
-_CATALOG = "{DUCKLAKE_CATALOG}."
-_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 
 
 class Definitions:
@@ -46,7 +38,7 @@ class Definitions:
             schema = transaction.state.schema(place.schema)
             if existing is not None and statement.replace:
                 transaction.state = transaction.state.without_view(existing.view_id)
-            transaction.create_view(schema, place.name, _portable(text, place.lake.alias), statement.columns)
+            transaction.create_view(schema, place.name, portable(text, place.lake.alias), statement.columns)
 
     def drop_view(self, statement: op.DropView) -> None:
         place = self._place(statement.name)
@@ -137,45 +129,3 @@ def _parameter(parameter: op.MacroParameter) -> MacroParameter:
             f"The default of {parameter.name} is a {name}; defaults of parameters are numbers, texts, dates and times."
         )
     return MacroParameter(parameter.name, kind, value, default_type.name)
-
-
-def stored_view(place: Place, view: View) -> StoredView:
-    """A view as the planner takes it."""
-    if view.dialect.casefold() != "duckdb":
-        raise UnsupportedFeatureError(
-            f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
-        )
-    lake = place.lake.alias
-    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
-
-
-def stored_macro(place: Place, macro: Macro) -> StoredMacro:
-    """A macro as the planner takes it."""
-    return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
-
-
-def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:
-    """The table, the macros in its sort keys put in as what they stand for: rows are sorted where there are no lakes."""
-    if table.sort is None or not state.macros:
-        return table
-    schema = state.schema_of(table)
-    macros: dict[tuple[str, str], StoredMacro] = {
-        (macro.kind, macro.name.casefold()): StoredMacro(macro.name, macro.implementations, "", schema.name)
-        for macro in state.macros.values()
-        if macro.schema_id == table.schema_id
-    }
-    keys = tuple(replace(key, expression=without_macros(key.expression, macros)) for key in table.sort.keys)
-    return replace(table, sort=replace(table.sort, keys=keys))
-
-
-def _portable(sql: str, alias: str) -> str:
-    """The text with the lake's alias, where it qualifies a name, replaced by what stands for it."""
-    pattern = re.compile(rf"({_QUOTED})|(?<![\w.\"]){re.escape(alias)}\.")
-    return pattern.sub(lambda match: match[1] or _CATALOG, sql)
-
-
-def resolved(sql: str, alias: str) -> str:
-    """The text of a view with the lake's alias in place."""
-    quoted = quote_identifier(alias) + "."
-    pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
-    return pattern.sub(lambda match: match[1] or quoted, sql)

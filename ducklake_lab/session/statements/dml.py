@@ -30,10 +30,10 @@ from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.rows.result import RunInfo
 from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.statements.definitions import with_plain_sort_keys
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.plan import QueryPlan

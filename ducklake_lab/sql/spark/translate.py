@@ -15,10 +15,11 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from ducklake_lab.catalog.evaluation import NULL, Evaluation, Settings, result_type
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
-from ducklake_lab.sql.dialect import NULLS, SparkSql
+from ducklake_lab.sql.dialect import NULLS
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
 from ducklake_lab.sql.spark import aggregates, queries
+from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.native import form_of
 from ducklake_lab.sql.spark.nodes import call, case, number, text
 from ducklake_lab.sql.spark.operands import carried, constant, fit_one_decimal, is_constant, is_ordered, operands

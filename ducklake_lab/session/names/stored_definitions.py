@@ -1,0 +1,60 @@
+"""Views and macros as a catalog stores them, for the planner."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.entries import Macro, Table, View
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.names.attached_lakes import Place
+from ducklake_lab.sql.bind.expansion import without_macros
+from ducklake_lab.sql.plan import StoredMacro, StoredView
+
+#: Stands in the text of a view for the name its lake is attached under.
+_CATALOG = "{DUCKLAKE_CATALOG}."
+_QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+
+
+def stored_view(place: Place, view: View) -> StoredView:
+    """A view as the planner takes it."""
+    if view.dialect.casefold() != "duckdb":
+        raise UnsupportedFeatureError(
+            f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
+        )
+    lake = place.lake.alias
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
+
+
+def stored_macro(place: Place, macro: Macro) -> StoredMacro:
+    """A macro as the planner takes it."""
+    return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
+
+
+def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:
+    """The table, the macros in its sort keys put in as what they stand for: rows are sorted where there are no lakes."""
+    if table.sort is None or not state.macros:
+        return table
+    schema = state.schema_of(table)
+    macros: dict[tuple[str, str], StoredMacro] = {
+        (macro.kind, macro.name.casefold()): StoredMacro(macro.name, macro.implementations, "", schema.name)
+        for macro in state.macros.values()
+        if macro.schema_id == table.schema_id
+    }
+    keys = tuple(replace(key, expression=without_macros(key.expression, macros)) for key in table.sort.keys)
+    return replace(table, sort=replace(table.sort, keys=keys))
+
+
+def portable(sql: str, alias: str) -> str:
+    """The text with the lake's alias, where it qualifies a name, replaced by what stands for it."""
+    pattern = re.compile(rf"({_QUOTED})|(?<![\w.\"]){re.escape(alias)}\.")
+    return pattern.sub(lambda match: match[1] or _CATALOG, sql)
+
+
+def resolved(sql: str, alias: str) -> str:
+    """The text of a view with the lake's alias in place."""
+    quoted = quote_identifier(alias) + "."
+    pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
+    return pattern.sub(lambda match: match[1] or quoted, sql)

@@ -1,0 +1,29 @@
+"""Spark's dialect as this package writes it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+
+from ducklake_lab.sql.spark.nodes import SparkCast
+
+
+class SparkSql(Spark):
+    """Spark SQL as the planner writes it: the tree already says what Spark should compute."""
+
+    INDEX_OFFSET = 0
+
+    class Generator(SparkGenerator):
+        def literal_sql(self, expression: exp.Literal) -> str:
+            # Spark replaces ${name} in the text of a statement, inside of quotes too.
+            return super().literal_sql(expression).replace("${", "\\u0024{")
+
+        TRANSFORMS: ClassVar[Any] = {
+            **SparkGenerator.TRANSFORMS,
+            SparkCast: lambda self, node: (
+                f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.sql(node, 'this')} AS {node.args['kind']})"
+            ),
+        }
