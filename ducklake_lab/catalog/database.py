@@ -19,6 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES
+from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.errors import (
@@ -56,6 +57,10 @@ _LIST_TABLES = {
     "mysql": "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() "
     "AND LEFT(table_name, CHAR_LENGTH(:prefix)) = :prefix ORDER BY 1",
 }
+
+
+#: Key of what a connection knows of the catalog's files.
+_MARK = "ducklake_mark"
 
 
 class DuckDBDialect(duckdb_engine.Dialect):
@@ -157,6 +162,12 @@ class CatalogDatabase:
         finally:
             self._leave(connection)
 
+    @staticmethod
+    def mark(connection: sa.Connection) -> FileMark | None:
+        """How the catalog's files were before the connection's transaction began; None for servers."""
+        mark: FileMark | None = connection.info.get(_MARK)
+        return mark
+
     def explain(self, error: Exception) -> CatalogError | None:
         """What an error that came up while the catalog was used says of it; None where the catalog is not its cause."""
         with suppress(CatalogError), self.connect() as connection:
@@ -222,6 +233,12 @@ class CatalogDatabase:
 
     def _open(self, *, create: bool) -> sa.Connection:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""
+        mark = mark_of(self.location.path) if self.location.path is not None else None
+        connection = self._begun_or_kept(create=create)
+        connection.info[_MARK] = mark
+        return connection
+
+    def _begun_or_kept(self, *, create: bool) -> sa.Connection:
         if self._idle is not None and self._keeping == threading.get_ident():
             idle, self._idle = self._idle, None
             try:

@@ -18,6 +18,7 @@ from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.migrations import (
     SPEC_VERSION,
     check_readable,
@@ -91,6 +92,7 @@ class Lake:
         self.last_committed: int | None = None
         self.forgotten = 0
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
+        self._newest: tuple[FileMark, Snapshot] | None = None
 
     def check_writable(self) -> None:
         """Raises where nothing can be committed to the lake.
@@ -142,6 +144,26 @@ class Lake:
         found = read_snapshot(connection, at if at is None or isinstance(at, int) else self.instant(at))
         return replace(found, snapshot_time=self.local(found.snapshot_time))
 
+    def newest(self) -> Snapshot | None:
+        """The newest snapshot, where the catalog's files say that it is the one read last; nothing is opened."""
+        path = self.location.path
+        if self._newest is None or path is None or self.at is not None or self.session.report is not None:
+            return None
+        mark, snapshot = self._newest
+        if not mark.still_holds(path):
+            return None
+        return replace(snapshot, snapshot_time=self.local(snapshot.snapshot_time))
+
+    def read_newest(self) -> CatalogState:
+        """The entries at the newest snapshot, or at the one attached at, read from the catalog."""
+        nested = getattr(self._shared, "connection", None) is not None  # its transaction may be an older one
+        with self.connect() as connection:
+            snapshot = self.snapshot(connection)
+            mark = self.database.mark(connection)
+            if not nested and mark is not None and self.at is None:
+                self._newest = mark, snapshot
+            return self.state(connection, snapshot)
+
     def instant(self, value: datetime | date | str) -> datetime:
         """The aware time that a value means in the session's time zone, as DuckDB casts it.
 
@@ -174,6 +196,7 @@ class Lake:
     def forget(self) -> None:
         """Forgets entries that were read: the catalog was changed by hand."""
         self._states.clear()
+        self._newest = None
         self.forgotten += 1
 
     def check_data_path(self, files: Iterable[str]) -> None:

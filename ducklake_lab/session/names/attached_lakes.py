@@ -203,15 +203,18 @@ class Lakes:
             at = self._at
         if at is None and self._open is not None and self._open.lake is lake:
             return self._open.state
-        pinned = self._pins.get(lake.alias) if at is None else None
-        known = lake.known_state(pinned) if pinned is not None else None
-        if known is not None:
-            return known
-        with lake.connect() as connection:
-            snapshot = pinned or lake.snapshot(connection, at)
-            if at is None and (self._explicit or self._in_statement):
-                self._pins[lake.alias] = snapshot
-            return lake.state(connection, snapshot)
+        if at is not None:
+            with lake.connect() as connection:
+                return lake.state(connection, lake.snapshot(connection, at))
+        pinned = self._pins.get(lake.alias) or lake.newest()
+        state = lake.known_state(pinned) if pinned is not None else None
+        if state is None and pinned is not None:
+            with lake.connect() as connection:
+                state = lake.state(connection, pinned)
+        found = state or lake.read_newest()
+        if self._explicit or self._in_statement:
+            self._pins[lake.alias] = found.snapshot
+        return found
 
     def is_newest(self, lake: Lake, state: CatalogState) -> bool:
         """Whether a state is the newest snapshot of the lake, as this statement found it, and no transaction is open."""

@@ -1,0 +1,52 @@
+"""Whether the files of a catalog are as they were: what the file system knows of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Endings of a catalog file and of its logs: DuckDB's, and SQLite's.
+_ENDINGS = ("", ".wal", "-wal", "-journal")
+#: Nanoseconds by which a change must be older than its mark: file systems count time in steps of up to two seconds.
+_STEP = 2_500_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What the file system knew of a catalog's files at a time.
+
+    Attributes:
+        files: device, inode, size in bytes, and times of change in ns of each file; None where there was none.
+        taken: when it was taken, in ns since 1970.
+    """
+
+    files: tuple[tuple[int, ...] | None, ...]
+    taken: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a change after the mark is sure to show: none before it is so new that both could have one time."""
+        return all(max(file[3:]) < self.taken - _STEP for file in self.files if file is not None)
+
+    def still_holds(self, path: Path) -> bool:
+        """Whether no file has changed since."""
+        return self.is_settled and mark_of(path).files == self.files
+
+
+def mark_of(path: Path) -> FileMark:
+    """The mark of a catalog file and its logs.
+
+    They are not opened: closing one would take the locks away that this process has on it.
+    """
+    taken = time.time_ns()
+    return FileMark(tuple(_known(f"{path}{ending}") for ending in _ENDINGS), taken)
+
+
+def _known(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
