@@ -16,7 +16,7 @@ from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import NameMapping
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.footers import field_id, file_column_ids, file_schemas
+from ducklake_lab.scan.footers import field_id, file_column_ids, file_schemas, file_types
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
@@ -128,6 +128,22 @@ def newer_parts(column: Column, file: ScanFile) -> list[Column]:
     """Of a column and its parts those whose names or types may be newer than the file."""
     written = file.data_file.begin_snapshot
     return [part for part in column.walk() if part.begin_snapshot is None or part.begin_snapshot >= written]
+
+
+def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
+    """Whether a file certainly holds a column in the type that the table has now.
+
+    Looks at the footer of a file of the snapshot that gave the column its type: it may have been written before or after.
+
+    Raises:
+        DataFileError: the file cannot be read.
+    """
+    newer = newer_parts(column, file)
+    if not newer:
+        return True
+    if not _has_ids(file) or any(part.begin_snapshot != file.data_file.begin_snapshot for part in newer):
+        return False
+    return bool(file_types(file.path, storage).get(column.column_id) == column.data_type.arrow())
 
 
 def _has_ids(file: ScanFile) -> bool:

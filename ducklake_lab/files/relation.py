@@ -18,7 +18,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.casting import shown_sql, with_shown
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.mapped import part_sql, value_sql
-from ducklake_lab.files.parts import Parts, newer_parts, renamed_parts, stored_type
+from ducklake_lab.files.parts import Parts, holds_type, renamed_parts, stored_type
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import NameMapping
@@ -216,7 +216,7 @@ def rows_of(
         elif column.column_id in renamed:
             values.append(part_sql(f"r.c{i}", column, renamed[column.column_id]))
         else:
-            kept = not any(newer_parts(column, file) for file in files)
+            kept = all(holds_type(column, file, _storage) for file in files)
             values.append(_compared_as(column, f"CAST(r.c{i} AS {column.data_type.sql()})", kept=kept))
     if wanted.virtual:
         of_row_id = "r.ducklake_row_id, " if mapping is None else ""

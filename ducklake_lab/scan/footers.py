@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,16 +12,13 @@ import pyarrow.parquet as pq
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
-_PARALLEL = 16
 _FIELD_ID = b"PARQUET:field_id"
 #: What the names of files begin with that were written for a lake.
 _OWN = "ducklake-"
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
@@ -87,6 +82,17 @@ def _schema(path: str, storage: Storage) -> pa.Schema:
             raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
 
 
+@lru_cache(maxsize=10_000)
+def file_types(path: str, storage: Storage) -> dict[int, pa.DataType]:
+    """The types of a Parquet file's top-level columns, by field id.
+
+    Raises:
+        DataFileError: the file cannot be read.
+    """
+    ids = ((field_id(field), field.type) for field in _schema(path, storage))
+    return {number: kind for number, kind in ids if number is not None}
+
+
 def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
     for field in fields:
         found = field_id(field)
@@ -105,11 +111,3 @@ def field_id(field: pa.Field) -> int | None:
     """The Parquet field id of a field read from a file."""
     text = (field.metadata or {}).get(_FIELD_ID)
     return int(text) if text is not None else None
-
-
-def in_parallel(items: Mapping[str, Item], function: Callable[[Item], Found]) -> dict[str, Found]:
-    """What a function finds for each item, several at a time."""
-    if len(items) < 2:
-        return {key: function(item) for key, item in items.items()}
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        return dict(zip(items, pool.map(function, items.values()), strict=True))

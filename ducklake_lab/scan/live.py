@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ducklake_lab.scan.footers import in_parallel
+from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import deleted_positions, deletions_by_snapshot, row_snapshots, rows_by_snapshot
 from ducklake_lab.storage import Storage

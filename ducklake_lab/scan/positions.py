@@ -20,7 +20,8 @@ from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
 from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.scan.encryption import encryption_sql
-from ducklake_lab.scan.footers import field_id, in_parallel
+from ducklake_lab.scan.footers import field_id
+from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
