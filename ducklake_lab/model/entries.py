@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from ducklake_lab.model.identifiers import quote_identifier
@@ -138,7 +139,7 @@ class Schema:
     path_is_relative: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """A table as of one snapshot.
 
@@ -162,12 +163,21 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The top-level column of that name, without regard to case; None if there is none."""
-        folded = name.casefold()
-        return next((column for column in self.columns if column.name.casefold() == folded), None)
+        return self._by_name.get(name.casefold())
 
     def column_by_id(self, column_id: int) -> Column | None:
         """The column of that id, at any depth."""
-        return next((column for column in self.all_columns() if column.column_id == column_id), None)
+        return self._by_id.get(column_id)
+
+    # Tables may have ten thousand columns, each of which is looked up.
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name.casefold(): column for column in reversed(self.columns)}
+
+    @cached_property
+    def _by_id(self) -> dict[int, Column]:
+        return {column.column_id: column for column in self.all_columns()}
 
     def all_columns(self) -> Iterator[Column]:
         """All columns at any depth, parents first."""
