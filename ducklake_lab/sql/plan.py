@@ -14,6 +14,9 @@ from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, TableName
 
+#: How the names of sources begin. A random part follows, so that no text has such a name for anything else.
+SOURCE_PREFIX = "ducklake_src_"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredView:

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.zones import process_time_zone, zone_of
-from ducklake_lab.engine.in_process.engine import fetch_with_types, hide, show, translated
+from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
@@ -49,26 +49,35 @@ class SessionDatabase:
         self._time_zone: str | None = None
         self._global_time_zone: str | None = None
 
-    def run(self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> Rows:
-        """Runs one statement; `tables` are rows by the name under which it sees them.
+    def run(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table | Relation] | None = None,
+        types: Sequence[str] | None = None,
+    ) -> Rows:
+        """Runs one statement.
+
+        Args:
+            tables: rows by the name under which it sees them.
+            types: of its columns, where it is a query that `describe` has described.
 
         Raises:
             BindError: it names what does not exist.
             ConstraintError: a value does not fit a type, or breaks a constraint.
             SqlError: anything else that DuckDB refuses.
         """
-        with self._reading(tables or {}) as connection:
-            return Rows(*fetch_with_types(connection, sql))
+        with self._reading(sql, tables) as (connection, text):
+            return Rows(*fetch_with_types(connection, text, types))
 
     def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
         """(name, type) of each column of a query, which is bound and not run."""
-        with self._reading(tables or {}) as connection:
-            return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {query}").fetchall()]
+        with self._reading(query, tables) as (connection, text):
+            return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
         """Whether a query may be run on a part of the view's rows at a time; see `local.row_by_row`."""
-        with self._reading({}) as connection:
-            return is_row_by_row(connection, query, view)
+        with self._reading(query) as (connection, text):
+            return is_row_by_row(connection, text, view)
 
     def time_zone(self) -> str:
         """The session's time zone: the process's own until SET TimeZone."""
@@ -95,8 +104,8 @@ class SessionDatabase:
             return found
         others = [name for name in names if name != "TimeZone"]
         columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
-        with self._reading({}) as connection:
-            (row,) = connection.execute(f"SELECT {columns}").fetchall()
+        with self._reading(f"SELECT {columns}") as (connection, text):
+            (row,) = connection.execute(text).fetchall()
         own = _own_settings(columns)
         return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
@@ -131,20 +140,20 @@ class SessionDatabase:
             )
 
     @contextmanager
-    def _reading(self, tables: Mapping[str, pa.Table | Relation]) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _reading(
+        self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None
+    ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+        """The connection, and the statement as it is to run there."""
         with self._lock:
             connection = self._open()
-            shown: list[Relation] = []
+            shown = Shown(connection)
             try:
-                for name, rows in tables.items():
-                    show(connection, name, rows, shown)
-                yield connection
+                yield connection, shown.show(sql, tables or {})
             except duckdb.Error as error:
-                of_file = next((found for rows in shown if (found := rows.failure(error)) is not None), None)
-                raise of_file or translated(error) from error
+                raise shown.failure(error) or translated(error) from error
             finally:
                 if not self._aborted(connection):
-                    hide(connection, tables, shown)
+                    shown.hide()
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Whether a transaction is open in which an earlier statement failed; only ROLLBACK is possible then."""

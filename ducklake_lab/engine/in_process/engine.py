@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.identifiers import quote_identifier
-from ducklake_lab.model.types import from_field, is_marked
+from ducklake_lab.model.types import DataType, from_field, is_marked
+from ducklake_lab.sql.plan import SOURCE_PREFIX
 
 _local = threading.local()
 _CHANGES = frozenset(
@@ -48,34 +49,54 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
         SqlError: anything else that DuckDB refuses.
     """
     cursor = _sealed(time_zone).cursor()
-    shown: list[Relation] = []
+    shown = Shown(cursor)
     try:
-        for name, table in tables.items():
-            show(cursor, name, table, shown)
-        return fetch(cursor, sql)
+        return fetch(cursor, shown.show(sql, tables))
     except duckdb.Error as error:
         raise translated(error) from error
     finally:
-        hide(cursor, tables, shown)
+        shown.hide()
         cursor.close()
 
 
-def show(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | Relation, shown: list[Relation]) -> None:
-    """Puts rows behind a name, in the types they have in the lake, and notes what `hide` is to take away."""
-    relation = rows if isinstance(rows, Relation) else _carried(f"{name}_rows", rows)
-    shown.append(relation)
-    for table, held in relation.tables.items():
-        connection.register(table, held)
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS {relation.sql}")
+class Shown:
+    """Rows that a connection sees under names for the time of one statement.
 
+    A source of a plan is written into the statement, which DuckDB binds once then. Other names, and sources that stand
+    where DuckDB takes no subquery, become temporary views.
+    """
 
-def hide(connection: duckdb.DuckDBPyConnection, names: Iterable[str], shown: Iterable[Relation]) -> None:
-    """Takes away what was put behind names."""
-    for name in names:
-        connection.execute(f"DROP VIEW IF EXISTS temp.main.{quote_identifier(name)}")
-    for relation in shown:
-        for table in relation.tables:
-            connection.unregister(table)
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._views: list[str] = []
+        self._relations: list[Relation] = []
+
+    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation]) -> str:
+        """Puts rows behind names, in the types they have in the lake; gives the statement to run."""
+        for name, rows in tables.items():
+            relation = rows if isinstance(rows, Relation) else _carried(f"{name}_rows", rows)
+            self._relations.append(relation)
+            for table, held in relation.tables.items():
+                self._connection.register(table, held)
+            quoted = quote_identifier(name)
+            if name.startswith(SOURCE_PREFIX) and sql.count(quoted) == sql.count(f"{quoted} AS "):
+                sql = sql.replace(quoted, f"({relation.sql})")
+                continue
+            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {relation.sql}")
+            self._views.append(quoted)
+        return sql
+
+    def failure(self, error: duckdb.Error) -> DuckLakeError | None:
+        """What an error says of a file that was read; None where it says nothing of one."""
+        return next((found for relation in self._relations if (found := relation.failure(error)) is not None), None)
+
+    def hide(self) -> None:
+        """Takes the rows away."""
+        for view in self._views:
+            self._connection.execute(f"DROP VIEW IF EXISTS temp.main.{view}")
+        for relation in self._relations:
+            for table in relation.tables:
+                self._connection.unregister(table)
 
 
 def _carried(name: str, table: pa.Table) -> Relation:
@@ -93,9 +114,21 @@ def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
     return fetch_with_types(connection, sql)[0]
 
 
-def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[pa.Table, tuple[str, ...]]:
-    """As `fetch`, with DuckDB's names of the columns' types; of a statement that changes rows their count."""
-    if _changes_rows(sql):
+def fetch_with_types(
+    connection: duckdb.DuckDBPyConnection, sql: str, known: Sequence[str] | None = None
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """As `fetch`, with DuckDB's names of the columns' types; of a statement that changes rows their count.
+
+    Args:
+        known: the names of the types, where `sql` is a query that has been described: it is bound once less.
+    """
+    if known is not None:
+        kinds = [from_duckdb(connection.type(kind)) for kind in known]
+        if not any(map(_needs_carrying, kinds)):
+            result = connection.execute(sql)
+            names = [str(column[0]) for column in result.description or ()]
+            return _marked(result.to_arrow_table(), names, kinds), tuple(known)
+    elif _changes_rows(sql):
         counts = [count for (count,) in connection.execute(sql).fetchall()]
         return (pa.table({"Count": pa.array(counts, pa.int64())}), ("BIGINT",)) if counts else (pa.table({}), ())
     relation: duckdb.DuckDBPyRelation | None = connection.sql(sql)
@@ -103,7 +136,7 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
         return pa.table({}), ()
     kinds = [from_duckdb(kind) for kind in relation.types]
     rows = relation.to_arrow_table
-    if any(kind is not None and carried_sql("v", kind) != "v" for kind in kinds):
+    if any(map(_needs_carrying, kinds)):
         # by position: names may be there twice, and a view that gave new ones would stay in the database
         places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
 
@@ -115,12 +148,21 @@ def fetch_with_types(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[p
             return relation.project(", ".join(values)).to_arrow_table()
 
         rows = partial(variants.read_all, carried, kinds)
-    table = in_zone(plain(rows()), "UTC")
+    return _marked(rows(), relation.columns, kinds), tuple(str(kind) for kind in relation.types)
+
+
+def _needs_carrying(kind: DataType | None) -> bool:
+    return kind is not None and carried_sql("v", kind) != "v"
+
+
+def _marked(rows: pa.Table, names: Sequence[str], kinds: Sequence[DataType | None]) -> pa.Table:
+    """Rows that DuckDB gave, in fields that say which type of the model they carry."""
+    table = in_zone(plain(rows), "UTC")
     fields = []
-    for name, kind, field in zip(relation.columns, kinds, table.schema, strict=True):
+    for name, kind, field in zip(names, kinds, table.schema, strict=True):
         marked = kind.field(name) if kind is not None else None
         fields.append(marked if marked is not None and marked.type == field.type else field.with_name(name))
-    return pa.table(table.columns, schema=pa.schema(fields)), tuple(str(kind) for kind in relation.types)
+    return pa.table(table.columns, schema=pa.schema(fields))
 
 
 def _changes_rows(sql: str) -> bool:

@@ -26,6 +26,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
 )
 from ducklake_lab.files.reader import RowQuery
+from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.identifiers import quote_identifier
@@ -210,15 +211,17 @@ class Sources(Names):
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Waiting | None:
         """The plan, to run when its rows are asked for; None where that could give others than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
-        columns = self.columns(plan) if of_files and plan.bound and not _VOLATILE.search(plan.duckdb_sql) else None
+        if not of_files or not plan.bound or _VOLATILE.search(plan.duckdb_sql):
+            return None
+        columns = self._described(plan, {view: to_duckdb(rows) for view, rows in loaded.items()})
         if columns is None:
             return None
-        time_zone = self._database.time_zone()
+        time_zone, types = self._database.time_zone(), [kind for _, kind in columns]
 
         def rows(limit: int | None) -> pa.Table:
             some = plan.duckdb_sql if limit is None else f"SELECT * FROM ({plan.duckdb_sql}) LIMIT {limit:d}"
             with self._database.in_zone(time_zone):
-                return self.run_in_process(replace(plan, duckdb_sql=some), loaded).table
+                return self.run_in_process(replace(plan, duckdb_sql=some), loaded, types).table
 
         return Waiting(columns, rows)
 
@@ -261,8 +264,8 @@ class Sources(Names):
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
-    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows:
-        """The rows of a plan whose sources are here, by DuckDB."""
+    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any], types: Sequence[str] | None = None) -> Rows:
+        """The rows of a plan whose sources are here, by DuckDB; `types` are those of its columns, where described."""
         try:
             tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
@@ -270,7 +273,7 @@ class Sources(Names):
                 raise
             raise plan.refusal from error
         try:
-            return self._database.run(plan.duckdb_sql, tables)
+            return self._database.run(plan.duckdb_sql, tables, types)
         except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error
@@ -293,9 +296,12 @@ class Sources(Names):
         return [kind for _, kind in columns] if columns is not None else None
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
-        """The (name, type) of a query's columns as DuckDB tells them, without running it; None where it cannot."""
+        """The (name, type) of a query's columns as DuckDB gives them, without running it; None where it cannot."""
+        return self._described(plan, self._empty(plan))
+
+    def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
         try:
-            return self._database.describe(plan.duckdb_sql, self._empty(plan))
+            return self._database.describe(plan.duckdb_sql, tables)
         except (SqlError, UnsupportedFeatureError):
             return None
 

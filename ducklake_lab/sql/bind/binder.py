@@ -22,7 +22,7 @@ from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, sto
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.operations import At, TableName
-from ducklake_lab.sql.plan import Resolver, SourceDraft, StoredMacro, StoredView
+from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, SourceDraft, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Output, Relation, Scope, resolve
 
@@ -51,7 +51,7 @@ class QueryBinder:
     # -- sources ---------------------------------------------------------------------------------
 
     def view_name(self) -> str:
-        return f"ducklake_src_{self._token}_{len(self.drafts) + 1}"
+        return f"{SOURCE_PREFIX}{self._token}_{len(self.drafts) + 1}"
 
     def table(self, name: TableName, at: At | None) -> tuple[SourceDraft, tuple[Output, ...]] | StoredView:
         """A lake table as a new source, or the view of that name.

@@ -19,7 +19,6 @@ from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.spark.translate import spark_sql
 
 
 def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
@@ -82,10 +81,16 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     """The plan of a bound query."""
     sources = tuple(draft.finish() for draft in binder.drafts)
     columns = tuple(output.name for output in outputs) if outputs is not None else None
+
+    def on_spark() -> SparkQuery:
+        from ducklake_lab.sql.spark.translate import spark_sql  # large, and not wanted in process
+
+        return spark_sql(_with_local_views(tree), binder.resolver.settings())
+
     return QueryPlan(
         sources,
         _duckdb_sql(tree),
-        lambda: spark_sql(_with_local_views(tree), binder.resolver.settings()),
+        on_spark,
         columns,
         digest=digest_of(tree, binder.drafts),
     )

@@ -16,7 +16,6 @@ from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.references import word
 from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.spark.translate import spark_sql
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 #: What a field of a variant may be taken of.
@@ -39,6 +38,8 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
     evaluations: list[Evaluation] = []
 
     def write(tree: exp.Expr) -> str:
+        from ducklake_lab.sql.spark.translate import spark_sql
+
         query = spark_sql(tree.copy(), resolver.settings())
         evaluations.extend(query.evaluations)
         return query.sql

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.in_process.database import Rows
 from ducklake_lab.engine.placement import Limits
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.sql.plan import QueryPlan
 
 
 @pytest.fixture
@@ -26,9 +29,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     run = Sources.run_in_process
 
-    def noted(self: Sources, plan: object, loaded: object) -> object:
+    def noted(self: Sources, plan: QueryPlan, *args: Any) -> Rows:
         found.append(plan.duckdb_sql)
-        return run(self, plan, loaded)
+        return run(self, plan, *args)
 
     monkeypatch.setattr(Sources, "run_in_process", noted)
     return found
