@@ -7,7 +7,7 @@ What differs from file to file is one row of lists, indexed by the file's number
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import duckdb
@@ -26,8 +26,15 @@ from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import FILE_INDEX, FILE_NAME, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.footers import file_schemas, with_columns_by_place
 from ducklake_lab.scan.paths import path_values
-from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
-from ducklake_lab.scan.positions import check_files, deleted_positions, distinct_paths, pack
+from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.positions import (
+    check_files,
+    deleted_positions,
+    distinct_files,
+    distinct_paths,
+    newly_deleted_positions,
+    pack,
+)
 from ducklake_lab.storage import Storage, is_local
 
 _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false"
@@ -99,18 +106,21 @@ class Wanted:
     rows: tuple[int, int | None] = (0, None)
 
 
-def is_direct(plan: ScanPlan) -> bool:
-    """Whether DuckDB reads the files of a plan where they are: none is remote or encrypted."""
-    return all(is_local(file.path) and file.data_file.encryption_key is None for file in plan.files)
+def is_direct(files: Iterable[ScanFile]) -> bool:
+    """Whether DuckDB reads files where they are: none is remote or encrypted."""
+    return all(is_local(file.path) and file.data_file.encryption_key is None for file in files)
 
 
-def relation_of(plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False) -> Relation:
+def relation_of(
+    plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False, deleted: Sequence[DeletedRows] = ()
+) -> Relation:
     """The rows of a plan whose files are all read where they are, under the table's columns, then those wanted.
 
     Args:
         name: what the names of its tables begin with.
         virtual: the virtual columns follow.
         located: and then those that say where a row is.
+        deleted: more rows, of files that are read where they are too.
 
     Raises:
         DataFileError: a file of the plan is missing or unreadable.
@@ -128,6 +138,15 @@ def relation_of(plan: ScanPlan, name: str, *, virtual: bool = False, located: bo
     ]
     if plan.inlined is not None:
         found.append(_inlined(f"{name}_inlined", plan.columns, plan.inlined, len(plan.files), wanted))
+    for part, rows in enumerate(distinct_files(deleted)):
+        positions = newly_deleted_positions(rows, _storage)
+        gone = [replace(one.after, snapshot_id=one.snapshot_id) for one in rows if len(positions[one.after.path])]
+        places |= {file.path: file.path.removeprefix("file://") for file in gone}
+        kept = replace(wanted, keep_deleted=True)
+        found += [
+            rows_of(f"{name}_deleted_{part}_{i}", plan.columns, group, positions, places, kept)
+            for i, group in enumerate(alike(plan.columns, gone))
+        ]
     if not found:
         kinds = [column.data_type.sql() for column in plan.columns] + ["BIGINT"] * 4 * wanted.virtual
         kinds += ["VARCHAR", "UBIGINT"] * located

@@ -15,6 +15,7 @@ from ducklake_lab.catalog import variants
 from ducklake_lab.catalog.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.files.engine import connect
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
@@ -59,6 +60,22 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
         cursor.close()
 
 
+def read_relation(relation: Relation) -> pa.Table:
+    """The rows of a relation.
+
+    Raises:
+        DataFileError: a file of it is missing or unreadable.
+        SqlError: DuckDB refuses it.
+    """
+    with connect(parallel=True) as connection:
+        for name, rows in relation.tables.items():
+            connection.register(name, rows)
+        try:
+            return fetch(connection, relation.sql)
+        except duckdb.Error as error:
+            raise relation.failure(error) or translated(error) from error
+
+
 class Shown:
     """Rows that a connection sees under names for the time of one statement.
 
@@ -74,7 +91,7 @@ class Shown:
     def show(self, sql: str, tables: Mapping[str, pa.Table | Relation]) -> str:
         """Puts rows behind names, in the types they have in the lake; gives the statement to run."""
         for name, rows in tables.items():
-            relation = rows if isinstance(rows, Relation) else _carried(f"{name}_rows", rows)
+            relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
             self._relations.append(relation)
             for table, held in relation.tables.items():
                 self._connection.register(table, held)
@@ -99,8 +116,8 @@ class Shown:
                 self._connection.unregister(table)
 
 
-def _carried(name: str, table: pa.Table) -> Relation:
-    """Rows that Arrow carries, as a relation."""
+def carried(name: str, table: pa.Table) -> Relation:
+    """Rows that Arrow carries, as a relation over a table of that name."""
     columns = [quote_identifier(field.name) for field in table.schema]
     values = [
         f"{shown_sql(column, from_field(field) if is_marked(field) else None, values)} AS {column}"
@@ -140,14 +157,14 @@ def fetch_with_types(
         # by position: names may be there twice, and a view that gave new ones would stay in the database
         places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
 
-        def carried(depth: int) -> pa.Table:
+        def at_depth(depth: int) -> pa.Table:
             values = (
                 carried_sql(place, kind, depth) if kind is not None else place
                 for place, kind in zip(places, kinds, strict=True)
             )
             return relation.project(", ".join(values)).to_arrow_table()
 
-        rows = partial(variants.read_all, carried, kinds)
+        rows = partial(variants.read_all, at_depth, kinds)
     return _marked(rows(), relation.columns, kinds), tuple(str(kind) for kind in relation.types)
 
 

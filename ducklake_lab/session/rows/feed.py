@@ -10,7 +10,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.reader import first_snapshot_since
+from ducklake_lab.engine import changes
 from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.rows import Here, Rows, here
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.scan.changes import plan_feed
@@ -48,21 +50,24 @@ class Feed:
             return Result(frame=self.frame(spark), types=types, info=info, engine=engine)
 
     def arrow(self) -> pa.Table:
-        """The rows, read in process."""
-        from ducklake_lab.engine.in_process import changes
+        """The rows, read in process; what happened to them in order."""
+        return self._rows(None, ordered=True).arrow()
 
-        if self.name == "table_changes":
-            return changes.feed(self.plan)
-        return (changes.insertions if self.name == "table_insertions" else changes.deletions)(self.plan, self.virtual)
+    def here(self) -> Here:
+        """The rows, to be read in process."""
+        return here(self._rows(None))
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a lazy Spark DataFrame."""
-        from ducklake_lab.spark import changes
+        return self._rows(spark).frame(spark)
 
+    def _rows(self, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
         if self.name == "table_changes":
-            return changes.feed(spark, self.plan)
-        read = changes.insertions if self.name == "table_insertions" else changes.deletions
-        return read(spark, self.plan, self.virtual)
+            return changes.feed(self.plan, spark, ordered=ordered)
+        if self.name == "table_insertions":
+            return changes.added(self.plan, spark, virtual=self.virtual)
+        rows = changes.removed(self.plan, spark)
+        return rows if self.virtual else rows.first(len(self.plan.inserted.columns))
 
 
 def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:

@@ -76,7 +76,9 @@ def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
 
 def to_duckdb(rows: Any) -> pa.Table | Relation:
     """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table."""
-    return rows.relation if isinstance(rows, Scan) and is_direct(rows.plan) else to_arrow(rows)
+    if isinstance(rows, Feed):
+        return rows.here().relation
+    return rows.relation if isinstance(rows, Scan) and is_direct(rows.plan.files) else to_arrow(rows)
 
 
 def to_arrow(rows: Any) -> pa.Table:

@@ -1,0 +1,97 @@
+"""What became of rows: the change feed of a table, and rows that two states do not share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.engine.rows import Columns, Here, OnSpark, Rows, held, unique_name
+from ducklake_lab.files.relation import is_direct, relation_of
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BIGINT, _MICROS = DataType("int64"), DataType("timestamp")
+
+
+def added(plan: ChangePlan, spark: SparkSession | None, *, virtual: bool = True) -> Rows:
+    """Every row that was added, new versions of updated rows included.
+
+    Args:
+        spark: reads them lazily; without it they are read in process, now.
+        virtual: with the virtual columns.
+    """
+    if spark is None:
+        return _here(plan.inserted, (), virtual=virtual)
+    from ducklake_lab.spark import reader
+
+    return _on_spark(reader.read(spark, plan.inserted, virtual=virtual), plan.inserted, virtual=virtual)
+
+
+def removed(plan: ChangePlan, spark: SparkSession | None) -> Rows:
+    """Likewise every row that was removed, old versions of updated rows included, with the virtual columns."""
+    gone, deleted = plan.removed, plan.deleted
+    if spark is None:
+        return _here(gone, deleted, virtual=True)
+    from ducklake_lab.spark import reader
+
+    frame = reader.read(spark, gone, virtual=True)
+    if deleted:
+        frame = frame.unionByName(reader.read_deleted(spark, gone, deleted))
+    return _on_spark(frame, gone, virtual=True)
+
+
+def _on_spark(frame: DataFrame, plan: ScanPlan, *, virtual: bool) -> OnSpark:
+    """Rows of a table in their types, as far as Spark has them."""
+    columns = _columns(plan, virtual=virtual)
+    return OnSpark(frame, tuple((name, _MICROS if kind.name == "timestamp_ns" else kind) for name, kind in columns))
+
+
+def _here(plan: ScanPlan, deleted: Sequence[DeletedRows], *, virtual: bool) -> Here:
+    if is_direct((*plan.files, *(rows.after for rows in deleted))):
+        relation = relation_of(plan, unique_name(), virtual=virtual, deleted=deleted)
+        return Here(relation, _columns(plan, virtual=virtual))
+    parts = [local_reader.read_deleted(plan, deleted)] if deleted else []
+    return held(pa.concat_tables([local_reader.read(plan, virtual=virtual), *parts]))
+
+
+def _columns(plan: ScanPlan, *, virtual: bool) -> Columns:
+    own = [(column.name, column.data_type) for column in plan.columns]
+    return [*own, *((name, _BIGINT) for name in VIRTUAL_COLUMNS)] if virtual else own
+
+
+def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
+    """Both, with `change_type`: a row removed and added by one snapshot is an update's preimage and postimage.
+
+    Args:
+        ordered: in the order in which it happened, the old version of a row before the new one.
+    """
+    names = [column.name for column in plan.inserted.columns]
+    # numbers instead of names: DuckDB folds case, the columns need not
+    numbered = [f"c{i}" for i in range(len(names))]
+    sides = [
+        rows.first(len(names) + 4, [*numbered, "file_id", "place", "row_id", "snapshot_id"])
+        for rows in (removed(plan, spark), added(plan, spark))
+    ]
+    found = sides[0].query(
+        "WITH updated AS (SELECT r.snapshot_id, r.row_id FROM rows AS r JOIN added AS a "
+        "ON r.snapshot_id = a.snapshot_id AND r.row_id = a.row_id) "
+        + " UNION ALL ".join(
+            f"SELECT s.snapshot_id, s.row_id, CASE WHEN u.row_id IS NULL THEN '{alone}' ELSE '{paired}' END AS change_type"
+            f"{''.join(f', s.{name}' for name in numbered)} FROM {side} AS s "
+            "LEFT JOIN updated AS u ON s.snapshot_id = u.snapshot_id AND s.row_id = u.row_id"
+            for side, alone, paired in (
+                ("rows", "delete", "update_preimage"),
+                ("added", "insert", "update_postimage"),
+            )
+        )
+        + (" ORDER BY snapshot_id, row_id, change_type DESC" if ordered else ""),
+        added=sides[1],
+    )
+    return found.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])

@@ -1,0 +1,216 @@
+"""Rows wherever they are worked, and queries over them: what is done to rows is written once, for every placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.evaluation import Settings
+from ducklake_lab.engine.in_process import engine
+from ducklake_lab.errors import BindError
+from ducklake_lab.files.relation import Relation
+from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse_query, plan_query
+from ducklake_lab.sql.plan import StoredMacro, StoredView
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Columns = Sequence[tuple[str, DataType]]
+
+
+class Rows(Protocol):
+    """Rows in one place, with what every place can do with them."""
+
+    @property
+    def columns(self) -> Columns:
+        """Their names and types."""
+
+    def arrow(self) -> pa.Table:
+        """All of them, in memory."""
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """All of them, as a DataFrame."""
+
+    def count(self) -> int:
+        """How many they are."""
+
+    def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
+        """Their first columns, under other names if wanted."""
+
+    def query(self, sql: str, **others: Rows) -> Rows:
+        """The result of a query in DuckDB's SQL.
+
+        Args:
+            sql: names these rows `rows`. Where they are on Spark, it is translated, as queries of users are.
+            others: rows in the same place, by the names the query has for them.
+
+        Raises:
+            UnsupportedFeatureError: neither Spark nor a worker can do what it asks for.
+        """
+
+
+@dataclass(frozen=True)
+class Here:
+    """Rows that DuckDB works in process: a query over files and Arrow tables, which runs when it is asked for them."""
+
+    relation: Relation
+    declared: Columns | None = None
+    names: Sequence[str] | None = None
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.declared or _columns_of(
+            engine.read_relation(replace(self.relation, sql=f"FROM ({self.relation.sql}) LIMIT 0"))
+        )
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        found = engine.read_relation(self.relation)
+        # DuckDB folds case and numbers names that are there twice
+        names = self.names if self.declared is None else [name for name, _ in self.declared]
+        return found if names is None else found.rename_columns(list(names))
+
+    def arrow(self) -> pa.Table:
+        return self._table
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        from ducklake_lab.spark.frames import from_arrow_table
+
+        return from_arrow_table(spark, self.arrow())
+
+    def count(self) -> int:
+        return int(self.arrow().num_rows)
+
+    def first(self, count: int, names: Sequence[str] | None = None) -> Here:
+        inner = [f"c{i}" for i in range(count)]
+        kept = [name for name, _ in self.columns[:count]] if names is None else names
+        shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, new in zip(inner, kept, strict=True))
+        relation = replace(self.relation, sql=f"SELECT {shown} FROM ({self.relation.sql}) AS r({', '.join(inner)})")
+        kinds = (kind for _, kind in (self.declared or ())[:count])
+        return Here(relation, list(zip(kept, kinds, strict=True)) if self.declared is not None else None, kept)
+
+    def query(self, sql: str, **others: Rows) -> Here:
+        inputs = {"rows": self.relation, **{name: here(rows).relation for name, rows in others.items()}}
+        named = ", ".join(f"{name} AS NOT MATERIALIZED ({rows.sql})" for name, rows in inputs.items())
+        tables = {name: held for rows in inputs.values() for name, held in rows.tables.items()}
+        places = {path: place for rows in inputs.values() for path, place in rows.places.items()}
+        return Here(Relation(f"WITH {named} SELECT * FROM ({sql})", tables, places))
+
+
+_numbers = count(1)
+
+
+def unique_name() -> str:
+    """What the names of a relation's tables begin with, so that no other has them."""
+    return f"_ducklake_rows_{next(_numbers)}"
+
+
+def held(table: pa.Table) -> Here:
+    """Rows that are in memory."""
+    found = Here(engine.carried(unique_name(), table), _columns_of(table))
+    found.__dict__["_table"] = table
+    return found
+
+
+def here(rows: Rows) -> Here:
+    """Rows in process, wherever they are."""
+    return rows if isinstance(rows, Here) else held(rows.arrow())
+
+
+def _columns_of(table: pa.Table) -> list[tuple[str, DataType]]:
+    return [(field.name, from_field(field)) for field in table.schema]
+
+
+@dataclass(frozen=True)
+class OnSpark:
+    """Rows of a DataFrame, worked by Spark."""
+
+    data: DataFrame
+    declared: tuple[tuple[str, DataType], ...] | None = None
+
+    @cached_property
+    def columns(self) -> Columns:
+        from ducklake_lab.spark.types import from_spark
+
+        if self.declared is not None:
+            return self.declared
+        return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
+
+    def arrow(self) -> pa.Table:
+        from ducklake_lab.spark.frames import to_arrow_table
+
+        return to_arrow_table(self.data)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        return self.data
+
+    def count(self) -> int:
+        return self.data.count()
+
+    def first(self, count: int, names: Sequence[str] | None = None) -> OnSpark:
+        quoted = ["`" + name.replace("`", "``") + "`" for name in self.data.columns[:count]]
+        kept = self.columns[:count]
+        frame = self.data.select(*quoted)
+        if names is None:
+            return OnSpark(frame, tuple(kept))
+        kinds = (kind for _, kind in kept)
+        return OnSpark(frame.toDF(*names), tuple(zip(names, kinds, strict=True)))
+
+    def query(self, sql: str, **others: Rows) -> OnSpark:
+        from ducklake_lab.spark import evaluating
+
+        inputs: dict[str, Rows] = {"rows": self, **others}
+        spark = self.data.sparkSession
+        plan = plan_query(parse_query(sql), _Inputs({name: rows.columns for name, rows in inputs.items()}))
+        query = plan.for_spark()
+        evaluating.register(spark, query.evaluations)
+        for source in plan.sources:
+            inputs[source.name.name].frame(spark).createOrReplaceTempView(source.view)
+        frame = spark.sql(query.sql)
+        # over inputs without rows DuckDB says which types they have
+        empty = {
+            name: pa.schema([kind.field(column) for column, kind in rows.columns]).empty_table()
+            for name, rows in inputs.items()
+        }
+        return OnSpark(frame, tuple(_columns_of(engine.evaluate(sql, empty))))
+
+
+class _Inputs:
+    """Tells the planner what the inputs of a query are; there is nothing else that it could name."""
+
+    def __init__(self, inputs: Mapping[str, Columns]) -> None:
+        self._inputs = inputs
+
+    def table(self, name: op.TableName, at: op.At | None) -> Columns:
+        if name.name not in self._inputs:
+            raise BindError(f'A query over rows names "{name}", which is none of its inputs.')
+        return self._inputs[name.name]
+
+    def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
+        return None
+
+    def owns(self, name: op.TableName) -> bool:
+        return False
+
+    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
+        return None
+
+    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
+        return None
+
+    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
+        return None
+
+    def settings(self) -> Settings:
+        return (("TimeZone", "UTC"),)
+
+    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+        return {}
