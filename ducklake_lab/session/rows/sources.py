@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -51,6 +50,7 @@ from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.scope import LOCATION_COLUMNS
+from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.storage import is_local
 
@@ -61,12 +61,6 @@ if TYPE_CHECKING:
 _SIDE_BYTES = 4 << 20
 #: Scans that are kept from statement to statement, and files up to which one is.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
-#: Functions whose values differ from one run of a query to the next.
-_VOLATILE = re.compile(
-    r"\b(?:(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval|getvariable|current_setting|now|today|"
-    r"get_current_\w+|transaction_timestamp)\s*\(|current_\w+\b|localtime\w*\b)",
-    re.IGNORECASE,
-)
 
 
 class Sources(Names):
@@ -211,7 +205,7 @@ class Sources(Names):
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Waiting | None:
         """The plan, to run when its rows are asked for; None where that could give others than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
-        if not of_files or not plan.bound or _VOLATILE.search(plan.duckdb_sql):
+        if not of_files or not plan.bound or differs_by_run(plan.duckdb_sql):
             return None
         columns = self._described(plan, {view: to_duckdb(rows) for view, rows in loaded.items()})
         if columns is None:
@@ -231,7 +225,7 @@ class Sources(Names):
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
         """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
-        if not plan.bound or plan.refusal is not None or _VOLATILE.search(plan.duckdb_sql):
+        if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
             return None
         return self._frame_of(plan, loaded)
 

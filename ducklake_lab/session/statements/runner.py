@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -52,11 +51,9 @@ from ducklake_lab.sql import (
 )
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.planning.planner import as_text
+from ducklake_lab.sql.spark.stability import differs_by_row
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
-
-#: Functions that give every row a value of its own.
-_VOLATILE = re.compile(r"\b(?:random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|nextval)\s*\(", re.IGNORECASE)
 
 Attach = Callable[[op.Attach], None]
 
@@ -259,7 +256,7 @@ class Statements:
 
     def _with_default(self, column: Column) -> Column:
         text = column.default_value
-        if column.default_value_type != "expression" or text is None or _VOLATILE.search(text) is not None:
+        if column.default_value_type != "expression" or text is None or differs_by_row(text):
             return column
         value = self._sources.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
         return replace(column, default_value=value, default_value_type="literal")

@@ -1,6 +1,9 @@
-"""Which calls may be evaluated in a worker: those that need nothing of the session, and change nothing."""
+"""Which calls give the same each time, and which may be evaluated in a worker: those that need nothing of the session."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -15,7 +18,11 @@ _OF_THE_SESSION = frozenset(
     "getvariable current_setting current_catalog current_query ago get_block_size alias "
     "current_localtime get_current_time".split()
 )
-
+#: Macros of the time, and words for it that stand without parentheses.
+_OF_THE_TIME = frozenset(
+    ("age", "current_time", "current_timestamp", "current_localtimestamp", "localtime", "localtimestamp")
+)
+_CALLED = re.compile(r'\b(\w+)"?\s*\(|\b(current_\w+|localtime\w*)\b', re.IGNORECASE)
 
 #: Functions that give several rows.
 _OF_ROWS = ("regexp_split_to_table", "generate_subscripts")
@@ -26,6 +33,20 @@ _NAMING = ("struct_pack", "struct_insert", "struct_update", "union_value")
 def is_volatile(node: exp.Expr) -> bool:
     """Whether an expression calls what gives something else each time."""
     return any(call.name.lower() in stabilities() for call in node.find_all(exp.Anonymous))
+
+
+def differs_by_row(sql: str) -> bool:
+    """Whether a text may call what gives each row a value of its own."""
+    return any(stabilities().get(name) == "VOLATILE" for name in _called(sql))
+
+
+def differs_by_run(sql: str) -> bool:
+    """Whether a text may call what gives something else in another statement."""
+    return any(name in stabilities() or name in _OF_THE_SESSION | _OF_THE_TIME for name in _called(sql))
+
+
+def _called(sql: str) -> Iterator[str]:
+    return ((found[1] or found[2]).lower() for found in _CALLED.finditer(sql))
 
 
 def check_calls(node: exp.Expr) -> None:
