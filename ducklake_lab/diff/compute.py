@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,9 +14,11 @@ from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Aligned, Side, align
 from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
-from ducklake_lab.diff.rows import ChangedRows
+from ducklake_lab.diff.pairs import RowCounts, check_unique, paired, sampled, side
+from ducklake_lab.diff.pairs import count as count_pairs
+from ducklake_lab.diff.rows import ChangedRows, places_of
+from ducklake_lab.engine import changes
 from ducklake_lab.engine.facts import facts_of
-from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.model.entries import SnapshotInfo, Table
@@ -25,6 +28,12 @@ from ducklake_lab.scan.history import lake_history
 from ducklake_lab.scan.live import count_rows, live_rows
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Changed rows that are looked at for distributions, segments and the rows shown, where Spark has counted them.
+SAMPLE = 100_000
 
 
 def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (), engines: Engines) -> Diff:
@@ -49,14 +58,13 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     count = rows_to_read(change)
     schema = schema_changes(old, new, same=same)
     zone = before.lake.session.time_zone()
-    if not engines.place(replace(facts_of(change.files), rows=count)).is_here:
-        from ducklake_lab.diff.large import changed_rows
-
-        with engines.running() as session:
-            changed, counts = changed_rows(session, change, aligned, key, _baseline(before, aligned), zone)
-    else:
-        changed = _in_process(change, aligned, key, _baseline(before, aligned), zone, reading(earlier))
+    baseline = _baseline(before, aligned)
+    if engines.place(replace(facts_of(change.files), rows=count)).is_here:
+        changed = _in_process(change, aligned, key, baseline, zone, reading(earlier))
         counts = changed.count()
+    else:
+        with engines.running() as spark:
+            changed, counts = _on_spark(spark, change, aligned, key, baseline, zone)
     summary = counts.summary(_live_rows(later))
     return Diff(
         table=name,
@@ -124,13 +132,10 @@ def _in_process(
     earlier: Callable[[Sequence[int]], pa.Table] | None,
 ) -> ChangedRows:
     # few row groups to a file: each is read by one thread, so that the sides are read at once
-    with ThreadPoolExecutor(3) as pool:
-        rows = pool.submit(reader.read, change.inserted, virtual=True)
-        gone = pool.submit(reader.read, change.removed, virtual=True)
-        deleted = reader.read_deleted(change.removed, change.deleted) if change.deleted else None
-        added, removed = rows.result(), gone.result()
-    if deleted is not None:
-        removed = pa.concat_tables([removed, deleted])
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(lambda: side(changes.added(change, None), aligned.columns).arrow())
+        removed = side(changes.removed(change, None), aligned.columns).arrow()
+        added = later.result()
     return ChangedRows(
         removed,
         added,
@@ -141,6 +146,29 @@ def _in_process(
         time_zone=time_zone,
         earlier=earlier,
     )
+
+
+def _on_spark(
+    spark: SparkSession, change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
+) -> tuple[ChangedRows, RowCounts]:
+    """A sample of the changed rows, and exact counts of all of them."""
+    columns, later = aligned.columns, len(aligned.columns) - aligned.only_before
+    places = places_of(columns, key)
+    removed, added = (side(rows, columns) for rows in (changes.removed(change, spark), changes.added(change, spark)))
+    for rows, state in ((removed, "earlier"), (added, "later")) if key else ():
+        check_unique(rows, places, key, state)
+    pairs = paired(removed, added, columns, later, places)
+    counts = count_pairs(pairs, later)
+    share = min(1.0, SAMPLE / max(counts.changed, 1))
+    return ChangedRows(
+        *sampled(pairs, columns, share, places),
+        columns,
+        only_before=aligned.only_before,
+        key=key,
+        known=baseline,
+        time_zone=time_zone,
+        total=counts.changed if share < 1 else None,
+    ), counts
 
 
 def schema_changes(old: Table, new: Table, *, same: bool = True) -> list[ColumnChange]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from ducklake_lab.diff import distributions, segments
 from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
-from ducklake_lab.diff.rows import ChangedRows, RowCounts
+from ducklake_lab.diff.pairs import RowCounts
+from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo

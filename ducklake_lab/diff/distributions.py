@@ -8,7 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
-from ducklake_lab.diff.rows import ChangedRows, RowCounts
+from ducklake_lab.diff.pairs import RowCounts
+from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
 

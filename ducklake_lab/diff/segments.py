@@ -9,7 +9,8 @@ from math import isfinite
 from typing import Any, Literal
 
 from ducklake_lab.diff.model import Pattern
-from ducklake_lab.diff.rows import ChangedRows, RowCounts
+from ducklake_lab.diff.pairs import RowCounts
+from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quoted_if_needed

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
-from ducklake_lab.diff import large
+from ducklake_lab.diff import compute
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_spark_counts_what_a_process_counts(
     assert big.to_dict() | {"patterns": []} == small.to_dict() | {"patterns": []}
     assert {pattern.unchanged_share for pattern in big.patterns} == {None}
 
-    monkeypatch.setattr(large, "SAMPLE", 300)
+    monkeypatch.setattr(compute, "SAMPLE", 300)
     sampled = session.table("t").diff(2, key=key)
     assert sampled.summary == small.summary
     assert sampled.sampled is not None

@@ -1,0 +1,124 @@
+"""Rows that two states do not share, in pairs: by the same SQL in process and on Spark.
+
+A side has the columns `rid`, `c0`, `c1`, …; pairs have `rid`, `kind`, `d0`, `d1`, … (the cell differs), then the earlier
+version as `old_rid`, `old0`, … and the later one as `new_rid`, `new0`, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.diff.model import DiffSummary
+from ducklake_lab.engine.rows import Rows, held
+from ducklake_lab.errors import UsageError
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+
+_KINDS = ("inserted", "deleted", "updated")
+#: Parts of which a sample is drawn.
+_PARTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Changed rows by kind, and per later column the updated rows whose cell differs."""
+
+    inserted: int
+    deleted: int
+    updated: int
+    cells: tuple[int, ...]
+
+    @property
+    def changed(self) -> int:
+        return self.inserted + self.deleted + self.updated
+
+    def summary(self, rows_after: int) -> DiffSummary:
+        """With the rows that did not change, given how many the later state has."""
+        unchanged = rows_after - self.inserted - self.updated
+        return DiffSummary(self.inserted, self.deleted, self.updated, unchanged, sum(self.cells))
+
+
+def side(rows: Rows, columns: Sequence[Column]) -> Rows:
+    """One side, of rows with the columns and then the virtual ones."""
+    names = [f"c{i}" for i in range(len(columns))]
+    found = rows.first(len(names) + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
+    return found.query(f"SELECT {', '.join(['rid', *names])} FROM rows")
+
+
+def check_unique(rows: Rows, places: Sequence[int], key: Sequence[str], state: str) -> None:
+    """Raises UsageError where several rows of a side have the same key."""
+    listed = ", ".join(f"c{i}" for i in places)
+    found = rows.query(
+        f"SELECT CAST(sum(n - 1) AS BIGINT) AS n FROM (SELECT count(*) AS n FROM rows GROUP BY {listed} HAVING count(*) > 1)"
+    )
+    shared = found.arrow().column("n")[0].as_py()
+    if shared:
+        raise UsageError(
+            f"{', '.join(key)} is no key: in the {state} state {shared:,} rows share its values with another row; "
+            "name more columns."
+        )
+
+
+def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, places: Sequence[int] = ()) -> Rows:
+    """The pairs of two sides; rows whose values are equal have not changed.
+
+    Args:
+        columns: of both sides, of which the first `later` are compared.
+        places: of the columns by which rows are paired; by row id where there are none.
+    """
+    condition = " AND ".join(f"r.c{i} IS NOT DISTINCT FROM a.c{i}" for i in places) or "r.rid = a.rid"
+    compared = [f"r.rid IS NOT NULL AND a.rid IS NOT NULL AND {_differs(i, columns[i])}" for i in range(later)]
+    items = ["coalesce(r.rid, a.rid) AS rid", *(f"{value} AS d{i}" for i, value in enumerate(compared))]
+    for name, alias in (("old", "r"), ("new", "a")):
+        items += [f"{alias}.rid AS {name}_rid", *(f"{alias}.c{i} AS {name}{i}" for i in range(len(columns)))]
+    any_cell = " OR ".join(f"d{i}" for i in range(later)) or "false"
+    kind = f"CASE WHEN old_rid IS NULL THEN 'inserted' WHEN new_rid IS NULL THEN 'deleted' WHEN {any_cell} THEN 'updated' END"
+    inner = f"SELECT {', '.join(items)} FROM rows AS r FULL JOIN added AS a ON {condition}"
+    return removed.query(
+        f"SELECT rid, kind, * EXCLUDE (rid, kind) FROM (SELECT {kind} AS kind, * FROM ({inner})) WHERE kind IS NOT NULL",
+        added=added,
+    )
+
+
+def _differs(place: int, column: Column) -> str:
+    """SQL that says whether a column's cells differ."""
+    old, new = f"r.c{place}", f"a.c{place}"
+    if not any(part.type == "variant" for part in column.walk()):
+        return f"{old} IS DISTINCT FROM {new}"
+    # values of two types in a VARIANT do not compare, and differ; nor do some of one type, which may be the same bytes
+    differ = f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+    if column.type != "variant":
+        return differ
+    same = f"TRY(variant_to_parquet_variant({old}) = variant_to_parquet_variant({new}))"
+    return f"{differ} AND NOT coalesce({same}, false)"
+
+
+def count(pairs: Rows, later: int) -> RowCounts:
+    """How many pairs there are of each kind, and how many cells differ."""
+    sums = [f"count(*) FILTER (kind = '{kind}')" for kind in _KINDS] + [f"count(*) FILTER (d{i})" for i in range(later)]
+    found = pairs.query(f"SELECT {', '.join(f'{one} AS n{i}' for i, one in enumerate(sums))} FROM rows").arrow()
+    inserted, deleted, updated, *cells = (column[0].as_py() for column in found.columns)
+    return RowCounts(inserted, deleted, updated, tuple(cells))
+
+
+def sampled(
+    pairs: Rows, columns: Sequence[Column], share: float, places: Sequence[int] = ()
+) -> tuple[pa.Table, pa.Table]:
+    """Both sides of about that share of the pairs, drawn by their row ids or keys, in memory."""
+    if share < 1:
+        drawn = ", ".join(f"coalesce(old{i}, new{i})" for i in places) or "rid"
+        pairs = pairs.query(f"SELECT * FROM rows WHERE hash({drawn}) % {_PARTS} < {int(share * _PARTS)}")
+    rows = held(pairs.arrow())
+    names = [f"c{i}" for i in range(len(columns))]
+    types = {name: column.data_type for name, column in zip(names, columns, strict=True)}
+
+    def of(side: str) -> pa.Table:
+        shown = ", ".join(f"{side}{i} AS c{i}" for i in range(len(columns)))
+        found = rows.query(f"SELECT {side}_rid AS rid, {shown} FROM rows WHERE {side}_rid IS NOT NULL").arrow()
+        return cast_columns(found, types).add_column(0, "rid", found.column("rid"))
+
+    return of("old"), of("new")
