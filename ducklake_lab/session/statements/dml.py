@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.engine.rows import Here, OnSpark, Rows, held
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import write_matched
@@ -51,17 +52,27 @@ _FEW_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The rows an UPDATE or DELETE touches, and the plan that found them; `frame` where Spark holds them.
+    """The rows an UPDATE, DELETE or MERGE touches, and the plan that found them.
 
     Attributes:
-        few: rows up to which they are fetched.
+        few: rows up to which those of Spark are fetched.
     """
 
     target: ScanPlan
     count: int
-    rows: pa.Table | None
-    frame: DataFrame | None
-    few: int = 0
+    rows: Rows
+    few: int
+
+    @property
+    def held(self) -> pa.Table | None:
+        """The rows, where they are in memory."""
+        return self.rows.arrow() if isinstance(self.rows, Here) else None
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows, where Spark holds them."""
+        assert isinstance(self.rows, OnSpark)  # what is held is not asked for
+        return self.rows.data
 
 
 class Dml:
@@ -168,21 +179,19 @@ class Dml:
         """Adds rows with the row ids they had: the new values follow the virtual columns."""
         names = [column.name for column in table.columns]
         transaction = self._transaction
-        if matched.rows is not None:
+        found = matched.held
+        if found is not None:
             types = {column.name: column.data_type for column in table.columns}
-            rows = cast_columns(new_values(matched.rows, table), types)
+            rows = cast_columns(new_values(found, table), types)
             _check_not_null(table, rows)
-            row_ids = matched.rows.column(ROW_ID).combine_chunks()
+            row_ids = found.column(ROW_ID).combine_chunks()
             if rows.num_rows <= self._row_limit(table):
                 transaction.append_rows(table, rows, row_ids)
                 return
             transaction.append_files(table, self._write_rows(table, rows, row_ids))
             return
-        if matched.frame is not None:
-            quoted = [f"`{name.replace('`', '``')}`" for name in names]
-            frame = matched.frame.select(*quoted, matched.frame[ROW_ID].alias(ROW_ID_COLUMN))
-        else:
-            return
+        quoted = [f"`{name.replace('`', '``')}`" for name in names]
+        frame = matched.frame.select(*quoted, matched.frame[ROW_ID].alias(ROW_ID_COLUMN))
         from ducklake_lab.spark import writer
 
         folder = transaction.lake.folder(transaction.state, table)
@@ -195,34 +204,27 @@ class Dml:
 
     @contextmanager
     def matching(self, plan: QueryPlan) -> Iterator[Matched]:
-        """The rows of a plan whose output begins with the virtual columns of the table it changes."""
-        matched = self._match(plan)
-        try:
-            yield matched
-        finally:
-            if matched.frame is not None:
-                matched.frame.unpersist()
+        """The rows of a plan whose output begins with the virtual columns of the table it changes.
 
-    def _match(self, plan: QueryPlan) -> Matched:
-        """Finds the rows, in process where little has to be read for it, else with Spark, which keeps them."""
+        They are found in process where little has to be read for it, else with Spark, which keeps them.
+        """
         info = RunInfo()
         loaded = self._sources.load_all(plan, info, purpose="change")
         target = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
         few = self._inline_limit(target.table)
         if self._sources.placed(plan, loaded, info, "change").is_here:
             found = self._sources.run_in_process(plan, loaded).table
-            return Matched(target, found.num_rows, found, None, few)
+            yield Matched(target, found.num_rows, held(found), few)
+            return
         frame = (self._in_workers(plan, target, loaded) or self._on_spark(plan, loaded)).persist()
-        from ducklake_lab.spark.frames import to_arrow_table
-
         try:
             with self._engine.running():
                 count = frame.count()
-                rows = to_arrow_table(frame) if count <= few else None
-        except BaseException:
+                rows: Rows = OnSpark(frame)
+                rows = held(rows.arrow()) if count <= few else rows
+            yield Matched(target, count, rows, few)
+        finally:
             frame.unpersist()
-            raise
-        return Matched(target, count, rows, frame, few)
 
     def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
         self._sources.check_for_spark(plan)
@@ -251,10 +253,11 @@ class Dml:
             return
         transaction = self._transaction
         files = {file.data_file.data_file_id: file for file in matched.target.files}
-        if matched.rows is not None:
-            in_file = pc.is_valid(matched.rows.column(FILE_ID))
-            inlined_ids = matched.rows.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
-            deletes = self._write_matched(table, matched.rows.filter(in_file), files)
+        found = matched.held
+        if found is not None:
+            in_file = pc.is_valid(found.column(FILE_ID))
+            inlined_ids = found.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
+            deletes = self._write_matched(table, found.filter(in_file), files)
         else:
             inlined_ids, deletes = self._large_deletes(table, matched, files)
         transaction.delete_inlined(table, inlined_ids)
@@ -274,7 +277,6 @@ class Dml:
         from ducklake_lab.spark.deletes import write_deletes
 
         frame = matched.frame
-        assert frame is not None  # rows of files were found by Spark
         inlined_ids: list[int] = []
         if matched.target.inlined is not None:
             with self._engine.running():

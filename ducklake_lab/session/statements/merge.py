@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from ducklake_lab.engine.rows import Here, Rows, held
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.entries import Table
@@ -26,70 +25,50 @@ def merge(dml: Dml, engine: SparkEngine, table: Table, plan: QueryPlan) -> int:
         ConstraintError: a row of the target is matched by several of the source, or WHEN … THEN ERROR applies.
     """
     with dml.matching(plan) as matched:
-        counts = _counts(matched, engine)
+        counts = {row["action"]: row["n"] for row in _fetch(matched, engine, _COUNTS)}
         if counts.get("error"):
-            raise ConstraintError(f"MERGE INTO {table.name}: {_message(matched, engine)}")
+            (found,) = _fetch(matched, engine, _ERROR)
+            message = found["m"] or "a row meets the condition of WHEN … THEN ERROR."
+            raise ConstraintError(f"MERGE INTO {table.name}: {message}")
+        if _fetch(matched, engine, _TWICE):
+            raise ConstraintError(
+                f"MERGE INTO {table.name}: a row is matched by several rows of the source; make the source's keys unique."
+            )
         changed = _part(matched, engine, ("update", "delete"), counts)
-        if changed.count:
-            _check_once(table, changed, engine)
-            dml.delete_matched(table, changed)
-        updated = _part(matched, engine, ("update",), counts)
+        dml.delete_matched(table, changed)
+        updated = changed if not counts.get("delete") else _part(matched, engine, ("update",), counts)
         if updated.count:
             dml.append_new_versions(table, updated)
         added = _part(matched, engine, ("insert",), counts)
-        if added.count:
-            if added.rows is not None:
-                dml.append_arrow(table, new_values(added.rows, table), inline=False)
-            elif added.frame is not None:
-                dml.append_frame(table, added.frame.drop(*VIRTUAL_COLUMNS), inline=False)
+        if added.count and added.held is not None:
+            dml.append_arrow(table, new_values(added.held, table), inline=False)
+        elif added.count:
+            dml.append_frame(table, added.frame.drop(*VIRTUAL_COLUMNS), inline=False)
         return sum(counts.values())
 
 
-def _counts(matched: Matched, engine: SparkEngine) -> dict[str, int]:
-    """Action -> number of rows."""
-    if matched.rows is not None:
-        counted = matched.rows.column(ACTION).value_counts()
-        return {item["values"].as_py(): item["counts"].as_py() for item in counted}
-    assert matched.frame is not None  # either holds the rows
-    with engine.running():
-        rows = matched.frame.groupBy(ACTION).count().collect()
-    return {row[0]: row[1] for row in rows}
+_COUNTS = f"SELECT {ACTION} AS action, count(*) AS n FROM rows GROUP BY {ACTION}"
+_ERROR = f"SELECT min({MESSAGE}) AS m FROM rows WHERE {ACTION} = 'error'"
+_TWICE = (
+    f"SELECT {ROW_ID} FROM rows WHERE {ACTION} IN ('update', 'delete') GROUP BY {ROW_ID} HAVING count(*) > 1 LIMIT 1"
+)
+
+
+def _fetch(matched: Matched, engine: SparkEngine, sql: str) -> list[dict[str, Any]]:
+    return _query(matched.rows, engine, sql, fetched=True).arrow().to_pylist()  # type: ignore[no-any-return]
 
 
 def _part(matched: Matched, engine: SparkEngine, actions: Sequence[str], counts: dict[str, int]) -> Matched:
-    """The rows with one of these actions, without the columns that say so."""
+    """The rows with one of these actions, without the columns that say so; fetched where they are few."""
     count = sum(counts.get(action, 0) for action in actions)
-    rows, frame = matched.rows, matched.frame
-    if frame is not None:
-        frame = frame.where(frame[ACTION].isin(*actions)).drop(ACTION, MESSAGE)
-    if rows is not None:
-        rows = rows.filter(pc.is_in(rows.column(ACTION), pa.array(actions))).drop_columns([ACTION, MESSAGE])
-    elif frame is not None and 0 < count <= matched.few:
-        from ducklake_lab.spark.frames import to_arrow_table
-
-        with engine.running():
-            rows = to_arrow_table(frame)
-    return replace(matched, count=count, rows=rows, frame=frame)
+    listed = ", ".join(f"'{action}'" for action in actions)
+    sql = f"SELECT * EXCLUDE ({ACTION}, {MESSAGE}) FROM rows WHERE {ACTION} IN ({listed})"
+    return replace(matched, count=count, rows=_query(matched.rows, engine, sql, fetched=count <= matched.few))
 
 
-def _message(matched: Matched, engine: SparkEngine) -> str:
-    rows = matched.rows
-    if rows is None:
-        assert matched.frame is not None  # either holds the rows
-        with engine.running():
-            rows = matched.frame.where(matched.frame[ACTION] == "error").limit(1).toArrow()
-    texts = rows.filter(pc.equal(rows.column(ACTION), "error")).column(MESSAGE).to_pylist()
-    return texts[0] or "a row meets the condition of WHEN … THEN ERROR."
-
-
-def _check_once(table: Table, changed: Matched, engine: SparkEngine) -> None:
-    if changed.rows is not None:
-        twice = pc.count_distinct(changed.rows.column(ROW_ID)).as_py() < changed.count
-    else:
-        assert changed.frame is not None  # either holds the rows
-        with engine.running():
-            twice = changed.frame.groupBy(ROW_ID).count().where("count > 1").limit(1).count() > 0
-    if twice:
-        raise ConstraintError(
-            f"MERGE INTO {table.name}: a row is matched by several rows of the source; make the source's keys unique."
-        )
+def _query(rows: Rows, engine: SparkEngine, sql: str, *, fetched: bool) -> Rows:
+    if isinstance(rows, Here):
+        return rows.query(sql)
+    with engine.running():
+        found = rows.query(sql)
+        return held(found.arrow()) if fetched else found
