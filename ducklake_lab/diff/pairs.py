@@ -64,7 +64,7 @@ def check_unique(rows: Rows, places: Sequence[int], key: Sequence[str], state: s
 
 
 def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, places: Sequence[int] = ()) -> Rows:
-    """The pairs of two sides; rows whose values are equal have not changed.
+    """The pairs of two sides; `kind` is NULL where the values are equal, as such a row has not changed.
 
     Args:
         columns: of both sides, of which the first `later` are compared.
@@ -79,7 +79,7 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
     kind = f"CASE WHEN old_rid IS NULL THEN 'inserted' WHEN new_rid IS NULL THEN 'deleted' WHEN {any_cell} THEN 'updated' END"
     inner = f"SELECT {', '.join(items)} FROM rows AS r FULL JOIN added AS a ON {condition}"
     return removed.query(
-        f"SELECT rid, kind, * EXCLUDE (rid, kind) FROM (SELECT {kind} AS kind, * FROM ({inner})) WHERE kind IS NOT NULL",
+        f"SELECT rid, {kind} AS kind, * EXCLUDE (rid) FROM ({inner})",
         added=added,
     )
 
@@ -109,10 +109,9 @@ def sampled(
     pairs: Rows, columns: Sequence[Column], share: float, places: Sequence[int] = ()
 ) -> tuple[pa.Table, pa.Table]:
     """Both sides of about that share of the pairs, drawn by their row ids or keys, in memory."""
-    if share < 1:
-        drawn = ", ".join(f"coalesce(old{i}, new{i})" for i in places) or "rid"
-        pairs = pairs.query(f"SELECT * FROM rows WHERE hash({drawn}) % {_PARTS} < {int(share * _PARTS)}")
-    rows = held(pairs.arrow())
+    drawn = ", ".join(f"coalesce(old{i}, new{i})" for i in places) or "rid"
+    chosen = f" AND hash({drawn}) % {_PARTS} < {int(share * _PARTS)}" if share < 1 else ""
+    rows = held(pairs.query(f"SELECT * FROM rows WHERE kind IS NOT NULL{chosen}").arrow())
     names = [f"c{i}" for i in range(len(columns))]
     types = {name: column.data_type for name, column in zip(names, columns, strict=True)}
 

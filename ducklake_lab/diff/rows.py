@@ -64,8 +64,9 @@ class ChangedRows:
         if key:
             self._number_by_key(places_of(self.columns, key), key)
         old, new = (held(self.tables[side]) for side in ("removed", "added"))
-        count = len(self.columns)
-        self.tables["pairs"] = paired(old, new, self.all_columns, count).first(2 + count).arrow()
+        pairs = paired(old, new, self.all_columns, len(self.columns))
+        listed = "".join(f", d{i}" for i in range(len(self.columns)))
+        self.tables["pairs"] = pairs.query(f"SELECT rid, kind{listed} FROM rows WHERE kind IS NOT NULL").arrow()
 
     def _number_by_key(self, indexes: Sequence[int], key: Sequence[str]) -> None:
         """Puts numbers of the key's values in the place of row ids."""

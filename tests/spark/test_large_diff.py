@@ -44,3 +44,13 @@ def test_spark_counts_what_a_process_counts(
     assert [column.updated for column in sampled.columns] == [column.updated for column in small.columns]
     assert f"from a sample of {sampled.sampled}" in sampled._repr_html_()
     assert any(pattern.condition == "\"name\" = 'new'" for pattern in sampled.patterns)
+
+
+def test_spark_finds_equal_maps_equal(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
+    assert row is not None
+    session.sql("UPDATE t SET name = 'c' WHERE i = 2000")
+    monkeypatch.setattr(session, "engine", "spark")
+    (change,) = session.table("t").diff(row[0]).rows()
+    assert change.changed == ("name",)
+    assert session.table("t").diff(row[0]).summary.cells == 1
