@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.catalog.evaluation import Settings
 from ducklake_lab.engine.in_process import engine
@@ -44,6 +45,9 @@ class Rows(Protocol):
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
         """Their first columns, under other names if wanted."""
+
+    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Rows:
+        """The rows that have one of some texts in a column, without some columns."""
 
     def query(self, sql: str, **others: Rows) -> Rows:
         """The result of a query in DuckDB's SQL.
@@ -96,6 +100,11 @@ class Here:
         relation = replace(self.relation, sql=f"SELECT {shown} FROM ({self.relation.sql}) AS r({', '.join(inner)})")
         kinds = (kind for _, kind in (self.declared or ())[:count])
         return Here(relation, list(zip(kept, kinds, strict=True)) if self.declared is not None else None, kept)
+
+    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
+        table = self.arrow()  # few rows are split faster than a query is bound
+        found = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
+        return held(found.drop_columns(list(without)))
 
     def query(self, sql: str, **others: Rows) -> Here:
         inputs = {"rows": self.relation, **{name: here(rows).relation for name, rows in others.items()}}
@@ -163,6 +172,11 @@ class OnSpark:
             return OnSpark(frame, tuple(kept))
         kinds = (kind for _, kind in kept)
         return OnSpark(frame.toDF(*names), tuple(zip(names, kinds, strict=True)))
+
+    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> OnSpark:
+        listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+        excluded = ", ".join(map(quote_identifier, without))
+        return self.query(f"SELECT * EXCLUDE ({excluded}) FROM rows WHERE {quote_identifier(column)} IN ({listed})")
 
     def query(self, sql: str, **others: Rows) -> OnSpark:
         from ducklake_lab.spark import evaluating

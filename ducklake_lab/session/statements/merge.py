@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ def merge(dml: Dml, engine: SparkEngine, table: Table, plan: QueryPlan) -> int:
             (found,) = _fetch(matched, engine, _ERROR)
             message = found["m"] or "a row meets the condition of WHEN … THEN ERROR."
             raise ConstraintError(f"MERGE INTO {table.name}: {message}")
-        if _fetch(matched, engine, _TWICE):
+        if counts.get("update", 0) + counts.get("delete", 0) > 1 and _fetch(matched, engine, _TWICE):
             raise ConstraintError(
                 f"MERGE INTO {table.name}: a row is matched by several rows of the source; make the source's keys unique."
             )
@@ -55,20 +56,18 @@ _TWICE = (
 
 
 def _fetch(matched: Matched, engine: SparkEngine, sql: str) -> list[dict[str, Any]]:
-    return _query(matched.rows, engine, sql, fetched=True).arrow().to_pylist()  # type: ignore[no-any-return]
+    with _running(matched.rows, engine):
+        return matched.rows.query(sql).arrow().to_pylist()  # type: ignore[no-any-return]
 
 
 def _part(matched: Matched, engine: SparkEngine, actions: Sequence[str], counts: dict[str, int]) -> Matched:
     """The rows with one of these actions, without the columns that say so; fetched where they are few."""
     count = sum(counts.get(action, 0) for action in actions)
-    listed = ", ".join(f"'{action}'" for action in actions)
-    sql = f"SELECT * EXCLUDE ({ACTION}, {MESSAGE}) FROM rows WHERE {ACTION} IN ({listed})"
-    return replace(matched, count=count, rows=_query(matched.rows, engine, sql, fetched=count <= matched.few))
+    with _running(matched.rows, engine):
+        found = matched.rows.pick(ACTION, actions, (ACTION, MESSAGE))
+        few = count <= matched.few and not isinstance(found, Here)
+        return replace(matched, count=count, rows=held(found.arrow()) if few else found)
 
 
-def _query(rows: Rows, engine: SparkEngine, sql: str, *, fetched: bool) -> Rows:
-    if isinstance(rows, Here):
-        return rows.query(sql)
-    with engine.running():
-        found = rows.query(sql)
-        return held(found.arrow()) if fetched else found
+def _running(rows: Rows, engine: SparkEngine) -> AbstractContextManager[object]:
+    return nullcontext() if isinstance(rows, Here) else engine.running()
