@@ -23,7 +23,7 @@ OWN_DATABASES = ("memory", "temp", "system")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Fetched:
     """What a statement returned.
 
     Attributes:
@@ -37,7 +37,7 @@ class Rows:
 class SessionDatabase:
     """One DuckDB in memory, opened when it is first needed.
 
-    Unlike `local.engine`, it may read and write files: what runs here is what the user wrote.
+    Unlike `in_process.engine`, it may read and write files: what runs here is what the user wrote.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class SessionDatabase:
         sql: str,
         tables: Mapping[str, pa.Table | Relation] | None = None,
         types: Sequence[str] | None = None,
-    ) -> Rows:
+    ) -> Fetched:
         """Runs one statement.
 
         Args:
@@ -67,7 +67,7 @@ class SessionDatabase:
             SqlError: anything else that DuckDB refuses.
         """
         with self._reading(sql, tables) as (connection, text):
-            return Rows(*fetch_with_types(connection, text, types))
+            return Fetched(*fetch_with_types(connection, text, types))
 
     def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
         """(name, type) of each column of a query, which is bound and not run."""
@@ -75,7 +75,7 @@ class SessionDatabase:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
-        """Whether a query may be run on a part of the view's rows at a time; see `local.row_by_row`."""
+        """Whether a query may be run on a part of the view's rows at a time; see `in_process.row_by_row`."""
         with self._reading(query) as (connection, text):
             return is_row_by_row(connection, text, view)
 

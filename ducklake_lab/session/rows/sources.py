@@ -14,7 +14,7 @@ from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.catalog.zones import instant
-from ducklake_lab.engine.in_process.database import Rows, SessionDatabase
+from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
@@ -237,7 +237,7 @@ class Sources(Names):
         info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
         return info.placement
 
-    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Rows | None:
+    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Fetched | None:
         """The rows of a query that a digest of its table gives; None where its files have to be read."""
         if plan.digest is None:
             return None
@@ -258,7 +258,7 @@ class Sources(Names):
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
-    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any], types: Sequence[str] | None = None) -> Rows:
+    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any], types: Sequence[str] | None = None) -> Fetched:
         """The rows of a plan whose sources are here, by DuckDB; `types` are those of its columns, where described."""
         try:
             tables = {view: to_duckdb(rows) for view, rows in loaded.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.engine.in_process.database import Rows
+from ducklake_lab.engine.in_process.database import Fetched
 from ducklake_lab.engine.placement import Limits
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql.plan import QueryPlan
@@ -29,7 +29,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     run = Sources.run_in_process
 
-    def noted(self: Sources, plan: QueryPlan, *args: Any) -> Rows:
+    def noted(self: Sources, plan: QueryPlan, *args: Any) -> Fetched:
         found.append(plan.duckdb_sql)
         return run(self, plan, *args)
 
