@@ -19,10 +19,10 @@ LAB := extensions/jupyterlab-ducklake
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
 
-.PHONY: help demo lab test lint format bench footprint matrix docs screenshots clean
+.PHONY: help demo lab test test-fast lint format bench footprint matrix docs screenshots clean
 
 help: ## Print this help
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the quickstart notebook
 	@echo
@@ -35,6 +35,9 @@ lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lak
 
 test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS)
+
+test-fast: $(VENV)/.dev ## Run the unit tests on one kind of catalog, in about two minutes
+	$(BIN)/python -m pytest --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --catalog duckdb -m "not slow" tests/unit
 
 lint: $(VENV)/.dev ## Run ruff, mypy and import-linter
 	$(BIN)/ruff check .
