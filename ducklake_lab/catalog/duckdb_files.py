@@ -22,7 +22,7 @@ import duckdb
 from duckdb_engine import ConnectionWrapper
 
 #: Bytes of a log from which it is written back; reading it again costs more and more.
-_LOG_BYTES = 32_768
+_LOG_BYTES = 16_384
 
 
 class _AttachedFile:
