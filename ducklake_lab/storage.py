@@ -40,7 +40,7 @@ def is_local(path: str) -> bool:
 
 
 def is_object(path: str) -> bool:
-    """Whether a path is of an object store, which has no folders of its own and no renaming."""
+    """Whether a path is in an object store, which has no folders and no renaming."""
     match = _URL.fullmatch(path)
     return match is not None and match[1].lower() in _OBJECTS
 

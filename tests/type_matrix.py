@@ -58,7 +58,7 @@ NOTES = {
     "timestamp_ns": "Spark has no nanoseconds: cut to microseconds",
     "interval": "files hold milliseconds, and no negative parts; on Spark DuckDB's text",
     "geometry": "WKB on Spark and in Arrow; never inlined; a bounding box in the statistics",
-    "variant": "inlined in DuckDB catalogs only; bounds of fields that are of one type throughout in the statistics",
+    "variant": "inlined in DuckDB catalogs only; statistics have bounds of fields that keep one type",
     "json": "text on Spark",
     "uuid": "text on Spark",
 }

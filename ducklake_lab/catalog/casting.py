@@ -184,7 +184,7 @@ def through(expression: str, data_type: DataType, convert: Callable[[str, DataTy
 
 
 def _plain(data_type: DataType) -> DataType:
-    """The type with text in the place of what Arrow carries as text."""
+    """The type, with text for each part that Arrow carries as text."""
     if data_type.name in _AS_TEXT:
         return DataType("varchar")
     return DataType(data_type.name, tuple((name, _plain(child)) for name, child in data_type.children))

@@ -309,7 +309,7 @@ def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> boo
 
 
 def _settle_version(connection: sa.Connection, database: CatalogDatabase, *, automatic_migration: bool) -> None:
-    """Migrates an older catalog where that is wanted, and lets others be seen as if they were of the present version."""
+    """Migrates an older catalog where that is wanted; shows others as if they had the present version."""
     display = database.location.display
     version = read_version(connection)
     check_readable(version, display)

@@ -1,4 +1,4 @@
-"""Tells of the queries that go through a connection to a catalog."""
+"""Reports the queries that go through a connection to a catalog."""
 
 from __future__ import annotations
 

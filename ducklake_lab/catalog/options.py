@@ -63,7 +63,7 @@ class SessionOptions:
         forced: for all lakes, whatever value they have.
         retry: `max_retry_count`, `retry_wait_ms` and `retry_backoff` of commits, as far as they were set.
         time_zone: gives the zone in which times without one are read, and times are shown.
-        report: is told of each query to a catalog: the lake's name, the query, and how long it took in seconds.
+        report: called after each query to a catalog with the lake's name, the query, and its seconds.
     """
 
     defaults: dict[str, str] = field(default_factory=dict)

@@ -124,8 +124,8 @@ _HISTORY = sa.select(
 
 def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotInfo]:
     return [
-        SnapshotInfo(snapshot_id, moment, version, changes or "", *told)
-        for snapshot_id, moment, version, changes, *told in connection.execute(query).all()
+        SnapshotInfo(snapshot_id, moment, version, changes or "", *rest)
+        for snapshot_id, moment, version, changes, *rest in connection.execute(query).all()
     ]
 
 

@@ -110,7 +110,7 @@ def without_secrets(url: sa.URL, text: str) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """A URI, or a text with URIs in it, with `***` in the place of passwords; `${NAME}` stays."""
+    """A URI, or a text with URIs in it, with `***` for passwords; `${NAME}` stays."""
     text = _PASSWORD_WORD.sub(r"\1***", text)
     return _PASSWORD_IN_URL.sub(r"\1***@", text)
 

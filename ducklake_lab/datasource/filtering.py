@@ -22,7 +22,7 @@ _VALUES = (bool, int, float, Decimal, str, bytes, date, time, datetime)
 
 
 class FilteringReader(TableReader):
-    """A batch read that is told the query's filters. Spark refuses to plan one where the setting is off."""
+    """A batch read that gets the query's filters. Spark refuses to plan one where the setting is off."""
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         """Takes note of filters that can skip files. Spark still applies all of them to the rows."""

@@ -108,7 +108,7 @@ def _plan(side: Side, table: Table) -> ScanPlan:
 
 def _baseline(before: Side, aligned: Aligned) -> Known:
     """What is known of the earlier state, under the later state's names."""
-    told = known(before)
+    known_before = known(before)
     earlier = {was: now for now, was in aligned.renamed.items()}
     absent = (
         set()
@@ -117,9 +117,9 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
     )
     return Known(
         # that rows have no value in a column that was not there is no news
-        frozenset(earlier.get(name, name) for name in told.constant) | absent,
-        {earlier.get(name, name): share for name, share in told.null_shares.items()},
-        {earlier.get(name, name): bounds for name, bounds in told.ranges.items()},
+        frozenset(earlier.get(name, name) for name in known_before.constant) | absent,
+        {earlier.get(name, name): share for name, share in known_before.null_shares.items()},
+        {earlier.get(name, name): bounds for name, bounds in known_before.ranges.items()},
     )
 
 

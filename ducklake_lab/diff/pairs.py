@@ -67,7 +67,7 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
     """The pairs of two sides; `kind` is NULL where the values are equal, as such a row has not changed.
 
     Args:
-        columns: of both sides, of which the first `later` are compared.
+        columns: both sides have them; the first `later` are compared.
         places: of the columns by which rows are paired; by row id where there are none.
     """
     condition = " AND ".join(f"r.c{i} IS NOT DISTINCT FROM a.c{i}" for i in places) or "r.rid = a.rid"
@@ -98,7 +98,7 @@ def _differs(place: int, column: Column) -> str:
 
 
 def count(pairs: Rows, later: int) -> RowCounts:
-    """How many pairs there are of each kind, and how many cells differ."""
+    """Counts the pairs by kind, and the cells that differ."""
     sums = [f"count(*) FILTER (kind = '{kind}')" for kind in _KINDS] + [f"count(*) FILTER (d{i})" for i in range(later)]
     found = pairs.query(f"SELECT {', '.join(f'{one} AS n{i}' for i, one in enumerate(sums))} FROM rows").arrow()
     inserted, deleted, updated, *cells = (column[0].as_py() for column in found.columns)

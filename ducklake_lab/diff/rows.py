@@ -69,7 +69,7 @@ class ChangedRows:
         self.tables["pairs"] = pairs.query(f"SELECT rid, kind{listed} FROM rows WHERE kind IS NOT NULL").arrow()
 
     def _number_by_key(self, indexes: Sequence[int], key: Sequence[str]) -> None:
-        """Puts numbers of the key's values in the place of row ids."""
+        """Replaces row ids by numbers of the key's values."""
         listed = ", ".join(f"c{i}" for i in indexes)
         equal = " AND ".join(f"k.c{i} IS NOT DISTINCT FROM x.c{i}" for i in indexes)
         numbered = self.run(

@@ -16,7 +16,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.identifiers import quoted_if_needed
 
 _MOST = 0.5
-#: A condition tells something where the share of unchanged rows is at most this part of that of changed rows.
+#: A condition is worth showing where it holds for at most this part of the changed rows' share among unchanged rows.
 _RARER = 0.8
 #: A range is a candidate where it holds this share of the rows.
 _INSIDE = 0.95

@@ -198,7 +198,7 @@ class OnSpark:
 
 
 class _Inputs:
-    """Tells the planner what the inputs of a query are; there is nothing else that it could name."""
+    """Resolves the names of a query's inputs for the planner; a query can name nothing else."""
 
     def __init__(self, inputs: Mapping[str, Columns]) -> None:
         self._inputs = inputs

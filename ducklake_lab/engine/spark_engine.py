@@ -28,7 +28,7 @@ class SparkEngine:
         time_zone: gives the session's time zone.
         asked: what the session, or the statement that runs, says about where rows are worked.
         limits: up to where they are worked in process.
-        on_progress: told how far Spark is, from another thread; None where nobody listens.
+        on_progress: called from another thread with Spark's progress; None where nobody listens.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.widgets.html import escape, view
 
-# A session and the views are imported where they are needed first: %load_ext shall be felt by nobody.
+# A session and the views are imported where they are needed first: nobody should notice %load_ext.
 if TYPE_CHECKING:
     from ducklake_lab.magics.session import At, LakeSession
     from ducklake_lab.session.listings import Listing
@@ -253,7 +253,7 @@ class Commands:
     def _run_help(self, _given: argparse.Namespace) -> Help:
         lines = []
         for name, parser in self._parsers.items():
-            # Options are told by the subcommand's own --help.
+            # The subcommand's own --help lists its options.
             arguments = re.sub(r"\[--[^]]*\]", "", parser.format_usage()).split()[3:]
             lines.append(f"  %ducklake {' '.join((name, *arguments)):<28}{parser.description}")
         return Help(f"{options.usage()}\n\nSubcommands (each takes --help)\n" + "\n".join(lines))

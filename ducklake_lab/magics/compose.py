@@ -34,7 +34,7 @@ class Composed:
     names: tuple[str, ...] = field(default=())
 
     def relocate(self, error: SqlError) -> None:
-        """Makes the place that an error tells one in the cell."""
+        """Turns the position in an error into one in the cell."""
         if not self.lines or error.line is None:
             return
         text = str(error)
@@ -68,7 +68,7 @@ def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> 
     own = _WITH.match(sql)
     if own is not None:
         recursive = recursive or own[2] is not None
-        # Blanks in the place of the words keep the columns of what follows.
+        # Blanks instead of the words keep the columns of what follows.
         blanks = " " * (own.end() - own.start(1))
         sql = sql[: own.start(1)] + blanks + sql[own.end() :]
         clauses += ","

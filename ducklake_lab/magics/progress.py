@@ -45,7 +45,7 @@ class ProgressLine:
     """Shows a line that changes while the body of `with` runs, in a notebook; nothing in a terminal.
 
     Args:
-        starting: tells whether Spark is being started now.
+        starting: whether Spark is starting now.
         whole_cell: the cell holds nothing else, so that its output may be cleared; else the line is blanked.
     """
 

@@ -15,7 +15,7 @@ from ducklake_lab.version import __version__
 if TYPE_CHECKING:
     from ducklake_lab.session import Session
 
-#: The comm's target, and the version of what is said over it; both are in the extension's `protocol.ts` too.
+#: The comm's target, and the version of its messages; both are in the extension's `protocol.ts` too.
 TARGET = "ducklake-lab"
 PROTOCOL = 1
 
@@ -24,7 +24,7 @@ Ask = Callable[[str, Mapping[str, Any]], Answer]
 
 
 class SidebarComm:
-    """The kernel's end of the comm: answers questions, and tells when a cell has run.
+    """The kernel's end of the comm: answers questions, and reports that a cell has run.
 
     A question that comes while a cell runs (kernels may take messages of comms in a thread of their own) is answered
     with `busy`, and a cell waits for the answer in progress: sessions belong to one thread at a time.

@@ -106,7 +106,7 @@ class WrittenDeletes:
             It holds the positions of the delete file that it replaces too, but no inlined ones.
         delete_count: rows in the delete file.
         positions: 0-based positions to inline, ascending.
-        begin_snapshot: of a file that has the snapshot ids of its deletions, the first of them; None where all are of
+        begin_snapshot: the first snapshot id of a file that has one for each deletion; None where all belong to
             the snapshot that commits it.
         partial_max: likewise the last of them.
         new_snapshot: the snapshot id under which its newest deletions are written: that of the commit, if no other

@@ -23,7 +23,7 @@ class NameMapping:
     children: tuple[NameMapping, ...] = ()
 
     def key(self) -> tuple[object, ...]:
-        """What tells mappings apart: the order of columns does not."""
+        """What distinguishes mappings; the order of columns does not."""
         return (self.source_name, self.target_field_id, self.is_partition, keys_of(self.children))
 
 
@@ -38,7 +38,7 @@ class ColumnMapping:
     columns: tuple[NameMapping, ...]
 
     def key(self) -> frozenset[tuple[object, ...]]:
-        """What tells mappings apart."""
+        """What distinguishes mappings."""
         return keys_of(self.columns)
 
     def by_target(self) -> dict[int, NameMapping]:

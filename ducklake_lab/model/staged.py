@@ -18,7 +18,7 @@ POSITION = "_ducklake_position"
 VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
 FILE_NAME = "_ducklake_file_name"
 FILE_INDEX = "_ducklake_file_index"
-#: The path of a row's file, or the name of its inlined data table, and which one it is of those that a scan reads.
+#: The path of a row's file, or the name of its inlined data table, and its number among those that a scan reads.
 LOCATION_COLUMNS = (FILE_NAME, FILE_INDEX)
 #: Such a name for rows that the open transaction inlines.
 LOCAL_ROWS = "__ducklake_inlined_transaction_local_data"

@@ -1,4 +1,4 @@
-"""Counts of rows, files and bytes of tables at a snapshot; from the catalog, but for the few files it does not count."""
+"""Counts of rows, files and bytes of tables at a snapshot; from the catalog, except for the few files it does not count."""
 
 from __future__ import annotations
 

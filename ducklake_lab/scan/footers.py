@@ -38,7 +38,7 @@ def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], 
     written for a lake are known by their name.
 
     Raises:
-        DataFileError: such a file has more columns than the table, so a place tells nothing; or it cannot be read.
+        DataFileError: such a file has more columns than the table, so places mean nothing; or it cannot be read.
     """
     added = [file.path for file in files if _may_lack_ids(file)]
     if not added:

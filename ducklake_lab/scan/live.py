@@ -83,7 +83,7 @@ def _read(file: ScanFile) -> FileRows:
 
 
 def _read_within(file: ScanFile) -> FileRows:
-    """Deletions are of rows of any snapshot: those count whose rows are within bounds."""
+    """A delete file names rows of any snapshot; a deletion counts if its row is within bounds."""
     storage = Storage()
     snapshots = row_snapshots(file.path, file.data_file.encryption_key, storage)
     if snapshots is None:

@@ -115,7 +115,7 @@ class _Counting:
         return table_id in self._rewritten.get(snapshot_id, ())
 
     def _count_files(self) -> None:
-        """Data files as a whole: their bytes, and their rows where all are of the snapshot they begin with."""
+        """Whole data files: their bytes, and their rows where one snapshot inserted all of them."""
         f, d = t.data_file, t.delete_file
         own = sa.case((_is_merged(), 0), else_=f.c.record_count)
         for number, rows, size in self._sums(f, f.c.begin_snapshot, own):

@@ -127,7 +127,7 @@ def _committed_files(
     predicate: Predicate | None,
     gone: Set[int],
 ) -> _Files:
-    """The files visible at a snapshot that may hold rows for which the predicate is true, but for those that are gone."""
+    """The files visible at a snapshot that may hold rows for which the predicate is true, without those that are gone."""
     present = visible(t.data_file, at)
     if predicate is None:
         data_files = read_data_files(connection, table.table_id, present)

@@ -83,7 +83,7 @@ def _in_other_buckets(
     predicate: Comparison | InList | NullTest | StartsWith,
     column: Column,
 ) -> Condition | None:
-    """Whether a file is of another bucket than all the constants are in; bounds do not tell buckets apart."""
+    """Whether no constant falls into a file's bucket; bounds do not distinguish buckets."""
     if isinstance(predicate, InList):
         constants = predicate.values
     elif isinstance(predicate, Comparison) and predicate.op == "=":

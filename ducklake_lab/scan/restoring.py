@@ -58,7 +58,7 @@ def plan_restore(
 
 
 def _content(file: ScanFile) -> object:
-    """What tells which of its rows are visible; deletions in one delete file differ by the snapshot they are read at."""
+    """What decides which of its rows are visible; a delete file means other rows at each snapshot."""
     return (file.delete_path, file.deleted_up_to, file.inlined_deletes, file.rows_up_to)
 
 

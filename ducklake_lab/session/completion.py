@@ -64,7 +64,7 @@ CALLS = (
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A text to put in the place of `start` up to the cursor."""
+    """A text that replaces `start` up to the cursor."""
 
     text: str
     start: int

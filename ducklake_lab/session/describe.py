@@ -1,4 +1,4 @@
-"""What the catalog tells about one table: its columns, their values, its partitions. No data file is read."""
+"""What the catalog knows of one table: its columns, their values, its partitions. No data file is read."""
 
 from __future__ import annotations
 

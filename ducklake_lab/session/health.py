@@ -1,4 +1,4 @@
-"""How healthy the files of tables are, and the calls that would mend them; told from the catalog alone."""
+"""How healthy the files of tables are, and the calls that would mend them; from the catalog alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Health(Sequence[Finding]):
         self._run = run
 
     def apply(self) -> Listing:
-        """Runs every call; tells what was run."""
+        """Runs every call; gives what ran."""
         rows = []
         for finding in self.findings:
             self._run(finding.call)
@@ -84,7 +84,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
 
     Args:
         shape: its data files and inlined rows at the newest snapshot.
-        target_bytes: the size that files shall have.
+        target_bytes: the size that files should have.
     """
     name = f"{schema}.{table}"
     where = f"{_text(table)}, schema => {_text(schema)}"

@@ -56,11 +56,11 @@ class Listing(_Listing[dict[str, Any]]):
     """Rows of named values, each a dict.
 
     Attributes:
-        title: told above the rows.
+        title: stands above the rows.
         columns: their names, in order.
         noun: what one row is.
         total: how many of them there are; fewer than the rows where some rows are parts of others.
-        note: told below the rows, or "".
+        note: stands below the rows, or "".
     """
 
     _view = "listing.html"

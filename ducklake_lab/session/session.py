@@ -367,7 +367,7 @@ class Session:
         engine: Engine | None = None,
         dialect: Literal["duckdb", "spark"] = "duckdb",
     ) -> Preview:
-        """Runs statements in a transaction that stays open, and tells what they would change.
+        """Runs statements in a transaction that stays open, and shows what they would change.
 
         Nothing is in the lake before `commit()` of what is returned, or COMMIT.
 
@@ -447,7 +447,7 @@ class Session:
     def health(self, table: str | None = None) -> Health:
         """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
 
-        It is told by a few queries to the catalog, however many tables there are.
+        It takes a few queries to the catalog, however many tables there are.
         """
         lake, only = self._lakes.get(), None
         if table is not None:

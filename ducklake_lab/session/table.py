@@ -46,7 +46,7 @@ class TableHandle:
         self._engine = engine
         self._name = name
         self.at = at
-        self._entry()  # a wrong name is told at once
+        self._entry()  # a wrong name is an error at once
 
     def _place(self, at: At = None) -> Place:
         return self._lakes.parse(self._name, self.at if at is None else at)
@@ -169,7 +169,7 @@ class TableHandle:
                 f"{self.name} did not exist at snapshot {before.snapshot_id}; choose a later one."
             )
         if after.table is None:
-            place.table()  # tells what is wrong
+            place.table()  # raises what is wrong
         if other is None and after.table is not None and after.table.table_id != before.table.table_id and not key:
             # a renamed table is found by its id, which another table of the name does not have
             same = after.state.tables.get(before.table.table_id)

@@ -34,7 +34,7 @@ _CUT = {"timestamp_s": "1", "timestamp_ms": "0.001"}
 def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
     """The paths of files added from outside that have values of types which Spark does not make the columns' of.
 
-    The first thousand are looked at, and the others where one of these is such a file: many files are of one making.
+    The first thousand are looked at, and the others where one of these is such a file: one writer makes many files.
 
     Raises:
         DataFileError: the footer of such a file cannot be read.

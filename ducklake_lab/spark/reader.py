@@ -4,7 +4,7 @@ Files are grouped by what has to be done to them, and each group is one scan:
 
 - a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
 - of a file with deletes, one bit per row says which are deleted, looked up by `_metadata.row_index`. The bits of a few
-  files are a constant; those of many are broadcast and joined by what tells the files apart;
+  files are a constant; those of many are broadcast and joined by what distinguishes the files;
 - a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
   is read from its footer, for tables with such columns only.
 
@@ -59,7 +59,7 @@ from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
 _storage = Storage()
 
-#: Files up to which it is decided for each row anew which of them it is of.
+#: Files up to which an expression on each row finds its file.
 _FEW_FILES = 32
 # names that exist only inside the plan; a table's own columns cannot clash with them, see _read_name
 _FILE = "_ducklake_file"
@@ -145,7 +145,7 @@ def _scans(
     keep_deleted: bool,
     snapshots: Mapping[str, int] | None = None,
 ) -> list[DataFrame]:
-    """One DataFrame per group of files that lack the same columns and of which the same snapshots' rows are read.
+    """One DataFrame per group of files that lack the same columns and are read for the same snapshots.
 
     Those that Spark's reader does not take are read by DuckDB, all of them in one.
     """
@@ -245,7 +245,7 @@ def _scan(
 
 
 def _in_bounds(stored_snapshot: SparkColumn, file: ScanFile) -> SparkColumn:
-    """Whether a row is of the snapshots that are read of the file; it has the ids of its rows' snapshots."""
+    """Whether a row belongs to the snapshots to read; its file has the snapshot id of each row."""
     bounds = []
     if file.rows_from is not None:
         bounds.append(stored_snapshot >= file.rows_from)

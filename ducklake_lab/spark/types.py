@@ -289,7 +289,7 @@ def _interval_text(value: SparkColumn) -> SparkColumn:
 
 
 def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
-    """A value of a DataFrame as a file holds it: the inverse of `from_stored`, but for nanoseconds.
+    """A value of a DataFrame as a file holds it: the inverse of `from_stored`, except for nanoseconds.
 
     Those stay timestamps; and seconds are cut here, as Spark has no type that would.
     """

@@ -182,7 +182,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
 
 
 def _parquet_options(options: WriteOptions) -> dict[str, str]:
-    """Options of Parquet's own writer; a row group's rows cannot be told to it, its bytes can."""
+    """Options of Parquet's own writer; it takes the bytes of a row group, not its rows."""
     found: dict[str, object] = {
         "parquet.block.size": options.row_group_size_bytes,
         "parquet.writer.version": options.version,

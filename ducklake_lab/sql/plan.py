@@ -164,7 +164,7 @@ class Digest:
     Attributes:
         view: of the table's source; the digest goes by that name.
         sql: the query, in DuckDB SQL.
-        columns: of which the extremes are needed.
+        columns: those whose extremes are needed.
         counted: whose values are counted.
     """
 

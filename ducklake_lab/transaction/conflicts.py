@@ -20,7 +20,7 @@ _COMPACTED: _Kinds = dict.fromkeys(("merge_adjacent", "rewrite_delete", "compact
 
 _INSERT: _Kinds = {**_DROPPED, **_ALTERED, **_DELETED}
 _FLUSH: _Kinds = {**_DROPPED, **_DELETED_INLINED, **_FLUSHED}
-# deletions kept in the catalog since would be lost with the file they are of
+# deletions kept in the catalog since would be lost with their file
 _COMPACT: _Kinds = {**_DROPPED, **_DELETED, **_COMPACTED}
 
 #: kind of ours -> kinds of another commit's on the same object that exclude it, with what that commit did
@@ -32,7 +32,7 @@ _BY_ID: dict[str, _Kinds] = {
     "dropped_schema": {"dropped_schema": "dropped it already"},
     "inserted_into_table": _INSERT,
     "inlined_insert": _INSERT,
-    # two delete files are told apart by their data files; positions in the catalog are of any file
+    # data files distinguish delete files; positions in the catalog may belong to any file
     "deleted_from_table": {**_DROPPED, **_ALTERED, **_DELETED_INLINED, **_COMPACTED, **_INSERTED},
     "inlined_delete": {**_DROPPED, **_ALTERED, **_DELETED, **_FLUSHED, **_COMPACTED, **_INSERTED},
     "inline_flush": _FLUSH,

@@ -58,13 +58,13 @@ class EntryWriter:
         )
 
     def _newest_first(self, entries: Sequence[Entry], write: Callable[[Entry], None]) -> None:
-        """Writes new entries, of which the last one gets the first id, as in the reference; tells of them in order."""
-        told = len(self.changes)
+        """Writes new entries; the last one gets the first id, as in the reference. Notes them in order."""
+        noted = len(self.changes)
         by_entry: list[list[Change]] = []
         for entry in reversed(entries):
             write(entry)
-            by_entry.append(self.changes[told:])
-            del self.changes[told:]
+            by_entry.append(self.changes[noted:])
+            del self.changes[noted:]
         self.changes += [change for changes in reversed(by_entry) for change in changes]
 
     def _write_table_or_view(self, entry: Table | View) -> None:
@@ -139,8 +139,8 @@ class EntryWriter:
         annotated = self._write_column_comments(table_id, before, table)
         annotated |= self._write_comment(table_id, before, table)
         annotated |= self._write_sort(table_id, before, table)
-        told = table.table_id in self._tx.altered if before is None else altered or annotated
-        if told:
+        noted = table.table_id in self._tx.altered if before is None else altered or annotated
+        if noted:
             self.changes.append(Change("altered_table", table_id))
 
     def _write_name(self, table: Table, table_id: int, *, is_new: bool) -> None:

@@ -204,7 +204,7 @@ class Transaction:
         self.state = self.state.without_table(table.table_id)
 
     def replace_table(self, table: Table) -> None:
-        """Puts a changed table in the place of the one with its id."""
+        """Replaces the table with the changed one's id."""
         old = self.state.tables.get(table.table_id)
         if old is None:
             raise EntryNotFoundError(f"The table {table.name} has been dropped in this transaction.")
@@ -215,20 +215,20 @@ class Transaction:
         if known is not None or not self.is_committed(table):
             self._highest_column_ids[table.table_id] = max(highest, known or 0)
         if not self.is_committed(table):
-            self._note(table.table_id, old, renamed=old.name != table.name, told=_is_told(old, table))
+            self._note(table.table_id, old, renamed=old.name != table.name, noted=_is_noted(old, table))
         self.state = self.state.with_table(table)
 
     def replace_view(self, view: View) -> None:
-        """Puts a changed view in the place of the one with its id."""
+        """Replaces the view with the changed one's id."""
         old = self.state.views[view.view_id]
         if view.view_id >= LOCAL_ID_START:
-            self._note(view.view_id, old, renamed=old.name != view.name, told=True)
+            self._note(view.view_id, old, renamed=old.name != view.name, noted=True)
         self.state = self.state.with_view(view)
 
-    def _note(self, entry_id: int, old: Table | View, *, renamed: bool, told: bool) -> None:
+    def _note(self, entry_id: int, old: Table | View, *, renamed: bool, noted: bool) -> None:
         if renamed:
             self.former_names.setdefault(entry_id, []).append((self.state.schemas[old.schema_id].name, old.name))
-        elif told:
+        elif noted:
             self.altered.add(entry_id)
 
     def next_column_id(self, table: Table) -> int:
@@ -441,10 +441,10 @@ class Transaction:
         self._discarded.clear()
 
 
-def _is_told(old: Table, new: Table) -> bool:
-    """Whether `changes_made` tells that a table was altered in the transaction that made it.
+def _is_noted(old: Table, new: Table) -> bool:
+    """Whether `changes_made` says that a table was altered in the transaction that made it.
 
-    The reference does not tell of dropped columns, of types, and so of fields of structs.
+    The reference does not note dropped columns, types, or fields of structs.
     """
     known = {column.column_id: column for column in old.columns}
 

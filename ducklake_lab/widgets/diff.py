@@ -85,17 +85,17 @@ def _header(diff: DiffSource) -> str:
     start, end = diff.start, diff.end
     if end is None:
         states = f"snapshot {start.snapshot_id} → not committed yet"
-        told = ""
+        said = ""
     else:
         states = f"snapshot {start.snapshot_id} → {end.snapshot_id}"
-        told = DOT.join(part for part in (end.commit_message, end.author, _when(end)) if part)
+        said = DOT.join(part for part in (end.commit_message, end.author, _when(end)) if part)
     if diff.other is not None:
         states += f" of {escape(clip(diff.other, 160))}"
     if diff.key:
-        told = DOT.join(part for part in (f"paired by {', '.join(diff.key)}", told) if part)
+        said = DOT.join(part for part in (f"paired by {', '.join(diff.key)}", said) if part)
     return (
         f'<p><span class="dlk-title">{escape(clip(diff.table, 160))}</span>&ensp;<b>{states}</b>'
-        f'&ensp;<span class="dlk-soft">{escape(clip(told, 300))}</span></p>'
+        f'&ensp;<span class="dlk-soft">{escape(clip(said, 300))}</span></p>'
     )
 
 

@@ -138,19 +138,19 @@ class FileBrowser(Mounted):
         nulls = sum(stats.null_count or 0 for stats in known)
         total = nulls + sum(stats.value_count or 0 for stats in known)
         found = ranges.of_column(known, name)
-        told: dict[str, Any] = {
+        message: dict[str, Any] = {
             "column": name,
             "nulls": nulls / total if total else None,
             "nan": any(stats.contains_nan for stats in known),
             "files": len(self.files),
         }
         if found is None:
-            return told, [pack({"low": ("float", []), "high": ("float", [])})]
+            return message, [pack({"low": ("float", []), "high": ("float", [])})]
         spans = sorted(found.spans)
         step = max(1, len(spans) / INTERVALS)
         drawn = [spans[int(at * step)] for at in range(min(len(spans), INTERVALS))]
-        told |= {"low": visible(clip(found.low, 60)), "high": visible(clip(found.high, 60)), "depth": found.depth}
-        return told, [
+        message |= {"low": visible(clip(found.low, 60)), "high": visible(clip(found.high, 60)), "depth": found.depth}
+        return message, [
             pack({"low": ("float", [low for low, _ in drawn]), "high": ("float", [high for _, high in drawn])})
         ]
 

@@ -26,7 +26,7 @@ from ducklake_lab.widgets.html import (
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import FileListing
 
-#: Files listed; the totals and the ranges are of all of them.
+#: Files listed; the totals and the ranges count all of them.
 LIMIT = 200
 #: Files listed with their columns' statistics below them.
 _WITH_STATS = 40

@@ -14,7 +14,7 @@ LIMIT = 200
 
 
 def render(health: Health) -> str:
-    """One row per finding; the effect is what a dry run tells."""
+    """One row per finding; a dry run gives the effect."""
     title = f'<p><span class="dlk-title">Health of {escape(clip(health.title, 160))}</span></p>'
     if not health.findings:
         return view(f'{title}<div class="dlk-foot">Nothing to mend.</div>', label="Health")

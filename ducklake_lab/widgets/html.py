@@ -30,7 +30,7 @@ KIND_LABELS: Mapping[ChangeKind, str] = {
     "none": "no change",
 }
 
-#: Fills with at least 3:1 contrast on white and on near-black, told apart by colour-blind readers too.
+#: Fills with at least 3:1 contrast on white and on near-black, which colour-blind readers distinguish too.
 KIND_COLORS: Mapping[ChangeKind, str] = {
     "insert": "#159a72",
     "update": "#c07c00",

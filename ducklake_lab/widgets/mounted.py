@@ -25,7 +25,7 @@ def styles(*names: str) -> str:
 
 
 class Mounted(anywidget.AnyWidget):
-    """A view in the place of its static sibling.
+    """A view that replaces its static sibling.
 
     The output in the notebook is static HTML, and only that is saved: JupyterLab would show an error in place of a
     widget whose kernel is gone. The widget's model, which lives as long as the kernel, puts the interactive view in
@@ -58,8 +58,8 @@ class Mounted(anywidget.AnyWidget):
         except DuckLakeError as error:
             self.send({**head, "error": str(error)})
             return
-        told, buffers = found if isinstance(found, tuple) else (found, [])
-        self.send({**(told or {}), **head}, buffers)
+        message, buffers = found if isinstance(found, tuple) else (found, [])
+        self.send({**(message or {}), **head}, buffers)
 
     def _repr_html_(self) -> str:
         return f'<div id="{self.mount}">{self.still()}</div>'

@@ -64,7 +64,7 @@ class PreviewView(Mounted):
 
     def still(self) -> str:
         diffs = self.preview.diffs
-        told = {
+        message = {
             "open": "Not committed: nothing is in the lake yet. Run COMMIT or ROLLBACK to end it.",
             "committed": "Committed.",
             "rolled back": "Rolled back: the lake is as it was.",
@@ -73,7 +73,7 @@ class PreviewView(Mounted):
         if len(diffs) > LIMIT:
             names = ", ".join(escape(diff.table) for diff in diffs[LIMIT:])
             more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
-        head = view(f'<p class="dlk-pv-told"><b>Preview</b> {told}</p>', label="Preview")
+        head = view(f'<p class="dlk-pv-told"><b>Preview</b> {message}</p>', label="Preview")
         return head + "".join(diff_view.render(diff) for diff in diffs[:LIMIT]) + more
 
     def __repr__(self) -> str:

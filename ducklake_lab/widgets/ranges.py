@@ -12,7 +12,7 @@ from ducklake_lab.widgets.html import clip, escape
 
 #: Columns drawn, best divided first.
 _COLUMNS = 12
-#: Files drawn per column; the depth is of all of them.
+#: Files drawn per column; the depth counts all of them.
 _FILES = 80
 #: Files that the static view compares.
 _LOOKED_AT = 200

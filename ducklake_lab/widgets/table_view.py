@@ -93,7 +93,7 @@ class TableBrowser(Mounted):
         self.observe(self._look, ["sort", "filters"])
 
     def _look(self, _change: Any) -> None:
-        """What is asked for may be wrong while it is typed: that is told, and the rows stay."""
+        """A filter may be wrong while it is typed: the view says so, and the rows stay."""
         try:
             passing = self.data.look([(str(name), bool(down)) for name, down in self.sort], dict(self.filters))
         except DuckLakeError as error:

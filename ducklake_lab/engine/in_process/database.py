@@ -130,7 +130,7 @@ class SessionDatabase:
                 raise
 
     def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
-        """Adds an entry to DuckDB's log, if it is of a type and level that is wanted there."""
+        """Adds an entry to DuckDB's log, if the log takes its type and level."""
         with self._lock, self._open().cursor() as connection:
             fields = ", ".join(f"{quote_identifier(name)}: ${i}" for i, name in enumerate(message, 1))
             connection.execute(

@@ -203,7 +203,7 @@ def _sealed(time_zone: str) -> duckdb.DuckDBPyConnection:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """Arrow's own types in the place of DuckDB's extension types (UUID, JSON, HUGEINT, …)."""
+    """Replaces DuckDB's extension types (UUID, JSON, HUGEINT, …) by Arrow's own."""
     columns, fields = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
         if isinstance(field.type, pa.ExtensionType):

@@ -65,7 +65,7 @@ class Secrets:
         Raises:
             EntryExistsError: there is one of that name.
             UsageError: it has an option that its kind does not have.
-            UnsupportedFeatureError: it shall outlive the session.
+            UnsupportedFeatureError: it is to outlive the session.
         """
         if statement.persistent:
             raise UnsupportedFeatureError(

@@ -210,7 +210,7 @@ def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, Any]
 
 
 def _shape(index: int, name: str, kind: DataType) -> dict[str, Any]:
-    """What duckdb_columns() tells of a column's type."""
+    """What duckdb_columns() shows of a column's type."""
     row: dict[str, Any] = {
         "column_name": name,
         "column_index": index,

@@ -44,7 +44,7 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
     columns = tuple(column for column in plan.columns if column.name.casefold() in wanted)
     if len(columns) < len(wanted):
         return None
-    # names that DuckDB tells apart
+    # names that DuckDB distinguishes
     names = {column.name.casefold(): f"c{index}" for index, column in enumerate(columns)}
     rows = local_reader.read(replace(plan, table=replace(plan.table, columns=columns)))
     tables = {"t": rows.rename_columns(list(names.values()))}

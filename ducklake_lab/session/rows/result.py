@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RunInfo:
-    """What is told below a result.
+    """What stands below a result.
 
     Attributes:
         snapshot_id: the snapshot that was read or made; None where no lake took part.

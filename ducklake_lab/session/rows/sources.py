@@ -64,7 +64,7 @@ _KEPT_SCANS, _KEPT_FILES = 256, 1000
 
 
 class Sources(Names):
-    """Tells the SQL planner what names mean, and makes the planned sources readable."""
+    """Resolves names for the SQL planner, and makes the planned sources readable."""
 
     def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
         super().__init__(lakes, database, self._view_columns)
@@ -102,7 +102,7 @@ class Sources(Names):
         )
 
     def _is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
-        """Whether a call asks for what was logged of catalogs, of which the session's database does not know the form."""
+        """Whether a call asks for logged queries to catalogs, whose form the session's database does not know."""
         return (
             name.schema is None
             and name.name.casefold() == "duckdb_logs_parsed"

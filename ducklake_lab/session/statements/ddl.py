@@ -121,7 +121,7 @@ class Ddl:
         """Runs an ALTER TABLE.
 
         Args:
-            has_nulls: tells whether a column of the table has no value in some row.
+            has_nulls: whether a column of the table has no value in some row.
         """
         if getattr(statement, "if_exists", False) and place.find() is None:
             return

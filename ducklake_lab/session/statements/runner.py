@@ -359,7 +359,7 @@ class Statements:
     # Lakes
 
     def _detach(self, statement: op.Detach) -> None:
-        # a lake is of no use without its catalog database
+        # a lake is useless without its catalog database
         lake = self._lakes.find(statement.alias) or self._lakes.metadata_of(statement.alias)
         if lake is None and self._database.is_attached(statement.alias):
             self._database.run(f"DETACH {quote_identifier(statement.alias)}")
@@ -467,5 +467,5 @@ def _quoted(name: op.TableName | None) -> str:
 
 
 def _made_by(transaction: Transaction) -> RunInfo:
-    """What is told of a statement that wrote: the snapshot it made, or the one an open transaction builds on."""
+    """The snapshot that a statement made, or the one that its open transaction builds on."""
     return RunInfo((transaction.snapshot or transaction.base.snapshot).snapshot_id)

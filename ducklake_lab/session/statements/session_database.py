@@ -43,7 +43,7 @@ class LocalStatements:
         self._engine = engine
 
     def owns(self, statement: op.Statement) -> bool:
-        """Whether what a statement creates, changes or drops is of the session's own database."""
+        """Whether a statement creates, changes or drops an entry of the session's own database."""
         target = target_of(statement.sql)
         return target is not None and self._is_own(target, words_of(statement.sql)[0] == "CREATE")
 

@@ -240,7 +240,7 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
 
 
 def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
-    """The query of a view or macro in the place of its name."""
+    """The query of a view or macro, instead of its name."""
     scope.add(relation)
     result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
     _set_alias(result, relation, names)

@@ -185,7 +185,7 @@ class RenameView:
 
 @dataclass(frozen=True, slots=True)
 class CreateMacro:
-    """CREATE MACRO or CREATE FUNCTION; all overloads are of one kind."""
+    """CREATE MACRO or CREATE FUNCTION; all overloads have one kind."""
 
     name: TableName
     kind: Literal["scalar", "table"]

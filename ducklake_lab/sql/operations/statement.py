@@ -42,7 +42,7 @@ class Statement:
     Attributes:
         text: the statement without its semicolon.
         line: 1-based line of its first token.
-        sql: the text with values in the place of parameters.
+        sql: the text with values for parameters.
     """
 
     operation: Operation

@@ -53,7 +53,7 @@ class Binder:
         return tree
 
     def text(self, text: str, tokens: Sequence[Token]) -> str:
-        """The text of some tokens with literals in the place of placeholders.
+        """The text of some tokens with literals for placeholders.
 
         Raises:
             UsageError: as `bind`.

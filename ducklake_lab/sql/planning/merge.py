@@ -1,4 +1,4 @@
-"""The plan of MERGE INTO: one query that joins target and source, and tells for every row what happens to it."""
+"""The plan of MERGE INTO: one query that joins target and source, and gives each row its action."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def digest_of(tree: exp.Expr, drafts: Sequence[SourceDraft]) -> Digest | None:
 
 
 def _rewrite(node: exp.Expr, draft: SourceDraft, columns: dict[str, None], counted: dict[str, None]) -> bool:
-    """Puts sums of counts in the place of counts; notes the columns that are needed. False where rows are."""
+    """Replaces counts by sums of counts; notes the columns that are needed. False where rows are needed."""
     if isinstance(node, exp.Anonymous):
         name, args = node.name.casefold(), node.expressions
         if name == "count" and (not args or isinstance(args[0], exp.Star)):

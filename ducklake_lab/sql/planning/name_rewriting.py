@@ -1,4 +1,4 @@
-"""Statements that stay as they were written, but for names of lakes, in whose place views are put."""
+"""Rewrites the names of lakes in a text to names of views; the rest stays as it was written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_views(
     write: Callable[[exp.Expr], str],
     elsewhere: Callable[[TableName], bool] = lambda name: False,
 ) -> str:
-    """The text with views in the place of tables, views and functions of lakes; what they are is the binder's drafts.
+    """The text with views for tables, views and functions of lakes; the binder's drafts say what they are.
 
     Args:
         quote: what names are quoted with.

@@ -97,7 +97,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
 
 
 def _with_local_views(tree: exp.Expr) -> exp.Expr:
-    """The tree with views in the place of what DuckDB finds by itself."""
+    """The tree with views for what DuckDB finds by itself."""
     for node in list(tree.find_all(exp.Table)):
         view = node.meta.get(LOCAL_VIEW)
         if view is not None:

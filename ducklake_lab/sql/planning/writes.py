@@ -256,7 +256,7 @@ def _plain_values(query: exp.Expr) -> exp.Values | None:
 
 
 def _cast_values(values: exp.Values, op: Insert, given: Sequence[Column]) -> None:
-    """Casts each value of VALUES to its column's type, and puts defaults in the place of DEFAULT."""
+    """Casts each value of VALUES to its column's type, and replaces DEFAULT by the default."""
     for row in values.expressions:
         items = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()]
         if len(items) != len(given):

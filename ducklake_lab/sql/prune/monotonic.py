@@ -1,6 +1,6 @@
 """Comparisons of what keeps a column's order with a constant, as comparisons of the column itself.
 
-A cast to a type that holds every value keeps the order and tells all values apart; a cast of a point in time to its
+A cast to a type that holds every value keeps the order and all differences; a cast of a point in time to its
 date, `date_trunc` and `year` keep the order, and make all points of a day, month, … equal. What follows for the column
 is exact, so that it prunes by statistics as if it had been written so.
 """
@@ -37,7 +37,7 @@ class Unit:
     """An expression that is the same for all of a unit of time.
 
     Attributes:
-        subject: the date or point in time that it is of.
+        subject: the date or point in time that it is a part of.
         number: it is the number of the year.
     """
 
@@ -191,7 +191,7 @@ def _rounded(path: ColumnPath, kind: DataType, op: Operator, value: object) -> P
 
 
 def _keeps(kind: DataType, target: DataType) -> bool:
-    """Whether a cast keeps the order, and tells all values apart."""
+    """Whether a cast keeps the order, and all differences."""
     if target.name in ("timestamptz", "json", "float32") or kind.name == "boolean":
         return False
     if target.name == "float64":

@@ -2,7 +2,7 @@
 
 Comparisons with a constant are taken, of a column, of a struct field, or of what keeps their order (sql/prune/monotonic.py);
 a conjunct that is anything else is left out, a disjunct that is anything else drops its whole OR. Nothing under NOT is
-looked at, but for the forms DuckDB itself writes with it. An equality with another table's column is noted as a key.
+looked at, except for the forms DuckDB itself writes with it. An equality with another table's column is noted as a key.
 """
 
 from __future__ import annotations
