@@ -19,7 +19,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 
 _KINDS = ("inserted", "deleted", "updated")
-#: Parts of which a sample is drawn.
+#: A sample takes some of this many parts.
 _PARTS = 1_000_000
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ducklake_lab.catalog.handing import python_rows
 from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import RowChange
-from ducklake_lab.diff.pairs import RowCounts, check_unique, paired
+from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import held
 from ducklake_lab.model.entries import Column
@@ -92,12 +91,7 @@ class ChangedRows:
         return [column[0].as_py() for column in self.run(sql).columns]
 
     def count(self) -> RowCounts:
-        pairs = self.tables["pairs"]
-        found = {str(one["values"]): int(one["counts"]) for one in pc.value_counts(pairs.column("kind")).to_pylist()}
-        inserted, deleted, updated = (found.get(kind, 0) for kind in ("inserted", "deleted", "updated"))
-        # one query for them all takes a time that grows with the square of the columns
-        cells = tuple(int(pc.sum(pairs.column(f"d{i}")).as_py() or 0) for i in range(len(self.columns)))
-        return RowCounts(inserted, deleted, updated, cells)
+        return count(held(self.tables["pairs"]), len(self.columns))
 
     def first(self, limit: int) -> list[RowChange]:
         """The first changed rows by row id, or by key."""

@@ -40,9 +40,6 @@ class Rows(Protocol):
     def frame(self, spark: SparkSession) -> DataFrame:
         """All of them, as a DataFrame."""
 
-    def count(self) -> int:
-        """How many they are."""
-
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
         """Their first columns, under other names if wanted."""
 
@@ -89,9 +86,6 @@ class Here:
         from ducklake_lab.spark.frames import from_arrow_table
 
         return from_arrow_table(spark, self.arrow())
-
-    def count(self) -> int:
-        return int(self.arrow().num_rows)
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Here:
         inner = [f"c{i}" for i in range(count)]
@@ -160,9 +154,6 @@ class OnSpark:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         return self.data
-
-    def count(self) -> int:
-        return self.data.count()
 
     def first(self, count: int, names: Sequence[str] | None = None) -> OnSpark:
         quoted = ["`" + name.replace("`", "``") + "`" for name in self.data.columns[:count]]

@@ -17,7 +17,7 @@ def test_a_query_names_its_inputs() -> None:
     assert found.arrow().to_pylist() == [{"n": 3, "b": "y"}, {"n": 4, "b": None}]
     assert [(name, kind.sql()) for name, kind in found.columns] == [("n", "BIGINT"), ("b", "VARCHAR")]
     assert found.query("SELECT count(*) AS n FROM rows").arrow().to_pylist() == [{"n": 2}]
-    assert found.count() == 2
+    assert found.arrow().num_rows == 2
 
 
 def test_first_columns_under_other_names() -> None:
