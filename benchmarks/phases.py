@@ -23,7 +23,7 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements import dml
 
 ROUNDS = 15
-#: Each phase, and the functions whose time it is, without that of other phases inside.
+#: The functions that each phase times. A phase does not count the phases that it calls.
 PHASES: dict[str, list[tuple[Any, str]]] = {
     "parse": [(session_module, "parse")],
     "open and read the catalog": [(Lake, "read_newest"), (Lake, "newest")],

@@ -1,4 +1,4 @@
-"""Whether the files of a catalog are as they were: what the file system knows of them."""
+"""Detects changes of a catalog's files by their size and times, without opening them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FileMark:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a change after the mark is sure to show: none before it is so new that both could have one time."""
+        """Whether every later change gets another time: the last change is older than one step of the clock."""
         return all(max(file[3:]) < self.taken - _STEP for file in self.files if file is not None)
 
     def still_holds(self, path: Path) -> bool:

@@ -169,7 +169,7 @@ class Table:
         """The column of that id, at any depth."""
         return self._by_id.get(column_id)
 
-    # Tables may have ten thousand columns, each of which is looked up.
+    # A table may have ten thousand columns, and plans look up each.
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:

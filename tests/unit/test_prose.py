@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-#: Decisions and the changelog are kept as they were written; the table of the corpus quotes results.
+#: Pages that quote: decisions keep their first text, and the table of the corpus has results.
 KEPT = ("adr", "corpus.md")
 UNLEARNED = re.compile(
     r"\b(?:told|tells|shall|but for|in whose place|in the place of|of which the|what is said|(?:is|are|was|were|be) of)\b",

@@ -259,7 +259,7 @@ class Sources(Names):
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
     def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any], types: Sequence[str] | None = None) -> Fetched:
-        """The rows of a plan whose sources are here, by DuckDB; `types` are those of its columns, where described."""
+        """Runs a plan in process; `types` are the column types, where the query has been described."""
         try:
             tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
