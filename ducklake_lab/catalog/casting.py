@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,15 +9,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ducklake_lab.catalog import variants
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.identifiers import quote_identifier
-from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_primitive
+from ducklake_lab.model.types import DataType, from_field, is_primitive
 
 _local = threading.local()
-_INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
 
 
 def scratch() -> duckdb.DuckDBPyConnection:
@@ -192,7 +189,7 @@ def _plain(data_type: DataType) -> DataType:
 
 def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | None, ...]]:
     """All values as the text DuckDB casts them to, row by row."""
-    if table.num_rows == 0:
+    if table.num_rows == 0 or not types:
         return []
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(
@@ -224,48 +221,6 @@ def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Ar
         return pa.nulls(length, data_type.arrow())
     cast = cast_columns(pa.table({"v": [text]}), {"v": data_type})
     return cast.column("v").combine_chunks().take(pa.array([0] * length, pa.int64()))
-
-
-def extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None, int, bool]:
-    """(min text, max text, nulls, has NaN) of a column of leaf values, ordered as DuckDB orders them."""
-    if data_type.name == "varchar" or pa.types.is_integer(values.type):
-        # a query takes longer, and would say the same
-        low, high = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
-        return None if low is None else str(low), None if high is None else str(high), values.null_count, False
-    column = pa.table({"v": values})
-    nan = "bool_or(isnan(v))" if data_type.name in ("float32", "float64") else "false"
-    typed = typed_values_sql("v", data_type, values)
-    (row,) = (
-        scratch()
-        .from_arrow(column)
-        .query(
-            "leaves",
-            f"SELECT CAST(min(v) AS VARCHAR), CAST(max(v) AS VARCHAR), count(*) - count(v), coalesce({nan}, false) "
-            f"FROM (SELECT {typed} AS v FROM leaves)",
-        )
-        .fetchall()
-    )
-    return row[0], row[1], row[2], row[3]
-
-
-def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[str, str]:
-    """The least and the greatest of some texts, ordered as values of the type; spelled as they were."""
-    if data_type.name == "varchar":
-        return min(values), max(values)  # by code points, as DuckDB's bytes of UTF-8 are
-    if data_type.name in INTEGERS and all(_INTEGER.fullmatch(text) for text in values):
-        return min(values, key=int), max(values, key=int)
-    column = pa.table({"v": pa.array(list(values), pa.string())})
-    (row,) = (
-        scratch()
-        .from_arrow(column)
-        .query(
-            "texts",
-            f"SELECT arg_min(v, typed), arg_max(v, typed) FROM (SELECT v, CAST(v AS {data_type.sql()}) AS typed FROM texts)",
-        )
-        .fetchall()
-    )
-    assert row[0] is not None  # the texts are not NULL
-    return row[0], row[1]
 
 
 #: DuckDB's names of types that the model names otherwise, by its own.

@@ -114,6 +114,8 @@ class DuckDBFiles:
             self._root = duckdb.connect(":memory:")
             # catalogs are small: sharing a query out among threads takes longer than it does
             self._root.execute("PRAGMA disable_checkpoint_on_shutdown; SET threads = 1")
+            # it makes a join of every ORDER BY … LIMIT, which takes longer than reading a small table
+            self._root.execute("SET disabled_optimizers = 'late_materialization'")
             self._process = os.getpid()
             self._attached, self._logged = {}, set()
         return self._root

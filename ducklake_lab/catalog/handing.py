@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Types whose Python values read as DuckDB's texts of them do.
 _READABLE = (*INTEGERS, "boolean", "float64", "varchar", "json", "blob")
+#: Values that Arrow makes sooner than DuckDB begins.
+_FEW_VALUES = 10_000
 #: What DuckDB raises where it has no form for a type or value in pandas.
 _NO_FORM = (duckdb.NotImplementedException, duckdb.ConversionException)
 
@@ -35,8 +37,19 @@ def python_rows(table: pa.Table, time_zone: str = "UTC") -> list[tuple[Any, ...]
     """
     if table.num_columns == 0:
         return []
+    if table.num_rows * table.num_columns <= _FEW_VALUES and all(map(_is_plain, table.schema)):
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     with _typed(table, time_zone) as (rows, _):
         return rows.fetchall()
+
+
+def _is_plain(field: pa.Field) -> bool:
+    """Whether Arrow gives the Python values of a column that DuckDB gives."""
+    kind = field.type
+    plain = (
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_float64(kind)
+    )
+    return plain and not is_marked(field)
 
 
 def pandas_frame(table: pa.Table, time_zone: str = "UTC") -> pd.DataFrame:

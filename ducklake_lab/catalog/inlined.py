@@ -387,23 +387,16 @@ def insert_rows(
 def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType]) -> list[tuple[object, ...]]:
     """Values as the driver of a catalog that lacks DuckDB's types takes them."""
     backend = database.location.backend
-    as_text = texts(rows, types)
-    natives = {name: rows.column(name).to_pylist() for name, kind in types.items() if not takes_text(backend, kind)}
-    encoded = []
-    for index, row in enumerate(as_text):
-        values: list[object] = []
-        for name, text in zip(types, row, strict=True):
-            native = natives[name][index] if name in natives else None
-            if text is None:
-                values.append(None)
-            elif native is None:
-                values.append(text)
-            elif backend == "postgresql" and isinstance(native, str):
-                values.append(text.encode())
-            else:
-                values.append(int(native) if backend == "sqlite" and isinstance(native, bool) else native)
-        encoded.append(tuple(values))
-    return encoded
+    by_text = {name: kind for name, kind in types.items() if takes_text(backend, kind) and kind.name != "varchar"}
+    columns: dict[str, Sequence[object]] = dict(zip(by_text, zip(*texts(rows, by_text), strict=True), strict=True))
+    for name in types.keys() - by_text.keys():
+        values = rows.column(name).to_pylist()
+        if backend == "postgresql":
+            values = [value.encode() if isinstance(value, str) else value for value in values]
+        elif backend == "sqlite":
+            values = [int(value) if isinstance(value, bool) else value for value in values]
+        columns[name] = values
+    return list(zip(*(columns[name] for name in types), strict=True))
 
 
 def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snapshot_id: int) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_columns, from_duckdb, smallest_and_largest, texts
+from ducklake_lab.catalog.bounds import smallest_and_largest
+from ducklake_lab.catalog.casting import cast_columns, from_duckdb, texts
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.engine import connect
 from ducklake_lab.files.partitions import partition_column

@@ -260,7 +260,7 @@ class Session:
                 with self._lakes.statement(at):
                     result = self._sources.run_spark_text(text, params)
             else:
-                statements = parse(text, params, keep_refused=True)
+                statements = parse(text, params, keep_refused=True, keep_literals=True)
                 check(statements)
                 for statement in statements:
                     with self._lakes.statement(at):

@@ -5,7 +5,7 @@ from ducklake_lab.sql.plan import QueryPlan, Resolver, Source
 from ducklake_lab.sql.planning.merge import plan_merge
 from ducklake_lab.sql.planning.planner import plan_in_process, plan_query
 from ducklake_lab.sql.planning.spark_text import plan_spark_text
-from ducklake_lab.sql.planning.writes import plan_delete, plan_insert, plan_update
+from ducklake_lab.sql.planning.writes import plan_delete, plan_insert, plan_update, targets
 
 __all__ = [
     "QueryPlan",
@@ -20,4 +20,5 @@ __all__ = [
     "plan_query",
     "plan_spark_text",
     "plan_update",
+    "targets",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import extremes, smallest_and_largest
+from ducklake_lab.catalog.bounds import extremes, smallest_and_largest
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import merge_geometries, merge_variants
 from ducklake_lab.model.files import ColumnStats
@@ -36,28 +36,29 @@ def leaves(columns: Sequence[Column]) -> Iterator[Column]:
 
 def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, ColumnStats]:
     """Statistics of rows about to be inlined, by leaf column id."""
-    found: dict[int, ColumnStats] = {}
-    for column in columns:
-        _collect(column, rows.column(column.name), found)
-    return found
+    parts = [part for column in columns for part in _leaf_values(column, rows.column(column.name))]
+    found = extremes([(values, leaf.data_type) for leaf, values in parts])
+    return {
+        leaf.column_id: ColumnStats(
+            leaf.column_id, None, len(values) - of.nulls, of.nulls, of.low, of.high, contains_nan=None
+        )
+        for (leaf, values), of in zip(parts, found, strict=True)
+    }
 
 
-def _collect(column: Column, values: pa.ChunkedArray, found: dict[int, ColumnStats]) -> None:
+def _leaf_values(column: Column, values: pa.ChunkedArray) -> Iterator[tuple[Column, pa.ChunkedArray]]:
+    """The columns below a column that hold values, each with its values."""
     if column.type == "struct":
         for index, child in enumerate(column.children):
-            _collect(child, pc.struct_field(values, [index]), found)
+            yield from _leaf_values(child, pc.struct_field(values, [index]))
     elif column.type == "list":
-        _collect(column.children[0], pc.list_flatten(values), found)
+        yield from _leaf_values(column.children[0], pc.list_flatten(values))
     elif column.type == "map":
-        chunks = values.chunks
         for child, part in zip(column.children, ("keys", "items"), strict=True):
-            arrays = [getattr(chunk, part) for chunk in chunks]
-            _collect(child, pa.chunked_array(arrays, child.data_type.arrow()), found)
+            arrays = [getattr(chunk, part) for chunk in values.chunks]
+            yield from _leaf_values(child, pa.chunked_array(arrays, child.data_type.arrow()))
     else:
-        low, high, nulls, _ = extremes(values, column.data_type)
-        found[column.column_id] = ColumnStats(
-            column.column_id, None, len(values) - nulls, nulls, low, high, contains_nan=None
-        )
+        yield column, values
 
 
 def merge(

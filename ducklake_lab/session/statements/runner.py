@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.in_process.literal_rows import literal_rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
@@ -48,6 +49,7 @@ from ducklake_lab.sql import (
     plan_merge,
     plan_query,
     plan_update,
+    targets,
 )
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.planning.planner import as_text
@@ -137,7 +139,7 @@ class Statements:
         match operation:
             case op.Query():
                 return self._sources.query(operation)
-            case op.Insert():
+            case op.Insert() | op.InsertLiterals():
                 return self._insert(operation)
             case op.Update():
                 return self._update(operation)
@@ -228,14 +230,28 @@ class Statements:
 
     # Rows
 
-    def _insert(self, statement: op.Insert) -> Result:
+    def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            plan = self._plan_insert(statement, table)
-            transaction.only_appends = not self._lakes.in_transaction and not plan.sources
-            count = self._dml.insert(table, plan)
+            rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
+            if rows is not None:
+                transaction.only_appends = not self._lakes.in_transaction
+                count = self._dml.append_arrow(table, rows)
+            else:
+                if isinstance(statement, op.InsertLiterals):
+                    statement = _parsed(statement)
+                plan = self._plan_insert(statement, table)
+                transaction.only_appends = not self._lakes.in_transaction and not plan.sources
+                count = self._dml.insert(table, plan)
         return count_result(count, _made_by(transaction))
+
+    def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
+        """The rows of an INSERT of literals; None where they are to be planned as others are."""
+        columns = self._with_defaults(table)
+        if any(column.default_value_type == "expression" for column in columns):
+            return None  # a value for each row
+        return literal_rows(statement.rows, targets(statement.head, columns), columns, self._database.time_zone())
 
     def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
         try:
@@ -455,6 +471,13 @@ SELECT database_name AS database, schema_name AS schema, table_name AS name,
     any_value(database_name) = 'temp' AS temporary
 FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY 1, 2, 3
 """
+
+
+def _parsed(statement: op.InsertLiterals) -> op.Insert:
+    """The statement with its rows as a syntax tree."""
+    operation = parse(statement.text)[0].operation
+    assert isinstance(operation, op.Insert)
+    return operation
 
 
 def _literal(text: str) -> str:

@@ -44,6 +44,8 @@ class LocalStatements:
 
     def owns(self, statement: op.Statement) -> bool:
         """Whether a statement creates, changes or drops an entry of the session's own database."""
+        if isinstance(statement.operation, op.InsertLiterals):
+            return self._sources.owns(statement.operation.table)
         target = target_of(statement.sql)
         return target is not None and self._is_own(target, words_of(statement.sql)[0] == "CREATE")
 
@@ -61,10 +63,12 @@ class LocalStatements:
 
     def metadata_target(self, statement: op.Statement) -> Lake | None:
         """The lake in whose catalog database a statement writes directly; None for all other statements."""
-        target = target_of(statement.sql)
-        if target is None:
+        if isinstance(statement.operation, op.InsertLiterals):
+            name = statement.operation.table
+        elif (target := target_of(statement.sql)) is not None:
+            name = target.reference.name
+        else:
             return None
-        name = target.reference.name
         alias = name.catalog or name.schema
         return self._lakes.metadata_of(alias) if alias is not None else None
 

@@ -29,6 +29,25 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
+class InsertLiterals:
+    """INSERT INTO … VALUES with literals only, which DuckDB reads as they are written.
+
+    Attributes:
+        head: the statement with one NULL for its rows.
+        rows: VALUES and its rows, as written.
+        text: the whole statement.
+    """
+
+    head: Insert
+    rows: str
+    text: str
+
+    @property
+    def table(self) -> TableName:
+        return self.head.table
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """UPDATE … SET … [FROM …] [WHERE …]."""
 
@@ -134,4 +153,4 @@ class CopyDatabase:
 
 
 #: What changes rows or copies them.
-RowStatement = Insert | Update | Delete | Truncate | Merge | CopyTo | CopyFrom | CopyDatabase
+RowStatement = Insert | InsertLiterals | Update | Delete | Truncate | Merge | CopyTo | CopyFrom | CopyDatabase

@@ -13,6 +13,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.alter import alter_statement, column_definition, partition_keys
 from ducklake_lab.sql.parse.entries import entry_statement
+from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.merge import is_merge, read_merge
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.references import word
@@ -34,18 +35,27 @@ _REFUSED = {
 }
 
 
-def parse(text: str, params: Mapping[str, object] | None = None, *, keep_refused: bool = False) -> list[op.Statement]:
+def parse(
+    text: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    keep_refused: bool = False,
+    keep_literals: bool = False,
+) -> list[op.Statement]:
     """The statements of `text`, in order.
 
     Args:
         params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
         keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
+        keep_literals: an INSERT of literals, alone, becomes an `InsertLiterals`.
 
     Raises:
         SqlSyntaxError: with the line and column where a statement stops making sense.
         UnsupportedFeatureError: a statement that is not supported; none of the text has run then.
         UsageError: a parameter has no value.
     """
+    if keep_literals and not params and (literals := _literal_insert(text)) is not None:
+        return [literals]
     binder = Binder(params)
     statements: list[op.Statement] = []
     for tokens in split(text):
@@ -65,6 +75,20 @@ def parse(text: str, params: Mapping[str, object] | None = None, *, keep_refused
             operation = op.Other(tuple(word(token) for token in tokens[:8]), error)
         statements.append(op.Statement(operation, source, line, for_text.text(text, tokens)))
     return statements
+
+
+def _literal_insert(text: str) -> op.Statement | None:
+    found = read_literal_insert(text)
+    if found is None:
+        return None
+    head, rows = found
+    try:
+        (statement,) = parse(f"{head}VALUES (NULL)")
+    except (UnsupportedFeatureError, SqlSyntaxError):
+        return None  # the name is a keyword, say: the general parser says so
+    assert isinstance(statement.operation, op.Insert)
+    written = text.strip().removesuffix(";").rstrip()
+    return op.Statement(op.InsertLiterals(statement.operation, rows, written), written, statement.line, written)
 
 
 def parse_query(text: str) -> op.Query:

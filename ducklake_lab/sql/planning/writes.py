@@ -45,7 +45,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         BindError: a column that does not exist, or another number of values than of columns.
     """
     binder = QueryBinder(resolver)
-    given = _targets(op, columns)
+    given = targets(op, columns)
     if op.query is None:
         tree = exp.select(*[_named(_default(column, binder), column) for column in columns])
         return finish(tree, _outputs(columns), binder)
@@ -194,7 +194,12 @@ def is_default(value: exp.Expr) -> bool:
     return value.name.upper() == "DEFAULT" and not value.this.args.get("quoted")
 
 
-def _targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
+def targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
+    """The columns that an INSERT names, or all.
+
+    Raises:
+        BindError: it names one that does not exist, or one twice.
+    """
     if op.columns is None:
         return list(columns)
     if op.by_name:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ducklake_lab.catalog.casting import extremes
+from ducklake_lab.catalog.bounds import extremes
 from ducklake_lab.files.partitions import buckets_of
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
@@ -107,12 +107,18 @@ def stats_of(rows: list[dict[str, Any]], known: list[bool]) -> dict[int, ColumnS
     found = {}
     for column, keep in zip(TABLE.columns, known, strict=True):
         values = pa.chunked_array([pa.array([row[column.name] for row in rows], column.data_type.arrow())])
-        low, high, nulls, nan = extremes(values, column.data_type)
-        if nan:
-            low = high = None  # as Parquet writers do
+        (of,) = extremes([(values, column.data_type)])
+        nan = any(isinstance(row[column.name], float) and math.isnan(row[column.name]) for row in rows)
+        low, high = (None, None) if nan else (of.low, of.high)  # as Parquet writers do
         if keep:
             found[column.column_id] = ColumnStats(
-                column.column_id, None, len(rows) - nulls, nulls, low, high, nan if column.type == "float64" else None
+                column.column_id,
+                None,
+                len(rows) - of.nulls,
+                of.nulls,
+                low,
+                high,
+                nan if column.type == "float64" else None,
             )
     return found
 

@@ -1,0 +1,25 @@
+"""INSERT of literals: recognised by one expression, so that DuckDB alone reads the values."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r'(?:"(?:[^"]|"")++"|[A-Za-z_][A-Za-z0-9_]*+)'
+_LITERAL = (
+    r"(?:'[^']*+(?:''[^']*+)*+'"
+    r"|[-+]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:E[-+]?+[0-9]++)?+"
+    r"|NULL|TRUE|FALSE|DEFAULT"
+    r"|(?:DATE|TIME|TIMESTAMP|TIMESTAMPTZ)\s++'[^']*+')"
+)
+_ROW = rf"\(\s*+{_LITERAL}(?:\s*+,\s*+{_LITERAL})*+\s*+\)"
+_INSERT = re.compile(
+    rf"\s*+(?P<head>INSERT\s++INTO\s++{_NAME}(?:\.{_NAME}){{0,2}}(?:\s*+\((?:[^()'\";]|\"[^\"]*\")*+\))?\s++)"
+    rf"(?P<rows>VALUES\s*+{_ROW}(?:\s*+,\s*+{_ROW})*+)\s*+;?\s*+",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def read_literal_insert(text: str) -> tuple[str, str] | None:
+    """What stands before VALUES, and VALUES with its rows, of a text that is one INSERT of literals; None for others."""
+    found = _INSERT.fullmatch(text)
+    return (text[: found.end("head")], found["rows"]) if found is not None else None
