@@ -14,7 +14,7 @@ from ducklake_lab.catalog.bounds import smallest_and_largest
 from ducklake_lab.catalog.casting import cast_columns, from_duckdb, texts
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.engine import connect
-from ducklake_lab.files.partitions import partition_column
+from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
 from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
@@ -232,23 +232,14 @@ class _File:
             )
 
     def _partition_values(self) -> tuple[str | None, ...]:
-        if self._table.partition is None:
-            return ()
         values: list[str | None] = []
-        used: set[str] = set()
-        for field in self._table.partition.fields:
-            column = partition_column(self._table, field)
-            name = column.name if field.transform == "identity" else field.transform.partition("(")[0]
-            if field.transform != "identity" and name.casefold() in used:
-                name = f"{name}_{column.name}"
-            used.add(name.casefold())
+        for name, (column, transform) in zip(folder_names(self._table), partition_keys(self._table), strict=True):
             if name.casefold() not in self._hive:
                 raise ConstraintError(
                     f'File "{self._path}" contains an invalid partition value for the table configuration: '
                     f"its path has no {name}=…"
                 )
-            kind = column.data_type if field.transform == "identity" else DataType("int64")
-            values.append(self._value(name, kind))
+            values.append(self._value(name, transform.result_type(column.data_type)))
         return tuple(values)
 
 

@@ -92,7 +92,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One key of a partition spec; `transform` is `identity`, `year`, …, `bucket(N)`."""
+    """One key of a partition spec; `transform` is the text that `transforms.parse_transform` reads."""
 
     column_id: int
     transform: str

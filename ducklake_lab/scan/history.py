@@ -17,6 +17,7 @@ from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.scan.details import FileDetails
 from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.movements import Movement, movements
@@ -197,6 +198,6 @@ def _partition_keys(connection: sa.Connection, table: Table) -> dict[int | None,
     for partition_id, column_id, transform in connection.execute(query):
         column = table.column_by_id(column_id)
         name = column.name if column is not None else f"#{column_id}"
-        key = name if transform == "identity" else f"{transform}({name})"
+        key = parse_transform(transform).written(name)
         found[partition_id] = (*found.get(partition_id, ()), key)
     return found

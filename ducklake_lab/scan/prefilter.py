@@ -18,9 +18,10 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.transforms import Bucket, parse_transform
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import Scalar, comparable
-from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning, bucket_of, buckets_in
+from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning
 from ducklake_lab.scan.pruning import column_at
 
 #: `ducklake_file_column_stats`, one alias per column id, of which a file may have no row.
@@ -94,11 +95,11 @@ def _in_other_buckets(
     if table.partition is None or since is None:
         return None
     for index, field in enumerate(table.partition.fields):
-        count = buckets_in(field.transform)
-        if count is None or field.column_id != column.column_id:
+        transform = parse_transform(field.transform)
+        if not isinstance(transform, Bucket) or field.column_id != column.column_id:
             continue
         values = [comparable(constant, column.data_type) for constant in constants]
-        found = [bucket_of(column, value, count) if value is not None else None for value in values]
+        found = [transform.key_of(value, column.data_type) if value is not None else None for value in values]
         known = {bucket for bucket in found if bucket is not None}
         if known and None not in found:
             f, p = t.data_file, t.file_partition_value

@@ -14,16 +14,11 @@ from pyspark.sql.pandas.functions import pandas_udf
 
 from ducklake_lab.catalog.casting import cast_columns, texts
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.files.partitions import (
-    TRANSFORMS,
-    Values,
-    bucket_count,
-    buckets_of,
-    is_hashed_as_integer,
-    partition_column,
-)
+from ducklake_lab.files.partitions import Values, partition_keys
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.types import FLOATS, TIMESTAMPS, DataType
+from ducklake_lab.model.transforms import Bucket, CalendarPart, EpochCount, Identity, Transform
+from ducklake_lab.model.transforms.bucket import hashed_form
+from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.types import from_micros, micros_of
 
@@ -42,20 +37,15 @@ def check_partition(table: Table) -> None:
     Raises:
         UnsupportedFeatureError: names the key.
     """
-    for field in table.partition.fields if table.partition else ():
-        column = partition_column(table, field)
-        name = column.name
-        is_bucket = bucket_count(field.transform) is not None
-        if is_bucket and column.type in ("time", "timestamp_ns"):
+    for column, transform in partition_keys(table):
+        if isinstance(transform, Bucket) and column.type in ("time", "timestamp_ns"):
             raise UnsupportedFeatureError(
-                f"Writing to a table partitioned by {field.transform} of {name} ({column.data_type.sql()}) "
+                f"Writing to a table partitioned by {transform} of {column.name} ({column.data_type.sql()}) "
                 "is not supported on Spark."
             )
-        if field.transform != "identity" and not is_bucket and field.transform not in TRANSFORMS:
-            raise UnsupportedFeatureError(f"The partition transform {field.transform} of {name} is not supported.")
         if column not in table.columns or column.data_type.is_nested or column.type == "blob":
             raise UnsupportedFeatureError(
-                f"Writing to a table partitioned by {name} ({column.data_type.sql()}) is not supported yet."
+                f"Writing to a table partitioned by {column.name} ({column.data_type.sql()}) is not supported yet."
             )
 
 
@@ -64,53 +54,73 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
     if table.partition is None:
         return frame
     keys = []
-    for name, field in zip(key_names(table), table.partition.fields, strict=True):
-        index = next(i for i, column in enumerate(table.columns) if column.column_id == field.column_id)
-        value = F.col(frame.columns[index])
-        buckets = bucket_count(field.transform)
-        part = value
-        if buckets is not None:
+    for name, (column, transform) in zip(key_names(table), partition_keys(table), strict=True):
+        value = F.col(frame.columns[table.columns.index(column)])
+        if isinstance(transform, Bucket):
             workers.check(frame.sparkSession)
-            part = _bucket(value, table.columns[index].data_type, buckets)
-        elif field.transform != "identity":
-            part = F.call_function(field.transform, value)
-        if field.transform == "identity" and table.columns[index].type == "timestamptz":
-            part = F.concat(from_micros(F.unix_micros(value)).cast("string"), F.lit("+00"))
-        text = F.concat(F.lit(_VALUE), part.cast("string"))
+        text = F.concat(F.lit(_VALUE), _key(value, transform, column.data_type).cast("string"))
         keys.append(F.when(value.isNull(), F.lit(_NULL)).otherwise(text).alias(name))
     return frame.select("*", *keys)
 
 
-def _bucket(value: SparkColumn, data_type: DataType, buckets: int) -> SparkColumn:
-    """The bucket of values that are not NULL, by a function in Python: Spark's own hash has another seed."""
-    name = data_type.name
-    if name in FLOATS:
-        hashed = value.cast("double")
-    elif not is_hashed_as_integer(data_type):
-        hashed = value.cast("string")
-    elif data_type.decimal is not None:
-        hashed = (value.cast(f"decimal(38,{data_type.decimal[1]})") * F.lit(10 ** data_type.decimal[1])).cast("bigint")
-    elif name == "date":
-        hashed = F.unix_date(value).cast("bigint")
-    elif name in TIMESTAMPS:
-        micros = F.unix_micros(value) if name == "timestamptz" else micros_of(value)
-        size = F.lit({"timestamp_s": 1_000_000, "timestamp_ms": 1000}.get(name, 1))
-        hashed = F.call_function("div", micros - F.pmod(micros, size), size)
+def _key(value: SparkColumn, transform: Transform, data_type: DataType) -> SparkColumn:
+    """The key of values that are not NULL."""
+    match transform:
+        case Identity() if data_type.name == "timestamptz":
+            return F.concat(from_micros(F.unix_micros(value)).cast("string"), F.lit("+00"))
+        case Identity():
+            return value
+        case CalendarPart():
+            return F.call_function(transform.name, value)
+        case EpochCount():
+            return _since_epoch(value, transform.unit, data_type)
+        case Bucket():
+            return _bucket(value, transform, data_type)
+    raise UnsupportedFeatureError(f"Writing rows by the partition transform {transform} is not supported on Spark.")
+
+
+def _since_epoch(value: SparkColumn, unit: str, data_type: DataType) -> SparkColumn:
+    if data_type.name == "date":
+        day = value
     else:
-        hashed = value.cast("int").cast("bigint") if name == "boolean" else value.cast("bigint")
+        value = from_micros(F.unix_micros(value)) if data_type.name == "timestamptz" else value
+        day = value.cast("date")
+    if unit == "hour":
+        return F.unix_date(day).cast("bigint") * F.lit(24) + F.hour(value)
+    if unit == "day":
+        return F.unix_date(day)
+    years = F.year(day) - F.lit(1970)
+    return years if unit == "year" else years * F.lit(12) + F.month(day) - F.lit(1)
+
+
+def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> SparkColumn:
+    """The bucket, by a function in Python: Spark's own hash has another seed."""
+    form = hashed_form(data_type)
+    match form:
+        case "double":
+            hashed = value.cast("double")
+        case "unscaled" if data_type.decimal is not None:
+            scale = data_type.decimal[1]
+            hashed = (value.cast(f"decimal(38,{scale})") * F.lit(10**scale)).cast("bigint")
+        case "days":
+            hashed = F.unix_date(value).cast("bigint")
+        case "seconds" | "millis" | "micros":
+            micros = F.unix_micros(value) if data_type.name == "timestamptz" else micros_of(value)
+            size = F.lit({"seconds": 1_000_000, "millis": 1000}.get(form, 1))
+            hashed = F.call_function("div", micros - F.pmod(micros, size), size)
+        case "long":
+            hashed = value.cast("int").cast("bigint") if data_type.name == "boolean" else value.cast("bigint")
+        case _:
+            hashed = value.cast("string")
     # pandas would make floats of integers with NULLs among them
-    filled = hashed if hashed is value else F.coalesce(hashed, F.lit("") if _is_text(data_type) else F.lit(0))
+    filled = F.coalesce(hashed, F.lit("") if form == "text" else F.lit(0))
 
     @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator]
     def of(values: pd.Series) -> pd.Series:
-        return pd.Series(buckets_of(pa.chunked_array([pa.Array.from_pandas(values)]), buckets))
+        return pd.Series(transform.keys(pa.chunked_array([pa.Array.from_pandas(values)])))
 
     result: SparkColumn = of(filled)
     return result
-
-
-def _is_text(data_type: DataType) -> bool:
-    return data_type.name not in FLOATS and not is_hashed_as_integer(data_type)
 
 
 def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
@@ -118,10 +128,10 @@ def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
     if table.partition is None:
         return [() for _ in keys]
     columns = []
-    for i, field in enumerate(table.partition.fields):
+    for i, (column, transform) in enumerate(partition_keys(table)):
         values = [None if key[i] == _NULL else key[i].removeprefix(_VALUE) for key in keys]
-        data_type = partition_column(table, field).data_type
-        columns.append(values if field.transform != "identity" else _as_duckdb_writes(values, data_type))
+        is_value = isinstance(transform, Identity)
+        columns.append(_as_duckdb_writes(values, column.data_type) if is_value else values)
     return list(zip(*columns, strict=True))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ducklake_lab.model.entries import Column, Macro, Table, View
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, size, table, view
 
 if TYPE_CHECKING:
@@ -195,9 +196,7 @@ def partition_keys(entry: Table) -> list[str]:
     for field in entry.partition.fields if entry.partition else ():
         column = entry.column_by_id(field.column_id)
         name = column.name if column else f"column {field.column_id}"
-        transform, _, argument = field.transform.partition("(")
-        inside = f"{argument.rstrip(')')}, {name}" if argument else name
-        keys.append(name if transform == "identity" else f"{transform}({inside})")
+        keys.append(parse_transform(field.transform).written(name))
     return keys
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ducklake_lab.catalog.casting import cast_columns, texts
+from ducklake_lab.catalog.migrations import SPEC_VERSION
 from ducklake_lab.engine.in_process import canonical
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.files.partitions import bucket_count
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
-from ducklake_lab.model.types import NESTED, DataType
+from ducklake_lab.model.transforms import parse_transform
+from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.statements import altering
 from ducklake_lab.sql import operations as op
@@ -20,9 +21,6 @@ from ducklake_lab.sql.bind.expansion import columns_of, renamed
 from ducklake_lab.transaction.transaction import Transaction
 
 HasNulls = Callable[[str], bool]
-
-_TRANSFORMS = ("identity", "year", "month", "day", "hour")
-_OF_DATES = ("year", "month", "day")
 
 
 def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
@@ -225,19 +223,13 @@ def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[Pa
     fields = []
     for key in keys:
         column = altering.existing(table, key.column)
-        if key.transform not in _TRANSFORMS and bucket_count(key.transform) is None:
-            raise UnsupportedFeatureError(f"The partition transform {key.transform} is not supported yet.")
-        _check_transform(column, key.transform)
+        transform, kind = parse_transform(key.transform), column.data_type
+        if transform.since is not None:
+            raise UnsupportedFeatureError(
+                f"Partition transform {transform} is not supported: DuckLake {transform.since} brought it, "
+                f"and catalogs are written by DuckLake {SPEC_VERSION}."
+            )
+        if not transform.can_apply(kind):
+            raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")
         fields.append(PartitionField(column.column_id, key.transform))
     return tuple(fields)
-
-
-def _check_transform(column: Column, transform: str) -> None:
-    if bucket_count(transform) is not None:
-        return
-    kind: DataType = column.data_type
-    fits = (
-        transform == "identity" or kind.name.startswith("timestamp") or (transform in _OF_DATES and kind.name == "date")
-    )
-    if kind.is_nested or not fits:
-        raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

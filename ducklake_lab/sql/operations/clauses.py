@@ -75,7 +75,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """A partition key as written; `transform` is `identity`, `year`, `month`, `day`, `hour` or `bucket(N)`."""
+    """A partition key as written; `transform` is the text that `transforms.parse_transform` reads."""
 
     column: str
     transform: str = "identity"

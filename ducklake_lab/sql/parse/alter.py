@@ -7,15 +7,13 @@ from typing import Literal
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.transforms import TRANSFORMS, Bucket
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_tokens
 from ducklake_lab.sql.parse.tokens import Cursor, syntax_error
 from ducklake_lab.sql.types import from_sqlglot
-
-_TRANSFORMS = ("year", "month", "day", "hour")
-_MOST_BUCKETS = 2**31 - 1
 
 
 def alter_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
@@ -150,27 +148,25 @@ def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
             part.finish()
             keys.append(op.PartitionKey(name))
             continue
-        transform = name.lower()
+        transform = TRANSFORMS.get(name.lower())
         arguments = [Cursor(cursor.text, argument) for argument in part.parenthesised()]
         part.finish()
-        if transform in _TRANSFORMS and len(arguments) == 1:
-            keys.append(op.PartitionKey(arguments[0].name("a column"), transform))
-        elif transform == "bucket" and len(arguments) == 2:
+        if transform is None:
+            known = ", ".join(kind.shape() for kind in TRANSFORMS.values() if kind.since is None)
+            raise UnsupportedFeatureError(f'Partition transform "{name}" is not supported; use a column or {known}.')
+        if len(arguments) != transform.arguments:
+            raise BindError(
+                f"{transform.name} with {len(arguments)} arguments is no partition key. Expected {transform.shape()}."
+            )
+        text = transform.name
+        if transform is Bucket:
             buckets = arguments[0].number()
             if buckets < 1:
                 raise syntax_error(cursor.text, item[0], "one bucket or more")
-            if buckets > _MOST_BUCKETS:
-                raise BindError(f"bucket({buckets}, …) has too many buckets; the most are {_MOST_BUCKETS}.")
-            keys.append(op.PartitionKey(arguments[1].name("a column"), f"bucket({buckets})"))
-        elif transform == "identity" and len(arguments) == 1:
-            keys.append(op.PartitionKey(arguments[0].name("a column")))
-        elif transform in ("bucket", "identity", *_TRANSFORMS):
-            shape = "bucket(bucket_count, column)" if transform == "bucket" else f"{transform}(column)"
-            raise BindError(f"{transform} with {len(arguments)} arguments is no partition key. Expected {shape}.")
-        else:
-            raise UnsupportedFeatureError(
-                f'Partition transform "{name}" is not supported; use a column, year, month, day, hour or bucket(n, x).'
-            )
+            if buckets > Bucket.most:
+                raise BindError(f"bucket({buckets}, …) has too many buckets; the most are {Bucket.most}.")
+            text = str(Bucket(buckets))
+        keys.append(op.PartitionKey(arguments[-1].name("a column"), text))
         for argument in arguments:
             argument.finish()
     if not keys:

@@ -25,8 +25,6 @@ from ducklake_lab.sql.types import from_sqlglot
 _DIALECT = DuckLakeSql()
 _Tree = TypeVar("_Tree", bound=exp.Expr)
 
-_TRANSFORMS = ("year", "month", "day", "hour")
-
 #: Transaction options that change nothing here.
 _TRANSACTION_WORDS = ("TRANSACTION", "WORK")
 

@@ -18,9 +18,10 @@ from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.transforms import Bucket
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan import prefilter
-from ducklake_lab.scan.partitioned import Partitioning, bucket_of
+from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import columns_of, may_match
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -114,7 +115,9 @@ def test_what_may_match_is_kept(lake_uri: Callable[..., str], tmp_path: Path) ->
         _fill(connection, [(None,)] * 8)
         # files 3 and 7 are of another spec
         assert set(_kept(connection, Comparison(("i",), "=", 7), lake.database.backend)) == {3, 7} | {
-            file_id for file_id in (0, 1, 2, 4, 5, 6) if str(file_id % 3) == bucket_of(TABLE.columns[0], Decimal(7), 4)
+            file_id
+            for file_id in (0, 1, 2, 4, 5, 6)
+            if str(file_id % 3) == Bucket(4).key_of(Decimal(7), TABLE.columns[0].data_type)
         }
     lake.database.dispose()
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ducklake_lab.catalog.bounds import extremes
-from ducklake_lab.files.partitions import buckets_of
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.transforms import Bucket
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import may_match
@@ -35,7 +35,7 @@ TRANSFORMS: dict[str, Callable[[str, Any], object]] = {
     "year": lambda _, value: value.year,
     "month": lambda _, value: value.month,
     "day": lambda _, value: value.day,
-    "bucket(3)": lambda name, value: buckets_of(pa.chunked_array([[_hashed(name, value)]]), 3)[0],
+    "bucket(3)": lambda name, value: Bucket(3).keys(pa.chunked_array([[_hashed(name, value)]]))[0],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -179,3 +180,21 @@ def test_files_written_before_a_float_was_widened_are_not_skipped(tmp_path: Path
             found = session.sql(f"SELECT count(*) FROM t WHERE {condition}")
             assert found.fetchall() == [(expected,)], condition
         assert found.info.files_read == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "named"),
+    [
+        ("epoch_day(d)", dl.UnsupportedFeatureError, "DuckLake 1.1"),
+        ("hour(d)", dl.DuckLakeError, "hour(d) is not possible for a column of type DATE"),
+        ("l", dl.DuckLakeError, "not possible for a column of type INTEGER[]"),
+        ("year(d, d)", dl.DuckLakeError, "Expected year(column)"),
+        ("bucket(d)", dl.DuckLakeError, "Expected bucket(bucket_count, column)"),
+        ("bucket(0, d)", dl.DuckLakeError, "one bucket or more"),
+        ("bucket(2147483648, d)", dl.DuckLakeError, "too many buckets"),
+    ],
+)
+def test_partition_keys_that_are_refused(key: str, error: type[Exception], named: str, session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (d DATE, l INTEGER[])")
+    with pytest.raises(error, match=re.escape(named)):
+        session.sql(f"ALTER TABLE t SET PARTITIONED BY ({key})")

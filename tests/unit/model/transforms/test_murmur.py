@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from ducklake_lab.model.murmur import bucket, hash_bytes, hash_integers, hash_texts
+from ducklake_lab.model.transforms.murmur import bucket, hash_bytes, hash_integers, hash_texts
 
 
 @pytest.mark.parametrize(("value", "hashed"), [(34, 2017239379), (17486, -653330422), (81068000000, -662762989)])

@@ -1,10 +1,11 @@
-"""Buckets by Spark are those that are computed in process, and files keep to the lake's options."""
+"""Partition keys by Spark are those that are computed in process, and files keep to the lake's options."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +22,15 @@ COLUMNS = {
     "u": "i::UINTEGER",
     "flag": "i % 2 = 0",
 }
+
+UNITS = {"epoch_year": "years", "epoch_month": "months", "epoch_day": "days", "epoch_hour": "hours"}
+#: A count goes back by one, half a unit before 1970.
+EPOCHS = [
+    (f"CAST(DATE '1970-01-01' + to_{unit}(i::INTEGER) + INTERVAL 1 SECOND AS {kind})", key)
+    for key, unit in UNITS.items()
+    for kind in ("DATE", "TIMESTAMP", "TIMESTAMPTZ")
+    if (key, kind) != ("epoch_hour", "DATE")
+]
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +57,30 @@ def test_spark_and_the_process_agree(column: str, lake: dl.Session) -> None:
     found = {name: _files(lake, name) for name in ("by_spark", "in_process")}
     assert found["by_spark"] == found["in_process"]
     assert len(found["by_spark"]) > 1
+
+
+@pytest.mark.parametrize(("column", "key"), EPOCHS, ids=str)
+def test_counts_since_1970_by_spark_and_in_process(column: str, key: str, spark: Any, tmp_path: Path) -> None:
+    """Catalogs of version 1.1 have these keys; here they are put into a catalog of 1.0."""
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    values = f"SELECT {column} AS x FROM range(-12, 12) r(i) UNION ALL SELECT NULL"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", spark=spark) as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        for name in ("by_spark", "in_process"):
+            session.sql(
+                f"CREATE TABLE {name} AS {values} WITH NO DATA; ALTER TABLE {name} SET PARTITIONED BY (year(x))"
+            )
+        rows = session.sql(values).arrow()
+    with duckdb.connect(f"{tmp_path}/lake.ducklake") as catalog:
+        catalog.execute("UPDATE ducklake_partition_column SET transform = ?", [key])
+    with dl.connect(uri, alias="lake", spark=spark, engine="spark") as session:
+        session.sql(f"INSERT INTO by_spark {values}")
+        session.write(rows, "in_process")
+        found = {name: _files(session, name) for name in ("by_spark", "in_process")}
+        count = session.sql("SELECT count(*) FROM by_spark WHERE x < '1970-01-01'").fetchall()
+    assert found["by_spark"] == found["in_process"]
+    assert {"-1", "0", None} <= {value for value, _ in found["by_spark"]}
+    assert count == [(12,)]
 
 
 def _files(lake: dl.Session, table: str) -> set[tuple[str | None, int]]:
