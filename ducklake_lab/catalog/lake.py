@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.file_marks import FileMark
@@ -69,25 +70,22 @@ class Lake:
         alias: str,
         database: CatalogDatabase,
         data_path: str,
-        *,
-        read_only: bool = False,
-        at: int | datetime | str | None = None,
-        metadata_name: str | None = None,
-        attached: Mapping[str, str] | None = None,
+        options: AttachOptions,
         session: SessionOptions | None = None,
+        *,
         created: bool = False,
     ) -> None:
         self.alias = alias
         self.created = created
         self.session = session or SessionOptions()
-        self._attached = attached or {}
-        self.metadata_name = metadata_name or f"__ducklake_metadata_{alias}"
+        self._attached = options.lake_options()
+        self.metadata_name = options.metadata_catalog or f"__ducklake_metadata_{alias}"
         #: Whether listings of databases show the catalog's: it was given a name.
-        self.metadata_is_listed = metadata_name is not None
+        self.metadata_is_listed = options.metadata_catalog is not None
         self.database = database
         self.data_path = data_path
-        self.read_only = read_only or at is not None
-        self.at = at if at is None or isinstance(at, int) else self.instant(at)
+        self.read_only = options.read_only or options.at is not None
+        self.at = options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
         self._shared = threading.local()
         self.last_committed: int | None = None
         self.forgotten = 0
@@ -228,64 +226,36 @@ class Lake:
 
 
 def open_lake(
-    location: CatalogLocation,
-    alias: str,
-    *,
-    data_path: str | None = None,
-    read_only: bool = False,
-    at: int | datetime | str | None = None,
-    encrypted: bool = False,
-    create_if_not_exists: bool = True,
-    create_folders: bool = False,
-    automatic_migration: bool = False,
-    override_data_path: bool = False,
-    metadata_name: str | None = None,
-    options: Mapping[str, str] | None = None,
-    session: SessionOptions | None = None,
+    location: CatalogLocation, alias: str, options: AttachOptions | None = None, session: SessionOptions | None = None
 ) -> Lake:
     """Opens a lake, creating it where there is none and that is wanted.
 
     Args:
-        create_folders: make the folder of a new catalog file, and those above it.
-        override_data_path: use the given data path, although the lake says another.
-        metadata_name: the name its catalog database goes by in SQL.
-        options: options for as long as it is attached; those that are set in the lake come before them.
         session: options of the session it is attached to.
 
     Raises:
-        CatalogNotFoundError: there is no lake, and `create_if_not_exists` is false or `read_only` is true; or its folder
-            does not exist.
+        CatalogNotFoundError: there is no lake, and none is to be created; or its folder does not exist.
         CatalogVersionError: the lake's spec version is not supported.
         UsageError: the given data path is not the lake's, or it is to be encrypted and is not.
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
-    create = create_if_not_exists and not read_only and at is None
+    options = options or AttachOptions()
     database = CatalogDatabase(location)
-    if location.path is not None and create:
-        _check_folder(location.path.parent, create=create_folders)
-    with database.connect(create=create) as connection:
+    if location.path is not None and options.creates:
+        _check_folder(location.path.parent, create=options.create_folders)
+    with database.connect(create=options.creates) as connection:
         exists = _is_initialised(connection, database)
         if exists:
-            _settle_version(connection, database, automatic_migration=automatic_migration)
-            stored = _check(connection, location, encrypted=encrypted)
-        elif create:
-            stored = _create(connection, database, data_path, encrypted=encrypted)
+            _settle_version(connection, database, automatic_migration=options.automatic_migration)
+            stored = _check(connection, location, encrypted=options.encrypted)
+        elif options.creates:
+            stored = _create(connection, database, options.data_path, encrypted=options.encrypted)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
             )
-        chosen = _chosen_data_path(connection, location, stored, data_path, override=override_data_path)
-        lake = Lake(
-            alias,
-            database,
-            chosen,
-            read_only=read_only,
-            at=at,
-            metadata_name=metadata_name,
-            attached=options,
-            session=session,
-            created=not exists,
-        )
+        chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
+        lake = Lake(alias, database, chosen, options, session, created=not exists)
         lake.snapshot(connection)  # what has none cannot be used
         return lake
 

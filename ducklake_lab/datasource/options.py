@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.errors import UsageError, did_you_mean
@@ -73,7 +74,7 @@ class Target:
     @contextmanager
     def open(self, *, read_only: bool = True) -> Iterator[Lake]:
         """The lake, attached for as long as the block lasts."""
-        lake = open_lake(parse_uri(self.uri), "lake", data_path=self.data_path, read_only=read_only)
+        lake = open_lake(parse_uri(self.uri), "lake", AttachOptions(data_path=self.data_path, read_only=read_only))
         try:
             yield lake
         finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.placement import Engine, Limits, check_engine
@@ -177,12 +178,8 @@ class Session:
             CatalogVersionError: the lake's spec version is not supported.
             EntryExistsError: the alias is taken.
         """
-        return attach(
-            self._lakes,
-            self._secrets,
-            uri,
-            alias,
-            data_path,
+        options = AttachOptions(
+            data_path=data_path,
             read_only=read_only,
             snapshot_version=snapshot_version,
             snapshot_time=snapshot_time,
@@ -196,6 +193,7 @@ class Session:
             data_inlining_row_limit=data_inlining_row_limit,
             write_deletion_vectors=write_deletion_vectors,
         )
+        return attach(self._lakes, self._secrets, uri, alias, options)
 
     def _attach_statement(self, statement: op.Attach) -> None:
         attach_statement(self._lakes, self._secrets, self._sources.value, statement)

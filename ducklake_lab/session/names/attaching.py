@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import date, datetime
+from dataclasses import fields, replace
+from datetime import date
 from typing import Any
 
+from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.catalog.zones import instant
@@ -15,44 +16,14 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.sql import operations as op
 
-OPTIONS = (
-    "data_path",
-    "read_only",
-    "snapshot_version",
-    "snapshot_time",
-    "encrypted",
-    "create_if_not_exists",
-    "automatic_migration",
-    "override_data_path",
-    "metadata_catalog",
-    "metadata_schema",
-    "data_inlining_row_limit",
-    "write_deletion_vectors",
-)
+#: The options that SQL knows.
+OPTIONS = tuple(field.name for field in fields(AttachOptions) if field.name != "create_folders")
 
 
 def attach(
-    lakes: Lakes,
-    secrets: Secrets,
-    uri: str,
-    alias: str | None = None,
-    data_path: str | None = None,
-    *,
-    read_only: bool = False,
-    snapshot_version: int | None = None,
-    snapshot_time: datetime | str | None = None,
-    encrypted: bool = False,
-    create_if_not_exists: bool = True,
-    create_folders: bool = False,
-    automatic_migration: bool = False,
-    override_data_path: bool = False,
-    metadata_catalog: str | None = None,
-    metadata_schema: str | None = None,
-    data_inlining_row_limit: int | None = None,
-    write_deletion_vectors: bool | None = None,
-    replaced: Lake | None = None,
+    lakes: Lakes, secrets: Secrets, uri: str, alias: str | None, options: AttachOptions, replaced: Lake | None = None
 ) -> Lake:
-    """Attaches a lake to a session's lakes; the arguments and errors are those of `Session.attach`.
+    """Attaches a lake to a session's lakes; the errors are those of `Session.attach`.
 
     Args:
         replaced: a lake whose place it takes, once it is open.
@@ -62,31 +33,20 @@ def attach(
     name = alias or location.default_alias
     if lakes.find(name) not in (None, replaced):
         raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
-    if metadata_catalog is not None and metadata_catalog.casefold() == name.casefold():
+    if options.metadata_catalog is not None and options.metadata_catalog.casefold() == name.casefold():
         raise EntryExistsError(
             f"The lake and its catalog database cannot both be {name}; choose another METADATA_CATALOG."
         )
-    if snapshot_version is not None and snapshot_time is not None:
-        raise UsageError("Give snapshot_version or snapshot_time, not both.")
-    metadata_schema = metadata_schema or stored.get("metadata_schema")
-    if metadata_schema is not None:
-        location = replace(location, schema=metadata_schema)
-    given = {"data_inlining_row_limit": data_inlining_row_limit, "write_deletion_vectors": write_deletion_vectors}
-    lake = open_lake(
-        location,
-        name,
-        data_path=stored.get("data_path") if data_path is None else data_path,
-        read_only=read_only,
-        at=snapshot_version if snapshot_version is not None else snapshot_time,
-        encrypted=encrypted or bool(stored.get("encrypted")),
-        create_if_not_exists=create_if_not_exists,
-        create_folders=create_folders,
-        automatic_migration=automatic_migration,
-        override_data_path=override_data_path,
-        metadata_name=metadata_catalog or stored.get("metadata_catalog"),
-        options={key: str(value).casefold() for key, value in given.items() if value is not None},
-        session=lakes.options,
+    options = replace(
+        options,
+        data_path=stored.get("data_path") if options.data_path is None else options.data_path,
+        encrypted=options.encrypted or bool(stored.get("encrypted")),
+        metadata_catalog=options.metadata_catalog or stored.get("metadata_catalog"),
+        metadata_schema=options.metadata_schema or stored.get("metadata_schema"),
     )
+    if options.metadata_schema is not None:
+        location = replace(location, schema=options.metadata_schema)
+    lake = open_lake(location, name, options, lakes.options)
     if replaced is not None:
         lakes.remove(replaced)
     lakes.add(lake)
@@ -123,7 +83,8 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     if attached is not None and statement.if_not_exists:
         return
     at_home = lakes.at_home
-    attach(lakes, secrets, statement.uri, statement.alias, **options, replaced=attached if statement.replace else None)
+    replaced = attached if statement.replace else None
+    attach(lakes, secrets, statement.uri, statement.alias, AttachOptions(**options), replaced)
     if at_home:
         # as in DuckDB, ATTACH leaves it to USE to choose a lake
         lakes.leave()

@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.files import join_stats, read_candidates
 from ducklake_lab.catalog.lake import open_lake
 from ducklake_lab.catalog.uri import parse_uri
@@ -93,7 +94,7 @@ FILE = st.tuples(*[_bounds(i, values) for i, (_, values) in enumerate(COLUMNS.va
 
 
 def test_what_may_match_is_kept(lake_uri: Callable[..., str], tmp_path: Path) -> None:
-    lake = open_lake(parse_uri(lake_uri()), "lake", data_path=f"{tmp_path}/data")
+    lake = open_lake(parse_uri(lake_uri()), "lake", AttachOptions(data_path=f"{tmp_path}/data"))
     with lake.connect() as connection:
 
         @settings(max_examples=15, deadline=None, phases=[Phase.generate])

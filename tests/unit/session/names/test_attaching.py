@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.catalog.attach_options import AttachOptions
 from tests.reference import connect as reference
 
 
@@ -181,3 +184,9 @@ def test_a_catalog_that_has_lost_a_table(lake_uri: Callable[..., str], tmp_path:
             session.sql("FROM t")
     with pytest.raises(dl.CatalogError, match=r"damaged: its table ducklake_(data_file|snapshot) is missing"):
         dl.connect(uri)
+
+
+def test_attach_takes_every_option_there_is() -> None:
+    _, _, _, *taken = inspect.signature(dl.Session.attach).parameters.values()
+    known = {field.name: field.default for field in fields(AttachOptions)}
+    assert {parameter.name: parameter.default for parameter in taken} == known

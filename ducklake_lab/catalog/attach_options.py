@@ -1,0 +1,49 @@
+"""The options of ATTACH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ducklake_lab.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachOptions:
+    """How a lake is attached; `Session.attach` describes each option."""
+
+    data_path: str | None = None
+    read_only: bool = False
+    snapshot_version: int | None = None
+    snapshot_time: datetime | str | None = None
+    encrypted: bool = False
+    create_if_not_exists: bool = True
+    create_folders: bool = False
+    automatic_migration: bool = False
+    override_data_path: bool = False
+    metadata_catalog: str | None = None
+    metadata_schema: str | None = None
+    data_inlining_row_limit: int | None = None
+    write_deletion_vectors: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.snapshot_version is not None and self.snapshot_time is not None:
+            raise UsageError("Give snapshot_version or snapshot_time, not both.")
+
+    @property
+    def at(self) -> int | datetime | str | None:
+        """The snapshot or time that is read; None for the newest."""
+        return self.snapshot_version if self.snapshot_version is not None else self.snapshot_time
+
+    @property
+    def creates(self) -> bool:
+        """Whether a lake is made where there is none."""
+        return self.create_if_not_exists and not self.read_only and self.at is None
+
+    def lake_options(self) -> dict[str, str]:
+        """The options of the lake among them, as texts; those that are set in the lake come before them."""
+        given = {
+            "data_inlining_row_limit": self.data_inlining_row_limit,
+            "write_deletion_vectors": self.write_deletion_vectors,
+        }
+        return {key: str(value).casefold() for key, value in given.items() if value is not None}
