@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import duckdb
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.duckdb import library as duckdb
 
 #: Columns that may be NULL; all others of the metadata tables must not.
 _MAY_BE_NULL = frozenset(

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-import duckdb
 import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
@@ -22,6 +21,7 @@ from ducklake_lab.catalog.duckdb_files import FILES
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
+from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
     CatalogLockedError,
@@ -30,7 +30,7 @@ from ducklake_lab.errors import (
     DuckLakeError,
     UnsupportedFeatureError,
 )
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 
 #: How long a locked catalog file is waited for.
 LOCK_WAIT_SECONDS = 3.0

@@ -18,8 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from duckdb_engine import ConnectionWrapper
+
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.model.quoting import quote_text
 
 #: Bytes of a log from which it is written back; reading it again costs more and more.
 _LOG_BYTES = 16_384
@@ -56,11 +59,10 @@ class DuckDBFiles:
             file = self._attached.get(path)
             if file is None:
                 file = _AttachedFile(f"catalog_{next(self._numbers)}")
-                quoted = str(path).replace("'", "''")
                 # what reads spec 1.0 reads this storage; older one, in files that are there, has no VARIANT
                 storage = "" if path.exists() else ", STORAGE_VERSION 'v1.5.0'"
                 # without the type, a file of rows is attached as a view, and SQLite's by an extension
-                root.execute(f"ATTACH '{quoted}' AS {file.name} (TYPE duckdb{storage})")
+                root.execute(f"ATTACH {quote_text(str(path))} AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
             file.users += 1
             connection = root.cursor()
@@ -111,7 +113,7 @@ class DuckDBFiles:
 
     def _running(self) -> duckdb.DuckDBPyConnection:
         if self._root is None or self._process != os.getpid():
-            self._root = duckdb.connect(":memory:")
+            self._root = in_memory()
             # catalogs are small: sharing a query out among threads takes longer than it does
             self._root.execute("PRAGMA disable_checkpoint_on_shutdown; SET threads = 1")
             # it makes a join of every ORDER BY … LIMIT, which takes longer than reading a small table

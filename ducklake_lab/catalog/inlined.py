@@ -12,21 +12,21 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog import variants
 from ducklake_lab.catalog.backends import inlined_type, takes_text
-from ducklake_lab.catalog.casting import (
+from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
+from ducklake_lab.catalog.reader import read_columns
+from ducklake_lab.catalog.uri import Backend
+from ducklake_lab.duckdb import variants
+from ducklake_lab.duckdb.casting import (
     cast_columns,
     cast_sql,
     constant_column,
     texts,
     typed_values_sql,
 )
-from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
-from ducklake_lab.catalog.reader import read_columns
-from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 

@@ -32,7 +32,7 @@ from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
-from ducklake_lab.catalog.zones import instant
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import (
     CatalogError,
     CatalogNotFoundError,

@@ -12,7 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 
 Columns = Sequence[tuple[str, DataType]]

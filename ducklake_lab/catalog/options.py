@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.zones import process_time_zone
+from ducklake_lab.duckdb.zones import process_time_zone
 from ducklake_lab.errors import CatalogError
 
 #: Rows of one INSERT, and deletions per file of one DELETE, up to which they are kept in the catalog.

@@ -10,9 +10,9 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.datasource.options import Target
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.errors import (
     BindError,
     CommitUnknownError,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.diff.model import DiffSummary
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.engine.rows import Rows, held
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.handing import python_rows
-from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import RowChange
 from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
+from ducklake_lab.duckdb.handing import python_rows
+from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import held
 from ducklake_lab.model.entries import Column

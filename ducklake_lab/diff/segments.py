@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 
 _MOST = 0.5
 #: A condition is worth showing where it holds for at most this part of the changed rows' share among unchanged rows.
@@ -152,8 +152,4 @@ def _is_telling(changed: ChangedRows, one: _Candidate) -> bool:
 
 def _literal(value: str, column: Column) -> str:
     plain = column.data_type.is_numeric and re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?", value)
-    return value if plain or column.data_type.name == "boolean" else _text(value)
-
-
-def _text(value: Any) -> str:
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
+    return value if plain or column.data_type.name == "boolean" else quote_text(value)

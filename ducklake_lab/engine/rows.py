@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.evaluation import Settings
+from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.errors import BindError
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_query
@@ -165,7 +165,7 @@ class OnSpark:
         return OnSpark(frame.toDF(*names), tuple(zip(names, kinds, strict=True)))
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> OnSpark:
-        listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+        listed = ", ".join(quote_text(value) for value in values)
         excluded = ", ".join(map(quote_identifier, without))
         return self.query(f"SELECT * EXCLUDE ({excluded}) FROM rows WHERE {quote_identifier(column)} IN ({listed})")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ducklake_lab.catalog.evaluation import Evaluation
+from ducklake_lab.duckdb.evaluation import Evaluation
 from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.bounds import smallest_and_largest
-from ducklake_lab.catalog.casting import cast_columns, from_duckdb, texts
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.bounds import smallest_and_largest
+from ducklake_lab.duckdb.casting import cast_columns, from_duckdb, texts
+from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
-from ducklake_lab.files.engine import connect
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.extra_stats import geometry_text, merge_geometries

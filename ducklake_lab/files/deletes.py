@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ducklake_lab.catalog.backends import new_uuid
-from ducklake_lab.files.engine import connect, load_encryption
+from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import ascending
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.scan.plan import ScanFile
@@ -261,11 +262,10 @@ def _write_encrypted(storage: Storage, path: str, rows: pa.Table, key: str) -> t
         load_encryption(connection)
         config = encryption_sql(connection, key, path)
         target = path.removeprefix("file://") if is_local(path) else f"{folder}/deletes.parquet"
-        quoted = target.replace("'", "''")
         connection.register("deletions", rows)
         try:
             _, _, size, footer, *_ = connection.execute(
-                f"COPY (FROM deletions) TO '{quoted}' "
+                f"COPY (FROM deletions) TO {quote_text(target)} "
                 f"(FORMAT parquet, RETURN_STATS, USE_TMP_FILE false, FIELD_IDS {{{ids}}}, ENCRYPTION_CONFIG {config})"
             ).fetchall()[0]
         finally:

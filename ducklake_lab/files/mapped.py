@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 
 def value_sql(column: Column, mapping: ColumnMapping, text: str) -> str:
@@ -58,9 +58,5 @@ def _fields(source: str, columns: Sequence[Column], entries: Sequence[NameMappin
 
 
 def _default(column: Column) -> str:
-    text = "NULL" if column.initial_default is None else _text(column.initial_default)
+    text = quote_text(column.initial_default)
     return f"CAST({text} AS {column.data_type.sql()})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ducklake_lab.catalog.options import Options
+from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.errors import CatalogError
-from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.model.entries import Table
 
 #: Bytes of a data file that inserts and merges aim at.

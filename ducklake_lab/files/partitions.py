@@ -10,7 +10,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.paths import hive_segment
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.transforms import Transform, Unknown, parse_transform
 
 #: The values of one file, one per partition key, as the catalog stores them.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_sql
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import carried_sql
+from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
-from ducklake_lab.files.engine import connect
 from ducklake_lab.files.parts import check_encrypted
 from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.positions import Positions
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql
@@ -134,7 +134,7 @@ def _read_group(
     ):
         found = None
         try:
-            connection.execute(f"SET TimeZone = {_text('UTC' if query is None else query.time_zone)}")
+            connection.execute(f"SET TimeZone = {quote_text('UTC' if query is None else query.time_zone)}")
             encryption = None
             if key is not None:
                 encryption = encryption_sql(connection, key, first.path)
@@ -174,7 +174,3 @@ def _failure(
     kind = ConstraintError if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) else SqlError
     text = str(error).splitlines()[0]
     return kind(text.partition("Error: ")[2] or text)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import shown_sql, with_shown
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import shown_sql, with_shown
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.mapped import part_sql, value_sql
 from ducklake_lab.files.parts import Parts, holds_type, renamed_parts, stored_type
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
-from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.mapping import NameMapping
 from ducklake_lab.model.positions import Positions
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.staged import FILE_INDEX, FILE_NAME, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.footers import file_schemas, with_columns_by_place
 from ducklake_lab.scan.paths import path_values
@@ -254,7 +254,7 @@ def rows_of(
         numbers = wanted.numbers
         values.append(of_file("file_number", (numbers[file.data_file.data_file_id] for file in files), pa.uint64()))
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
-    paths = ", ".join(_text(places[file.path]) for file in files)
+    paths = ", ".join(quote_text(places[file.path]) for file in files)
     options = _BY_NAME if mapping is not None else _by_id(columns, renamed)
     config = "" if encryption is None else f", encryption_config = {encryption}"
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -329,14 +329,10 @@ def _by_id(columns: Sequence[Column], renamed: Mapping[int, NameMapping]) -> str
         return (column.data_type if entry is None else stored_type(column, entry)).sql()
 
     fields = [
-        f"{column.column_id}: {{'name': 'c{index}', 'type': {_text(stored_sql(column))}, "
-        f"'default_value': {_text(column.initial_default)}}}"
+        f"{column.column_id}: {{'name': 'c{index}', 'type': {quote_text(stored_sql(column))}, "
+        f"'default_value': {quote_text(column.initial_default)}}}"
         for index, column in enumerate(columns)
     ]
     for field, name in ((ROW_ID_FIELD, "ducklake_row_id"), (SNAPSHOT_ID_FIELD, "ducklake_snapshot_id")):
         fields.append(f"{field}: {{'name': '{name}', 'type': 'BIGINT', 'default_value': NULL}}")
     return f"schema = MAP {{{', '.join(fields)}}}"
-
-
-def _text(value: str | None) -> str:
-    return "NULL" if value is None else "'" + value.replace("'", "''") + "'"

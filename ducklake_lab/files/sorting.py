@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import typed_sql
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import typed_sql
+from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.errors import BindError
-from ducklake_lab.files.engine import connect
 from ducklake_lab.model.entries import Column, SortSpec, Table
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 
 
 def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequence[str]) -> pa.Table:

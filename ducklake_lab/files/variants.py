@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import duckdb
-
-from ducklake_lab.catalog.casting import from_duckdb
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.model.extra_stats import variant_text
 from ducklake_lab.model.files import ColumnStats, VariantStats
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 
 _Path = tuple[str, ...]
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from ducklake_lab.catalog.backends import new_uuid
-from ducklake_lab.catalog.casting import typed_sql
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import typed_sql
+from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
-from ducklake_lab.files.engine import connect, load_encryption
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.statistics import column_statistics
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD, Column, Table
 from ducklake_lab.model.files import WrittenFile
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.storage import Storage, is_local, join
@@ -204,10 +204,9 @@ class Writer:
             load_encryption(self.connection)
             manner += f", ENCRYPTION_CONFIG {encryption_sql(self.connection, key, target)}"
         self.connection.register("source", _positional(rows))
-        quoted = target.replace("'", "''")
         try:
             written = self.connection.execute(
-                f"COPY ({self._query(self._kept())}) TO '{quoted}' ({self._options()}, {manner})"
+                f"COPY ({self._query(self._kept())}) TO {quote_text(target)} ({self._options()}, {manner})"
             ).fetchall()
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise ConstraintError(str(error).splitlines()[0]) from None
@@ -285,6 +284,5 @@ def _ids(columns: Sequence[Column]) -> dict[str, Any]:
 def _literal(ids: Mapping[str, Any]) -> str:
     parts = []
     for name, value in ids.items():
-        quoted = name.replace("'", "''")
-        parts.append(f"'{quoted}': {_literal(value) if isinstance(value, dict) else value}")
+        parts.append(f"{quote_text(name)}: {_literal(value) if isinstance(value, dict) else value}")
     return "{" + ", ".join(parts) + "}"

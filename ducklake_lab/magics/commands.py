@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.widgets.html import escape, view
 
 # A session and the views are imported where they are needed first: nobody should notice %load_ext.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ducklake_lab.errors import SqlError, UsageError, did_you_mean
+from ducklake_lab.model.quoting import quote_identifier
 
 #: Blanks and comments, then WITH [RECURSIVE], which a query may begin with.
 _WITH = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(WITH)\b(\s+RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
@@ -64,7 +65,7 @@ def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> 
     if not order:
         return Composed(sql)
     recursive = any((found := _WITH.match(query.sql)) and found[2] for query in order.values())
-    clauses = ",\n".join(f'"{name}" AS (\n{_body(query.sql)}\n)' for name, query in order.items())
+    clauses = ",\n".join(f"{quote_identifier(name)} AS (\n{_body(query.sql)}\n)" for name, query in order.items())
     own = _WITH.match(sql)
     if own is not None:
         recursive = recursive or own[2] is not None

@@ -20,7 +20,7 @@ from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quoted_if_needed
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.

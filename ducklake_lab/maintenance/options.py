@@ -9,6 +9,7 @@ from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UsageError
 from ducklake_lab.maintenance.rewrite_data_files import DEFAULT_DELETE_THRESHOLD
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.quoting import quote_text
 
 
 def is_compacted(options: Options, table: Table) -> bool:
@@ -35,8 +36,7 @@ def moment_before(interval: str) -> datetime:
     Raises:
         SqlError, ConstraintError: it is no interval.
     """
-    quoted = interval.replace("'", "''")
     now = datetime.now(UTC).isoformat()
-    found = evaluate(f"SELECT TIMESTAMPTZ '{now}' - CAST('{quoted}' AS INTERVAL) AS v", {})
+    found = evaluate(f"SELECT TIMESTAMPTZ '{now}' - CAST({quote_text(interval)} AS INTERVAL) AS v", {})
     moment: datetime = found.column("v")[0].as_py()
     return moment

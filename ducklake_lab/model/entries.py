@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 
 #: Ids handed out before commit are at or above this; commit replaces them by real ones.

@@ -5,7 +5,7 @@ single `element`, a map's `key` and `value`. That is how `ducklake_column` store
 
 Arrow carries values of every type without loss, of some in the form of another type: UUIDs, JSON, 128-bit unsigned
 integers and times with a zone as text, geometries as WKB, variants as the bytes of Parquet's variant (its metadata,
-then its value) or what catalog/variants.py makes of a value that those cannot hold. A field that `DataType.field` makes
+then its value) or what duckdb/variants.py makes of a value that those cannot hold. A field that `DataType.field` makes
 says in its metadata which type it carries.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quoted_if_needed
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 

@@ -15,7 +15,7 @@ from ducklake_lab.catalog.database import run_text
 from ducklake_lab.catalog.files import among, read_data_files, table_folders, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.live import FileRows, count_rows
 from ducklake_lab.scan.planner import scan_files
 

@@ -10,8 +10,7 @@ import base64
 import binascii
 import os
 
-import duckdb
-
+from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import DataFileError
 
 _KEY_BYTES = 16

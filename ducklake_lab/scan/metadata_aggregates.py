@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import INTEGERS

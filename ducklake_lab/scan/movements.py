@@ -19,7 +19,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import in_one
 from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.positions import read_delete_file, rows_by_snapshot

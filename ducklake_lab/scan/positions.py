@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import decode
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
@@ -182,7 +183,7 @@ def _read_encrypted_deletes(path: str, key: str, storage: Storage) -> tuple[Posi
 def _read_encrypted(path: str, key: str, storage: Storage, fields: Sequence[int]) -> list[Positions | None]:
     """Columns of whole numbers by their field ids; None for those without values."""
     schema = ", ".join(f"{i}: {{'name': 'f{i}', 'type': 'BIGINT', 'default_value': NULL}}" for i in fields)
-    with storage.local_copy(path) as local, duckdb.connect(":memory:", config={"threads": 1}) as connection:
+    with storage.local_copy(path) as local, in_memory(threads=1) as connection:
         config = encryption_sql(connection, key, path)
         table = connection.execute(
             f"FROM read_parquet($1, schema = MAP {{{schema}}}, encryption_config = {config})", [local]

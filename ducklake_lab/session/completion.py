@@ -14,7 +14,7 @@ from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import Column, SnapshotInfo, Table
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import Lakes
 

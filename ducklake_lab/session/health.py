@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.scan.file_stats import FileShape, TableShape
 from ducklake_lab.session.listings import Listing
 
@@ -87,7 +87,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
         target_bytes: the size that files should have.
     """
     name = f"{schema}.{table}"
-    where = f"{_text(table)}, schema => {_text(schema)}"
+    where = f"{quote_text(table)}, schema => {quote_text(schema)}"
     found = []
     files = shape.files
     groups: dict[Any, list[FileShape]] = {}
@@ -125,11 +125,7 @@ def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes
                 name,
                 f"{shape.inlined_rows:,} rows are kept in the catalog",
                 f"{shape.inlined_rows:,} rows would be written to Parquet",
-                f"CALL {quoted_if_needed(lake)}.flush_inlined_data(schema_name => {_text(schema)}, table_name => {_text(table)})",
+                f"CALL {quoted_if_needed(lake)}.flush_inlined_data(schema_name => {quote_text(schema)}, table_name => {quote_text(table)})",
             )
         )
     return found
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

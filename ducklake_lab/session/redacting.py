@@ -8,8 +8,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-import duckdb
-
+from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.handing import arrow_table, pandas_frame
-from ducklake_lab.catalog.zones import in_zone
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
+from ducklake_lab.duckdb.handing import arrow_table, pandas_frame
+from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.zones import in_zone
+from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
@@ -196,10 +196,10 @@ class TableView:
         if compared is None and (kind.is_numeric or kind.name == "boolean"):
             compared = _COMPARISON.fullmatch(f"= {plain}")
         if compared is None:
-            return f"contains(lower({place}::VARCHAR), {_text(plain.lower())})"
+            return f"contains(lower({place}::VARCHAR), {quote_text(plain.lower())})"
         operator, value = compared[1], _unquoted(compared[2].strip())
         if kind.is_nested:
-            return f"{place}::VARCHAR {operator} {_text(value)}"
+            return f"{place}::VARCHAR {operator} {quote_text(value)}"
         return f"{place} {operator} {_checked(value, column)}"
 
     def _repr_html_(self) -> str:
@@ -236,9 +236,9 @@ def _checked(value: str, column: Column) -> str:
     """
     kind = column.data_type
     if kind.name == "varchar":
-        return _text(value)
-    sql = f"CAST({_text(value)} AS {kind.sql()})"
-    fits = engine.evaluate(f"SELECT TRY_CAST({_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
+        return quote_text(value)
+    sql = f"CAST({quote_text(value)} AS {kind.sql()})"
+    fits = engine.evaluate(f"SELECT TRY_CAST({quote_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
     if not fits.column(0)[0].as_py():
         raise UsageError(f'"{value}" is no {kind.sql()}, which {column.name} is; write e.g. > 5, null or not null.')
     return value if kind.is_numeric and re.fullmatch(r"-?\d+(\.\d+)?", value) else sql
@@ -246,7 +246,3 @@ def _checked(value: str, column: Column) -> str:
 
 def _unquoted(text: str) -> str:
     return text[1:-1].replace("''", "'") if len(text) >= 2 and text[0] == text[-1] == "'" else text
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ducklake_lab.catalog.casting import through, typed_sql
+from ducklake_lab.duckdb.casting import through, typed_sql
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.files.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ducklake_lab.files.writer import Writer

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import duckdb
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 
-from ducklake_lab.catalog.evaluation import NULL, Evaluation, connection, rows_sql
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.evaluation import NULL, Evaluation, connection, rows_sql
 from ducklake_lab.errors import ConstraintError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ducklake_lab.catalog.casting import carried_as, through, typed_values_sql
-from ducklake_lab.catalog.zones import in_zone
+from ducklake_lab.duckdb.casting import carried_as, through, typed_values_sql
+from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.spark.types import from_spark, spark_type
 

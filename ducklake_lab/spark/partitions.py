@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 
-from ducklake_lab.catalog.casting import cast_columns, texts
+from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.files.partitions import Values, partition_keys
 from ducklake_lab.model.entries import Table

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ducklake_lab.catalog.casting import constant_column
+from ducklake_lab.duckdb.casting import constant_column
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.parts import under_other_names, with_structs
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ducklake_lab.catalog.casting import texts
+from ducklake_lab.duckdb.casting import texts
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType

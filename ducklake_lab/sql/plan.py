@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
-from ducklake_lab.catalog.evaluation import Evaluation, Settings
+from ducklake_lab.duckdb.evaluation import Evaluation, Settings
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import ColumnPath, Predicate

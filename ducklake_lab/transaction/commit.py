@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
     CommitUnknownError,

@@ -13,7 +13,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import SnapshotInfo
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.transaction.metadata import Metadata, schedule_deletion
 
 #: What the catalog knows of a table, by its id.

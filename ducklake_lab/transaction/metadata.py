@@ -13,7 +13,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag
 from ducklake_lab.catalog.database import raw_duckdb
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 
 #: Rows above which a DuckDB catalog takes them as one Arrow table rather than one by one.
 _BULK = 8

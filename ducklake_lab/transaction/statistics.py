@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.bounds import extremes, smallest_and_largest
+from ducklake_lab.duckdb.bounds import extremes, smallest_and_largest
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import merge_geometries, merge_variants
 from ducklake_lab.model.files import ColumnStats

@@ -59,7 +59,7 @@ def render(result: Result, limit: int | None = None) -> str:
 def _columns(result: Result, limit: int) -> list[list[object]]:
     """The values shown, column by column."""
     shown = result.head(limit + 1).slice(0, limit)
-    from ducklake_lab.catalog.handing import texts_to_show
+    from ducklake_lab.duckdb.handing import texts_to_show
 
     return texts_to_show(shown.select(range(min(shown.num_columns, COLUMNS))), result.time_zone)
 

@@ -9,7 +9,7 @@ import traitlets
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quoted_if_needed
 from ducklake_lab.widgets import schema as schema_view
 from ducklake_lab.widgets.html import clip, counted, size, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles

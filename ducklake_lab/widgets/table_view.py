@@ -25,7 +25,7 @@ _TEXT = 300
 
 def render(data: TableView) -> str:
     """The first rows as seen now, and the statement that gives them all."""
-    from ducklake_lab.catalog.handing import texts_to_show
+    from ducklake_lab.duckdb.handing import texts_to_show
 
     columns = data.columns[:COLUMNS]
     rows = data.page(0, ROWS)
@@ -108,7 +108,7 @@ class TableBrowser(Mounted):
 
     @property
     def selected(self) -> dict[str, Any] | None:
-        from ducklake_lab.catalog.handing import python_rows
+        from ducklake_lab.duckdb.handing import python_rows
 
         if self.place is None:
             return None
@@ -119,7 +119,7 @@ class TableBrowser(Mounted):
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Some columns of some rows as texts; NULL is null."""
-        from ducklake_lab.catalog.handing import texts_to_show
+        from ducklake_lab.duckdb.handing import texts_to_show
 
         rows = self.data.page(int(content["start"]), int(content["count"]))
         first = int(content["first"])
@@ -138,7 +138,7 @@ class TableBrowser(Mounted):
 
     def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
         """One value in full, up to a hundred thousand characters."""
-        from ducklake_lab.catalog.handing import texts_to_show
+        from ducklake_lab.duckdb.handing import texts_to_show
 
         rows = self.data.page(int(content["row"]), 1)
         text = values.text(texts_to_show(rows.select([int(content["column"])]), self.data.time_zone)[0][0])

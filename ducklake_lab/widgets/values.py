@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.widgets.html import clip, count, escape, visible
 
 #: Longer texts are folded; their whole length is shown up to FULL characters.
@@ -51,7 +52,7 @@ def text(value: object) -> str:
 
 
 def _nested(value: object) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else text(value)
+    return quote_text(value) if isinstance(value, str) else text(value)
 
 
 def _float(value: float) -> str:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from slt import Backend, Connection, Context, Result, Unsupported  # type: ignore[import-not-found]
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.casting import typed_sql
+from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.session.rows.result import Result as LabResult
 from ducklake_lab.sql.types import type_or_none

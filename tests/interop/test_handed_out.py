@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.handing import texts_to_show
+from ducklake_lab.duckdb.handing import texts_to_show
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets import values as shown_values
 from tests.type_matrix import VALUES

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.model.identifiers import KEYWORDS, quote_identifier, quoted_if_needed
+from ducklake_lab.model.quoting import KEYWORDS, quote_identifier, quoted_if_needed
 from ducklake_lab.model.types import DataType
 from tests.interop.comparing import attach, detach
 

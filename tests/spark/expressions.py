@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from ducklake_lab.catalog.evaluation import Settings, is_aggregate
+from ducklake_lab.duckdb.evaluation import Settings, is_aggregate
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import parse_query, plan_query

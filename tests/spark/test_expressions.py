@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.casting import texts
+from ducklake_lab.duckdb.casting import texts
 from ducklake_lab.engine.placement import Limits
 from ducklake_lab.model.types import from_field
 from ducklake_lab.sql.types import type_or_none

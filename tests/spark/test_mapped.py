@@ -8,7 +8,7 @@ import duckdb
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.handing import python_rows
+from ducklake_lab.duckdb.handing import python_rows
 from ducklake_lab.spark.frames import to_arrow_table
 from tests.interop.test_adding_files import STATEMENTS, TABLES, data
 

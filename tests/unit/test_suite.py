@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ducklake_lab.catalog.zones import process_time_zone
+from ducklake_lab.duckdb.zones import process_time_zone
 
 
 def test_the_process_is_in_utc() -> None:

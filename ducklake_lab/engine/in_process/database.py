@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.zones import process_time_zone, zone_of
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 
 #: Names of the databases that are the session's own.
 OWN_DATABASES = ("memory", "temp", "system")
@@ -167,7 +168,7 @@ class SessionDatabase:
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = duckdb.connect(":memory:")
+            self._connection = in_memory()
             self._connection.execute("SET autoinstall_known_extensions = false")
             self._enter(self._connection)
             if self._in_transaction:
@@ -270,7 +271,7 @@ class SessionDatabase:
 @cache
 def _own_settings(columns: str) -> tuple[str, ...]:
     """The values of settings that nobody has changed."""
-    with duckdb.connect(":memory:") as connection:
+    with in_memory() as connection:
         (row,) = connection.execute(f"SELECT {columns}").fetchall()
         return tuple(row)
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog import variants
-from ducklake_lab.catalog.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
-from ducklake_lab.catalog.zones import in_zone
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb import variants
+from ducklake_lab.duckdb.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
+from ducklake_lab.duckdb.connections import of_thread
+from ducklake_lab.duckdb.file_access import connect
+from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
-from ducklake_lab.files.engine import connect
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
 from ducklake_lab.sql.plan import SOURCE_PREFIX
 
-_local = threading.local()
 _CHANGES = frozenset(
     {
         duckdb.StatementType.INSERT,
@@ -192,14 +191,8 @@ def _changes_rows(sql: str) -> bool:
 
 def _sealed(time_zone: str) -> duckdb.DuckDBPyConnection:
     """This thread's connection for a time zone, without access to anything outside of it."""
-    connections: dict[str, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("connections", {})
-    if time_zone not in connections:
-        connection = duckdb.connect(":memory:")
-        # GLOBAL, as each cursor has settings of its own
-        connection.execute(f"SET GLOBAL TimeZone = '{time_zone}'; SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        connections[time_zone] = connection
-    return connections[time_zone]
+    # GLOBAL, as each cursor has settings of its own
+    return of_thread(("rows", time_zone), [("GLOBAL TimeZone", time_zone)])
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_sql, has_part
-from ducklake_lab.catalog.evaluation import connection
+from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import cast_sql, has_part
+from ducklake_lab.duckdb.evaluation import connection
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 _TABLE = "_ducklake_rows"
 
@@ -46,5 +46,4 @@ def _default_sql(column: Column) -> str:
     text = column.default_value
     if text is None or text.upper() == "NULL":
         return ""
-    quoted = text.replace("'", "''")
-    return f" DEFAULT CAST('{quoted}' AS {column.data_type.sql()})"
+    return f" DEFAULT CAST({quote_text(text)} AS {column.data_type.sql()})"

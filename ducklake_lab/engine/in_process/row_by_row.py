@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
+from ducklake_lab.duckdb import library as duckdb
 
 #: Parsed expressions whose value is known from one row, if their functions' values are.
 _CLASSES = frozenset(

@@ -8,7 +8,7 @@ from datetime import date, datetime
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.zones import instant
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import TransactionError, UsageError
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.maintenance.cleanup_old_files import cleanup_old_files

@@ -6,7 +6,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.zones import instant
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import UsageError
 from ducklake_lab.scan.encryption import key_bytes
 from ducklake_lab.scan.planner import plan_scan

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.files import file_sizes
 from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, write_option
-from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
@@ -98,7 +99,7 @@ def _age(key: str, value: Any) -> str:
     text = str(value)
     if text:
         try:
-            canonical.constant_text("CAST('" + text.replace("'", "''") + "' AS INTERVAL)")
+            canonical.constant_text(f"CAST({quote_text(text)} AS INTERVAL)")
         except BindError:
             raise UsageError(f"{key} is an interval, e.g. 7 days, not {value!r}.") from None
     return text

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import SnapshotInfo
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quoted_if_needed
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import (
     BIGINT,

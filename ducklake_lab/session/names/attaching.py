@@ -10,7 +10,7 @@ from typing import Any
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.catalog.zones import instant
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.secrets import Secrets

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.evaluation import Settings
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
+from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import BindError, EntryNotFoundError, UsageError
 from ducklake_lab.model.entries import View

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Macro, Table, View
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.sql.bind.expansion import without_macros

@@ -13,7 +13,7 @@ from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.model.entries import Column, Table, View
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
@@ -72,7 +72,7 @@ class SystemTables:
     def rows(self, name: str) -> pa.Table:
         """What a function lists."""
         folded = name.casefold()
-        lakes = ", ".join("'" + _text(lake.alias) + "'" for lake in self._lakes)
+        lakes = ", ".join(quote_text(lake.alias) for lake in self._lakes)
         hidden = f"WHERE database_name NOT IN ({lakes})" if lakes else ""
         own = self._database.run(f"FROM {folded}() {hidden}").table
         found = [
@@ -88,7 +88,7 @@ class SystemTables:
         if key not in self._bodies:
             found = self._database.run(
                 "SELECT sql FROM duckdb_views() WHERE internal AND lower(schema_name) = "
-                f"'{_text(key[0])}' AND lower(view_name) = '{_text(key[1])}'"
+                f"{quote_text(key[0])} AND lower(view_name) = {quote_text(key[1])}"
             ).table
             text = found.column(0)[0].as_py() if found.num_rows else None
             lists = text is not None and any(function in text for function in self._functions)
@@ -230,7 +230,7 @@ def default_text(column: Column) -> str | None:
         return "NULL"
     if column.default_value_type == "expression":
         return value
-    return "'" + _text(value) + "'"
+    return quote_text(value)
 
 
 def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
@@ -263,7 +263,3 @@ def _names(names: Sequence[str]) -> str:
 def _name(name: str) -> str:
     plain = name.isidentifier() and name == name.lower() and name not in _reserved()
     return name if plain else quote_identifier(name)
-
-
-def _text(value: str) -> str:
-    return value.replace("'", "''")

@@ -10,7 +10,6 @@ from typing import Any
 
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.predicates import (
     And,
     ColumnPath,
@@ -21,6 +20,7 @@ from ducklake_lab.model.predicates import (
     Predicate,
     StartsWith,
 )
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.sql.plan import JoinKey
 
@@ -95,4 +95,4 @@ def _literal(value: Any) -> str:
         return f"'{value.isoformat(' ')}'::{'TIMESTAMP' if value.tzinfo is None else 'TIMESTAMPTZ'}"
     if isinstance(value, date | time):
         return f"'{value.isoformat()}'::{'DATE' if isinstance(value, date) else 'TIME'}"
-    return "'" + str(value).replace("'", "''") + "'"
+    return quote_text(str(value))

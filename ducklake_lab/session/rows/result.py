@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_columns
-from ducklake_lab.catalog.handing import arrow_table, pandas_frame, python_rows
-from ducklake_lab.catalog.zones import in_zone, process_time_zone
+from ducklake_lab.duckdb.casting import cast_columns
+from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
+from ducklake_lab.duckdb.zones import in_zone, process_time_zone
 from ducklake_lab.engine.placement import Placement
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field

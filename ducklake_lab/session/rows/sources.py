@@ -13,7 +13,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
-from ducklake_lab.catalog.zones import instant
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -28,8 +28,8 @@ from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.identifiers import quote_identifier
 from ducklake_lab.model.predicates import And, Predicate
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.metadata_aggregates import digest

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result
 from ducklake_lab.session.rows.sources import Sources
@@ -52,7 +53,7 @@ class Copying:
         if is_object(statement.path) and here:
             return self._to_object(statement, plan, loaded)
         if here:
-            target = "'" + statement.path.replace("'", "''") + "'"
+            target = quote_text(statement.path)
             copy = replace(plan, duckdb_sql=f"COPY ({plan.duckdb_sql}) TO {target} {statement.options}")
             rows = self._sources.run_in_process(copy, loaded).table
             return _counted(rows, info)
@@ -62,7 +63,7 @@ class Copying:
         """The file is made here, and then brought to its place."""
         with TemporaryDirectory(prefix="ducklake-") as folder:
             made = Path(folder) / statement.path.rsplit("/", 1)[-1]
-            sql = f"COPY ({plan.duckdb_sql}) TO '{str(made).replace(chr(39), chr(39) * 2)}' {statement.options}"
+            sql = f"COPY ({plan.duckdb_sql}) TO {quote_text(str(made))} {statement.options}"
             rows = self._sources.run_in_process(replace(plan, duckdb_sql=sql), loaded).table
             if not made.is_file():
                 raise UnsupportedFeatureError(
@@ -94,11 +95,11 @@ class Copying:
         chosen = _chosen(table.columns, statement.columns)
         name = f"ducklake_copy_{next(_numbers)}"
         kinds = [(column.name, column.data_type) for column in chosen]
-        definitions = ", ".join(f'"{n.replace(chr(34), chr(34) * 2)}" {kind.sql()}' for n, kind in kinds)
+        definitions = ", ".join(f"{quote_identifier(n)} {kind.sql()}" for n, kind in kinds)
         self._database.run(f"CREATE TEMP TABLE {name} ({definitions})")
         try:
             with _readable(statement.path) as place:
-                path = "'" + place.replace("'", "''") + "'"
+                path = quote_text(place)
                 self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
             rows = self._database.run(f"FROM temp.main.{name}")
         finally:

@@ -12,7 +12,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.session.names.system_tables import create_table_sql
@@ -125,13 +125,13 @@ def _overload(part: MacroImplementation, kind: str) -> str:
 def _parameter(parameter: MacroParameter) -> str:
     text = quote_identifier(parameter.name)
     if parameter.is_optional:
-        value = "NULL" if parameter.default_value is None else "'" + parameter.default_value.replace("'", "''") + "'"
+        value = quote_text(parameter.default_value)
         text += f" := CAST({value} AS {parameter.default_value_type})"
     return text
 
 
 def _of_own(database: SessionDatabase, name: str) -> _Database:
-    where = f"database_name = '{name.replace(chr(39), chr(39) * 2)}'"
+    where = f"database_name = {quote_text(name)}"
     constrained = database.run(
         f"SELECT table_name, constraint_type FROM duckdb_constraints() WHERE {where} AND constraint_type <> 'NOT NULL'"
     ).table.to_pylist()

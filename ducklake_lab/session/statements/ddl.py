@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import cast_columns, texts
 from ducklake_lab.catalog.migrations import SPEC_VERSION
-from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.duckdb import canonical
+from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
 from ducklake_lab.model.transforms import parse_transform

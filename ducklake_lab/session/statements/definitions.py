@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.session.names.attached_lakes import Lakes, Place

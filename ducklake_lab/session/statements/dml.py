@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import cast_columns
 from ducklake_lab.catalog.inlined import can_inline
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.rows import Here, OnSpark, Rows, held
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -25,7 +25,7 @@ from ducklake_lab.files.sorting import sort_rows, sort_sql
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan

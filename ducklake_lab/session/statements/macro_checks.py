@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ducklake_lab.engine.in_process import canonical
+from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.bind.expansion import sample_call
 from ducklake_lab.sql.plan import StoredMacro

@@ -20,7 +20,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
@@ -405,7 +405,7 @@ class Statements:
         if statement.all_schemas:
             return self._sources.query(parse_query(_ALL_TABLES))
         catalog, schema = self._shown(statement.source)
-        where = f"database_name = {_literal(catalog)} AND schema_name = {_literal(schema)}"
+        where = f"database_name = {quote_text(catalog)} AND schema_name = {quote_text(schema)}"
         if statement.source is None:
             where = f"({where} OR temporary)"
         names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
@@ -478,10 +478,6 @@ def _parsed(statement: op.InsertLiterals) -> op.Insert:
     operation = parse(statement.text)[0].operation
     assert isinstance(operation, op.Insert)
     return operation
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _quoted(name: op.TableName | None) -> str:

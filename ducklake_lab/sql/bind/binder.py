@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import is_aggregate
+from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.sql.bind import from_clause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.model.identifiers import quoted_if_needed
+from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, DuckLakeSql
 from ducklake_lab.sql.types import from_sqlglot
 
@@ -70,7 +70,7 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Column):
         return ".".join(quoted_if_needed(part.name) for part in node.parts)
     if isinstance(node, exp.Literal):
-        return "'" + node.name.replace("'", "''") + "'" if node.is_string else _number(node.name)
+        return quote_text(node.name) if node.is_string else _number(node.name)
     if isinstance(node, exp.Null):
         return "NULL"
     if isinstance(node, exp.Boolean):

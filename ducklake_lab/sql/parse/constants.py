@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.casting import evaluate_constant
+from ducklake_lab.duckdb.casting import evaluate_constant
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError
 from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
 from ducklake_lab.sql.dialect import DuckLakeSql

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot.tokens import Token, TokenType
 
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.tokens import position, split
 
@@ -210,7 +211,7 @@ class _Finder:
         value = self.tokens[last]
         constant = self.text[value.start : value.end + 1]
         if value.token_type is TokenType.STRING:
-            constant = "'" + value.text.replace("'", "''") + "'"
+            constant = quote_text(value.text)
         if words[0] in ("VERSION", "SYSTEM_VERSION"):
             return last, At(version_sql=constant)
         if words[0] not in ("TIMESTAMP", "SYSTEM_TIME"):

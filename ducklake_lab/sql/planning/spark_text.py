@@ -9,7 +9,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
-from ducklake_lab.catalog.evaluation import Evaluation
+from ducklake_lab.duckdb.evaluation import Evaluation
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.parse.placeholders import Binder

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import Settings
+from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.spark.nodes import binary, call, case, cast, number, text

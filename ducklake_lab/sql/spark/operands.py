@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import NULL, Settings
-from ducklake_lab.catalog.evaluation import constant as constant_value
+from ducklake_lab.duckdb.evaluation import NULL, Settings
+from ducklake_lab.duckdb.evaluation import constant as constant_value
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text

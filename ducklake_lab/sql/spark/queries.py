@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import NULL
+from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL

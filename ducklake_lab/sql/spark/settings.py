@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ducklake_lab.catalog.evaluation import Settings
+from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.errors import UnsupportedFeatureError
 
 #: Settings that go with a query to the workers, and that its translation follows.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import stabilities
+from ducklake_lab.duckdb.evaluation import stabilities
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.spark.typing import moment
 

@@ -12,8 +12,9 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from ducklake_lab.catalog.evaluation import NULL, Evaluation, Settings, result_type
+from ducklake_lab.duckdb.evaluation import NULL, Evaluation, Settings, result_type
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.dialect import NULLS
 from ducklake_lab.sql.plan import SparkQuery
@@ -421,7 +422,7 @@ class Translation:
         kinds = [self._argument_type(part) for part in found.arguments]
         fields = tuple((f"_ducklake_{i}", kind) for i, kind in enumerate(kinds)) or (("one", DataType("int32")),)
         rows = DataType("list", (("element", DataType("struct", fields)),))
-        shown = ", ".join(f'u."{name}" AS "{name}"' for name, _ in fields)
+        shown = ", ".join(f"u.{quote_identifier(name)} AS {quote_identifier(name)}" for name, _ in fields)
         sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
         result = result_type(sql, (rows,), self.settings)
         carried(result)

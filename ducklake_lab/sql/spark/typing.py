@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from ducklake_lab.catalog.evaluation import NULL, Settings, argument, is_aggregate, result_type
+from ducklake_lab.duckdb.evaluation import NULL, Settings, argument, is_aggregate, result_type
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ducklake_lab.catalog.bounds import extremes
+from ducklake_lab.duckdb.bounds import extremes
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith

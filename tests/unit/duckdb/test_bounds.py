@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ducklake_lab.catalog.bounds import extremes, smallest_and_largest
-from ducklake_lab.catalog.casting import cast_columns
+from ducklake_lab.duckdb.bounds import extremes, smallest_and_largest
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.types import DataType
 
 TEXTS = {

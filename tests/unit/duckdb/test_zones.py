@@ -4,7 +4,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from ducklake_lab.catalog.zones import in_zone, instant, zone_of
+from ducklake_lab.duckdb.zones import in_zone, instant, zone_of
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 NEW_YORK = "America/New_York"

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
+from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.model.identifiers import quote_identifier
-
-_local = threading.local()
+from ducklake_lab.model.quoting import quote_identifier
 
 
 def query_text(sql: str) -> str:
@@ -113,12 +111,7 @@ def _quoted_types(text: str) -> str:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
-    if connection is None:
-        connection = duckdb.connect(":memory:")
-        connection.execute("SET TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true")
-        _local.connection = connection
-    return connection
+    return of_thread("canonical", [("TimeZone", "UTC")])
 
 
 def _one(sql: str, *parameters: object) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,22 +9,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog import variants
+from ducklake_lab.duckdb import variants
+from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_primitive
-
-_local = threading.local()
-
-
-def scratch() -> duckdb.DuckDBPyConnection:
-    """This thread's database in memory, which reaches nothing outside of it."""
-    connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
-    if connection is None:
-        connection = duckdb.connect(":memory:")
-        connection.execute("SET TimeZone = 'UTC'; SET enable_external_access = false")
-        _local.connection = connection
-    return connection
 
 
 def evaluate_constant(sql: str) -> object:
@@ -94,7 +82,7 @@ def cast_sql(expression: str, data_type: DataType, depth: int | None = None) -> 
 
 
 def carried_sql(expression: str, data_type: DataType, depth: int | None = None) -> str:
-    """SQL of a value of the type as Arrow carries it; see model/types.py, and for `depth` catalog/variants.py."""
+    """SQL of a value of the type as Arrow carries it; see model/types.py, and for `depth` duckdb/variants.py."""
     name = data_type.name
     if name == "geometry":
         return f"ST_AsWKB({expression})"

@@ -1,4 +1,4 @@
-"""Names as DuckDB's SQL takes and writes them."""
+"""Names and texts as DuckDB's SQL takes and writes them."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 def quote_identifier(name: str) -> str:
     """A name in quotes: what SQL takes for any name."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str | None) -> str:
+    """A text as a literal of SQL; NULL for None."""
+    return "NULL" if text is None else "'" + text.replace("'", "''") + "'"
 
 
 def quoted_if_needed(name: str) -> str:

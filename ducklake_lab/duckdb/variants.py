@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType
 
 #: The types that Parquet's variants lack, besides the width of decimals: DuckDB's name of the kind, and the type in SQL.
@@ -191,8 +192,8 @@ def _variant_sql(tree: str, depth: int, kept: Kept) -> str:
     each, parts = f"t{depth}", f"p{depth}"
     made = ""
     for keys in kept.objects:
-        fields = ", ".join(f"{_text(key)}: {parts}[{place}]" for place, key in enumerate(keys, 1))
-        listed = ", ".join(map(_text, keys))
+        fields = ", ".join(f"{quote_text(key)}: {parts}[{place}]" for place, key in enumerate(keys, 1))
+        listed = ", ".join(map(quote_text, keys))
         made += f" WHEN CAST(json_extract({tree}, '$[0]') AS VARCHAR[]) = [{listed}] THEN CAST({{{fields}}} AS VARIANT)"
     return (
         f"CASE WHEN coalesce(json_type({tree}, '$[0]'), 'VARCHAR') = 'VARCHAR' THEN {leaf} ELSE list_transform(["
@@ -200,7 +201,3 @@ def _variant_sql(tree: str, depth: int, kept: Kept) -> str:
         f"lambda {parts}: CASE WHEN json_type({tree}, '$[0]') = 'NULL' THEN CAST({parts} AS VARIANT){made} "
         f"ELSE error('{NO_FORM} an object with the keys ' || {kind}) END)[1] END"
     )
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

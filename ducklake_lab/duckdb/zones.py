@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,9 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import duckdb
 import pyarrow as pa
 
+from ducklake_lab.duckdb.connections import in_memory, of_thread
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.model.quoting import quote_text
 
-_local = threading.local()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -23,7 +23,7 @@ def process_time_zone() -> str:
     Raises:
         UnsupportedFeatureError: it is none that Python knows.
     """
-    with duckdb.connect(":memory:") as connection:
+    with in_memory() as connection:
         return zone_of(connection)
 
 
@@ -54,13 +54,9 @@ def instant(value: datetime | date | str, zone: str) -> datetime:
     """
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(ZoneInfo(zone))
-    connection: duckdb.DuckDBPyConnection | None = getattr(_local, "connection", None)
-    if connection is None:
-        connection = _local.connection = duckdb.connect(":memory:")
-        connection.execute("SET enable_external_access = false")
-    quoted = zone.replace("'", "''")
+    connection = of_thread("zones", locked=False)
     try:
-        connection.execute(f"SET TimeZone = '{quoted}'")
+        connection.execute(f"SET TimeZone = {quote_text(zone)}")
         ((micros,),) = connection.execute(
             "SELECT epoch_us(CAST(CAST($1 AS VARCHAR) AS TIMESTAMPTZ))", [str(value)]
         ).fetchall()

@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import duckdb
 
-from ducklake_lab.catalog.casting import from_duckdb
+from ducklake_lab.duckdb.casting import from_duckdb
+from ducklake_lab.duckdb.connections import sealed
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 
@@ -61,10 +62,7 @@ def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
     kept: dict[Settings, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
     found = kept.pop(settings, None)
     if found is None:
-        found = duckdb.connect(":memory:", config={"threads": 1})
-        for name, value in settings:
-            found.execute(f"SET {name} = '{value.replace(chr(39), chr(39) * 2)}'")
-        found.execute("SET enable_external_access = false; SET lock_configuration = true")
+        found = sealed(settings, threads=1)
     kept[settings] = found
     while len(kept) > _KEPT:
         kept.pop(next(iter(kept))).close()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from ducklake_lab.catalog.casting import carried_as, carried_sql, has_part, scratch, through, typed_values_sql
+from ducklake_lab.duckdb.casting import carried_as, carried_sql, has_part, through, typed_values_sql
+from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
-from ducklake_lab.model.identifiers import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_marked
 
 if TYPE_CHECKING:

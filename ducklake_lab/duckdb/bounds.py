@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.casting import scratch, typed_values_sql
+from ducklake_lab.duckdb.casting import typed_values_sql
+from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import duckdb
 
+from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_text
 
 _local = threading.local()
 _lock = threading.Lock()
@@ -25,9 +27,9 @@ def connect(*, parallel: bool = False) -> duckdb.DuckDBPyConnection:
     global _parallel
     if parallel:
         with _lock:
-            base = _parallel = _parallel or duckdb.connect(":memory:")
+            base = _parallel = _parallel or in_memory()
     else:
-        base = getattr(_local, "base", None) or duckdb.connect(":memory:", config={"threads": 1})
+        base = getattr(_local, "base", None) or in_memory(threads=1)
         _local.base = base
     connection = base.cursor()
     connection.execute("SET TimeZone = 'UTC'")
@@ -59,5 +61,5 @@ def _extensions(name: str) -> Iterator[str]:
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     for folder in (package.submodule_search_locations if package is not None else None) or ():
         path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
-        yield "'" + str(path).replace("'", "''") + "'"
+        yield quote_text(str(path))
     yield name

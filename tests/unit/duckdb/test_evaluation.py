@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ducklake_lab.catalog.evaluation import Evaluation, connection, constant, is_aggregate, result_type
+from ducklake_lab.duckdb.evaluation import Evaluation, connection, constant, is_aggregate, result_type
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 

@@ -1,0 +1,52 @@
+"""Every connection to DuckDB: databases in memory, most of which reach nothing outside of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable
+
+import duckdb
+
+from ducklake_lab.model.quoting import quote_text
+
+_local = threading.local()
+
+#: What a database is set to: (name, value), the name after `GLOBAL` where it holds for all cursors.
+Settings = Iterable[tuple[str, str]]
+
+
+def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """A new database in memory, with access to files; whoever asks closes it.
+
+    Args:
+        threads: that run its queries; as many as there are cores by default.
+    """
+    return duckdb.connect(":memory:", config={} if threads is None else {"threads": threads})
+
+
+def sealed(settings: Settings, *, threads: int | None = None, locked: bool = True) -> duckdb.DuckDBPyConnection:
+    """A new database in memory that reaches nothing outside of it.
+
+    Args:
+        locked: no setting of it can be changed.
+    """
+    connection = in_memory(threads)
+    for name, value in settings:
+        connection.execute(f"SET {name} = {quote_text(value)}")
+    connection.execute("SET enable_external_access = false")
+    if locked:
+        connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def of_thread(purpose: Hashable, settings: Settings = (), *, locked: bool = True) -> duckdb.DuckDBPyConnection:
+    """This thread's sealed database for a purpose."""
+    kept: dict[Hashable, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
+    if purpose not in kept:
+        kept[purpose] = sealed(settings, locked=locked)
+    return kept[purpose]
+
+
+def scratch() -> duckdb.DuckDBPyConnection:
+    """This thread's database to compute single values and to cast columns in."""
+    return of_thread("scratch", [("TimeZone", "UTC")], locked=False)

@@ -1,0 +1,41 @@
+"""DuckDB's own package as the other rooms see it: its types and errors, but nothing that opens a database."""
+
+from __future__ import annotations
+
+from duckdb import (
+    BinderException,
+    CatalogException,
+    ConstraintException,
+    ConversionException,
+    DuckDBPyConnection,
+    DuckDBPyRelation,
+    Error,
+    InvalidInputException,
+    IOException,
+    NotImplementedException,
+    OutOfRangeException,
+    StatementType,
+    TransactionException,
+    __version__,
+    extract_statements,
+    sqltype,
+)
+
+__all__ = [
+    "BinderException",
+    "CatalogException",
+    "ConstraintException",
+    "ConversionException",
+    "DuckDBPyConnection",
+    "DuckDBPyRelation",
+    "Error",
+    "IOException",
+    "InvalidInputException",
+    "NotImplementedException",
+    "OutOfRangeException",
+    "StatementType",
+    "TransactionException",
+    "__version__",
+    "extract_statements",
+    "sqltype",
+]
