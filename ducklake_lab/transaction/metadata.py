@@ -10,7 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.backends import Flag
+from ducklake_lab.catalog.backends import Flag, UtcTimestamp
 from ducklake_lab.catalog.database import raw_duckdb
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import quote_identifier
@@ -54,11 +54,22 @@ class Ids:
 
 
 class Metadata:
-    """Writes rows that begin or end with one snapshot."""
+    """Writes rows that begin or end with one snapshot.
+
+    Inserted rows are held until another statement needs the connection, or `flush`: rows of one table, such as the
+    statistics of many files, are one statement then.
+    """
 
     def __init__(self, connection: sa.Connection, snapshot_id: int) -> None:
-        self.connection = connection
+        self._connection = connection
         self.snapshot_id = snapshot_id
+        self._held: dict[tuple[sa.Table, frozenset[str]], list[dict[str, Any]]] = {}
+
+    @property
+    def connection(self) -> sa.Connection:
+        """The connection, on which all rows are inserted."""
+        self.flush()
+        return self._connection
 
     def end(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> None:
         """Ends the live rows for which the condition holds."""
@@ -67,19 +78,27 @@ class Metadata:
         )
 
     def insert(self, table: sa.Table, **values: object) -> None:
-        self.connection.execute(table.insert(), values)
+        self.insert_many(table, [values])
 
     def insert_many(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
-        if not rows:
-            return
-        if self.connection.dialect.name != "duckdb" or len(rows) <= _BULK:
-            self.connection.execute(table.insert(), rows)
-            return
-        # row by row, DuckDB takes a millisecond each
-        names = list(rows[0])
-        fields = [pa.field(name, _arrow_type(table.c[name])) for name in names]
+        """Inserts rows of the same columns."""
+        if rows:
+            self._held.setdefault((table, frozenset(rows[0])), []).extend(rows)
+
+    def flush(self) -> None:
+        """Inserts the rows that are held."""
+        held, self._held = self._held, {}
+        for (table, _), rows in held.items():
+            if self._connection.dialect.name == "duckdb" and len(rows) > _BULK:
+                self._insert_bulk(table, rows)
+            else:
+                self._connection.execute(table.insert(), rows)
+
+    def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Inserts rows into a DuckDB catalog as one Arrow table: row by row, each takes a millisecond."""
+        fields = [pa.field(name, _arrow_type(table.c[name])) for name in rows[0]]
         batch = pa.Table.from_pylist(list(rows), pa.schema(fields))
-        raw = raw_duckdb(self.connection)
+        raw = raw_duckdb(self._connection)
         raw.register("ducklake_lab_rows", batch)
         try:
             raw.execute(f"INSERT INTO {quote_identifier(table.name)} BY NAME SELECT * FROM ducklake_lab_rows")
@@ -102,4 +121,6 @@ def schedule_deletion(metadata: Metadata, data_path: str, files: Sequence[tuple[
 def _arrow_type(column: sa.Column[Any]) -> pa.DataType:
     if isinstance(column.type, sa.BigInteger):
         return pa.int64()
+    if isinstance(column.type, UtcTimestamp):
+        return pa.timestamp("us", tz="UTC")
     return pa.bool_() if isinstance(column.type, Flag) else pa.string()

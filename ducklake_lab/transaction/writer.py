@@ -55,7 +55,9 @@ class CommitWriter:
             if staged:
                 rows.finish_flush(tx.state.tables[table_id], staged)
         self._write_compactions(rows)
-        return self._write_snapshot()
+        snapshot = self._write_snapshot()
+        self._metadata.flush()
+        return snapshot
 
     def _write_compactions(self, rows: RowWriter) -> None:
         compacted = {i: staged for i, staged in self._tx.data.items() if staged.compactions}
