@@ -130,6 +130,20 @@ class CatalogDatabase:
         if idle is not None:
             idle.close()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Around many statements: a DuckDB file stays open, which saves opening it for each, and no other process can."""
+        path = self.location.path
+        if self.backend != "duckdb" or path is None:
+            yield
+            return
+        connection = self._begun()
+        try:
+            connection.rollback()
+            yield
+        finally:
+            connection.close()
+
     def exists(self) -> bool:
         """Whether there is a catalog file; True for servers, which only a connection can tell."""
         return self.location.path is None or self.location.path.exists()

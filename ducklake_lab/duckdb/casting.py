@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.connections import scratch
+from ducklake_lab.duckdb.connections import of_thread, scratch
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_primitive
@@ -29,8 +29,11 @@ def evaluate_constant(sql: str) -> object:
     return value
 
 
-def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
+def cast_columns(table: pa.Table, types: Mapping[str, DataType], time_zone: str = "UTC") -> pa.Table:
     """The named columns, cast to the types' Arrow forms, in the mapping's order.
+
+    Args:
+        time_zone: in which times without one are read.
 
     Raises:
         ConstraintError: a value does not fit its type.
@@ -40,13 +43,33 @@ def cast_columns(table: pa.Table, types: Mapping[str, DataType]) -> pa.Table:
     if table.num_rows == 0:
         return schema.empty_table()
     chosen = table.select(list(types))
-    if all(_is_carried(field, types[field.name]) for field in chosen.schema):
-        return chosen.cast(schema)
+    ready = {name: values for name in types if (values := _as_carried(chosen, name, types[name])) is not None}
+    others = {name: kind for name, kind in types.items() if name not in ready}
+    cast = _cast(chosen.select(list(others)), others, time_zone) if others else pa.table({})
+    return pa.table([ready[name] if name in ready else cast.column(name) for name in types], schema=schema)
+
+
+def _as_carried(table: pa.Table, name: str, kind: DataType) -> pa.ChunkedArray | None:
+    """A column in the Arrow form of a type, where no query is needed for it."""
+    field, values = table.schema.field(name), table.column(name)
+    if _is_carried(field, kind):
+        return values.cast(kind.arrow())
+    if pa.types.is_integer(field.type) and pa.types.is_integer(kind.arrow()):
+        try:
+            return values.cast(kind.arrow())
+        except pa.ArrowInvalid:
+            return None  # DuckDB says which value does not fit
+    return None
+
+
+def _cast(chosen: pa.Table, types: Mapping[str, DataType], time_zone: str) -> pa.Table:
+    schema = pa.schema([data_type.field(name) for name, data_type in types.items()])
     # positional names: DuckDB folds case, the table's columns need not
     kinds = [_of_wkb(from_field(field), types[field.name]) for field in chosen.schema]
     sources = [f"{typed_values_sql(f'c{i}', kind, chosen.column(i))} AS c{i}" for i, kind in enumerate(kinds)]
     renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
-    typed = scratch().from_arrow(renamed).project(", ".join(sources))
+    database = scratch() if time_zone == "UTC" else of_thread(("casts", time_zone), [("TimeZone", time_zone)])
+    typed = database.from_arrow(renamed).project(", ".join(sources))
 
     def cast(depth: int) -> pa.Table:
         casts = ", ".join(cast_sql(f"c{i}", data_type, depth) for i, data_type in enumerate(types.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.file_stats import table_shapes
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.session.appender import Appender
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
@@ -35,6 +36,7 @@ from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
@@ -301,6 +303,19 @@ class Session:
                 return self._statements.run(insert)
         finally:
             del self._sources.frames[view]
+
+    def appender(
+        self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None
+    ) -> Appender:
+        """What appends rows to a table, many times, and commits them in batches.
+
+        Args:
+            columns: names of the columns that rows have values for; all by default.
+            rows: held rows at which they are flushed.
+            seconds: seconds after the first held row at which the next one flushes; None for no limit of time.
+        """
+        dml = Dml(self._lakes, self._sources, self._engine)
+        return Appender(self._lakes, self._sources, dml, table, columns, rows, seconds)
 
     def restore(self, table: str, to: int | datetime) -> Snapshot | None:
         """Makes a table's contents those of an earlier snapshot again, as a new snapshot, which it gives.

@@ -33,6 +33,7 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.copy import Copying
 from ducklake_lab.session.statements.copy_database import copy_database
 from ducklake_lab.session.statements.ddl import Ddl, build_columns
+from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.definitions import Definitions
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.explain import explain
@@ -53,7 +54,6 @@ from ducklake_lab.sql import (
 )
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.planning.planner import as_text
-from ducklake_lab.sql.spark.stability import differs_by_row
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -248,14 +248,14 @@ class Statements:
 
     def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
         """The rows of an INSERT of literals; None where they are to be planned as others are."""
-        columns = self._with_defaults(table)
+        columns = with_defaults(self._sources, table)
         if any(column.default_value_type == "expression" for column in columns):
             return None  # a value for each row
         return literal_rows(statement.rows, targets(statement.head, columns), columns, self._database.time_zone())
 
     def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
         try:
-            return plan_insert(statement, self._with_defaults(table), self._sources)
+            return plan_insert(statement, with_defaults(self._sources, table), self._sources)
         except (BindError, UnsupportedFeatureError) as error:
             if statement.query is None:
                 raise
@@ -264,24 +264,13 @@ class Statements:
             view = self._sources.register(self._sources.run(plan, purpose="change").carried())
             rows = parse(f"SELECT * FROM {view}")[0].operation
             assert isinstance(rows, op.Query)
-            return plan_insert(replace(statement, query=rows.tree), self._with_defaults(table), self._sources)
-
-    def _with_defaults(self, table: Table) -> list[Column]:
-        """The columns of a table, defaults that are the same for all rows of a statement as their values."""
-        return [self._with_default(column) for column in table.columns]
-
-    def _with_default(self, column: Column) -> Column:
-        text = column.default_value
-        if column.default_value_type != "expression" or text is None or differs_by_row(text):
-            return column
-        value = self._sources.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
-        return replace(column, default_value=value, default_value_type="literal")
+            return plan_insert(replace(statement, query=rows.tree), with_defaults(self._sources, table), self._sources)
 
     def _update(self, statement: op.Update) -> Result:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            count = self._dml.update(table, plan_update(statement, self._with_defaults(table), self._sources))
+            count = self._dml.update(table, plan_update(statement, with_defaults(self._sources, table), self._sources))
         return count_result(count, _made_by(transaction))
 
     def _delete(self, statement: op.Delete) -> Result:
@@ -295,7 +284,7 @@ class Statements:
         place = self._sources.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.place(statement.table).table()
-            plan = plan_merge(statement, self._with_defaults(table), self._sources)
+            plan = plan_merge(statement, with_defaults(self._sources, table), self._sources)
             count = merge(self._dml, self._engine, table, plan)
         return count_result(count, _made_by(transaction))
 

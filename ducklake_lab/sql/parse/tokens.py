@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
@@ -13,6 +14,8 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import TableName
 
 _DIALECT = DuckLakeSql()
+#: Characters of a text up to which its tokens are kept: a statement is split several times.
+_KEPT_LENGTH = 20_000
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
@@ -28,7 +31,7 @@ def split(text: str) -> list[list[Token]]:
         SqlSyntaxError: a quote or comment does not end, or a quoted name is empty.
     """
     try:
-        tokens = _DIALECT.tokenize(text)
+        tokens = _kept_tokens(text) if len(text) <= _KEPT_LENGTH else _DIALECT.tokenize(text)
     except TokenError as error:
         raise SqlSyntaxError(_unclosed(text), **_last_place(text)) from error
     statements: list[list[Token]] = [[]]
@@ -40,6 +43,11 @@ def split(text: str) -> list[list[Token]]:
         else:
             statements[-1].append(token)
     return [statement for statement in statements if statement]
+
+
+@lru_cache(maxsize=8)
+def _kept_tokens(text: str) -> Sequence[Token]:
+    return tuple(_DIALECT.tokenize(text))
 
 
 def _unclosed(text: str) -> str:

@@ -1,0 +1,192 @@
+"""Rows that programs append often: held until there are enough of them, then committed as one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from ducklake_lab.errors import BindError, UsageError, did_you_mean
+from ducklake_lab.model.entries import Column, Snapshot
+from ducklake_lab.session.names.attached_lakes import Lakes, explains_damage
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.defaults import with_defaults
+from ducklake_lab.session.statements.dml import Dml
+from ducklake_lab.session.statements.python_rows import filled, table_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows with values for the same columns."""
+
+    names: tuple[str, ...]
+    values: list[Sequence[Any]]
+
+
+@explains_damage
+class Appender:
+    """Appends rows to one table; made by `Session.appender`.
+
+    Rows are visible once they are flushed. A `with` block flushes at its end; after an error in it, held rows are
+    dropped, and flushed ones stay. A catalog file stays open in the block, which saves opening it for each flush.
+
+    Attributes:
+        held: rows that wait to be flushed.
+        appended: rows that were flushed.
+        snapshot: the newest snapshot that a flush made; None before the first.
+    """
+
+    def __init__(
+        self,
+        lakes: Lakes,
+        sources: Sources,
+        dml: Dml,
+        table: str,
+        columns: Sequence[str] | None,
+        rows: int,
+        seconds: float | None,
+    ) -> None:
+        if rows < 1:
+            raise UsageError(f"rows={rows} is no number of rows to flush at; give 1 or more.")
+        self._lakes = lakes
+        self._sources = sources
+        self._dml = dml
+        self._name = table
+        self._limit = rows
+        self._seconds = seconds
+        self._columns = {column.name.casefold(): column.name for column in lakes.parse(table).table().columns}
+        self._given = self._known(columns) if columns is not None else tuple(self._columns.values())
+        self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._batches: list[_Rows | pa.Table] = []
+        self._due = 0.0
+        self._open = ExitStack()
+        self.held = 0
+        self.appended = 0
+        self.snapshot: Snapshot | None = None
+
+    def append(self, row: Sequence[Any] | Mapping[str, Any]) -> None:
+        """Appends one row, and flushes where that is due.
+
+        Args:
+            row: values in the order of the columns, or by column name; a column that is left out gets its default.
+
+        Raises:
+            BindError: another number of values than of columns, or a name that no column has.
+        """
+        names, values = self._named(row)
+        last = self._batches[-1] if self._batches else None
+        if isinstance(last, _Rows) and last.names == names:
+            last.values.append(values)
+        else:
+            self._batches.append(_Rows(names, [values]))
+        self._count(1)
+
+    def extend(self, rows: Iterable[Sequence[Any] | Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> None:
+        """Appends many rows: each as `append` takes it, or an Arrow table, whose columns go by name.
+
+        Raises:
+            BindError: as `append`.
+        """
+        if isinstance(rows, pa.RecordBatch):
+            rows = pa.Table.from_batches([rows])
+        if not isinstance(rows, pa.Table):
+            for row in rows:
+                self.append(row)
+        elif rows.num_rows:
+            self._batches.append(rows.rename_columns(list(self._known(rows.column_names))))
+            self._count(rows.num_rows)
+
+    def flush(self) -> Snapshot | None:
+        """Commits the held rows as one snapshot, which it gives; None where there are none, or a transaction is open.
+
+        Rows stay held where that fails.
+
+        Raises:
+            ConstraintError: a value does not fit its column, or is NULL where that is not allowed.
+            TransactionConflictError: another commit changed the table's columns, or dropped it.
+        """
+        if not self.held:
+            return None
+        with self._lakes.statement():
+            place = self._lakes.parse(self._name)
+            with self._lakes.writing(place.lake) as transaction:
+                table = self._lakes.parse(self._name).table()
+                columns = with_defaults(self._sources, table)
+                transaction.only_appends = not self._lakes.in_transaction
+                count = self._dml.append_arrow(table, self._rows(columns))
+        self.appended += count
+        self.drop()
+        self.snapshot = transaction.snapshot or self.snapshot
+        return transaction.snapshot
+
+    def drop(self) -> None:
+        """Forgets the rows that are held."""
+        self._batches, self.held = [], 0
+
+    def close(self) -> None:
+        """Flushes; more rows may follow."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._lakes.parse(self._name).lake.database.held())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._open:
+            if kind is None:
+                self.flush()
+            else:
+                self.drop()
+
+    def _named(self, row: Sequence[Any] | Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]]:
+        """The columns that a row has values for, and the values."""
+        if isinstance(row, Mapping):
+            keys = tuple(row)
+            if keys not in self._keys:
+                self._keys[keys] = self._known(keys)
+            return self._keys[keys], tuple(row.values())
+        if isinstance(row, str | bytes) or not hasattr(row, "__len__"):
+            raise UsageError(f"A row is a sequence of values or a mapping of names to them, not {type(row).__name__}.")
+        if len(row) != len(self._given):
+            raise BindError(f"{self._name} needs {len(self._given)} values, but a row has {len(row)}.")
+        return self._given, row
+
+    def _known(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Names of columns, spelled as the table has them."""
+        found: list[str] = []
+        for name in names:
+            column = self._columns.get(name.casefold())
+            if column is None:
+                raise BindError(f'{self._name} has no column "{name}".{did_you_mean(name, self._columns.values())}')
+            if column in found:
+                raise BindError(f'Column "{column}" of {self._name} is given twice.')
+            found.append(column)
+        return tuple(found)
+
+    def _count(self, rows: int) -> None:
+        if not self.held and self._seconds is not None:
+            self._due = time.monotonic() + self._seconds
+        self.held += rows
+        if self.held >= self._limit or (self._seconds is not None and time.monotonic() >= self._due):
+            self.flush()
+
+    def _rows(self, columns: Sequence[Column]) -> pa.Table:
+        """The held rows, with all columns of the table in its order."""
+        zone = self._lakes.options.time_zone()
+        parts = []
+        names = {column.name for column in columns}
+        for batch in self._batches:
+            given = batch.names if isinstance(batch, _Rows) else batch.column_names
+            gone = next((name for name in given if name not in names), None)
+            if gone is not None:
+                raise BindError(
+                    f'{self._name} has no column "{gone}" any more; the rows that are held have values for it.'
+                )
+            rows = table_of(batch.names, batch.values, columns) if isinstance(batch, _Rows) else batch
+            parts.append(filled(rows, columns, zone))
+        return pa.concat_tables(parts)
