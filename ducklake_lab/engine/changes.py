@@ -63,7 +63,7 @@ def _here(plan: ScanPlan, deleted: Sequence[DeletedRows], *, virtual: bool) -> H
 
 def _columns(plan: ScanPlan, *, virtual: bool) -> Columns:
     own = [(column.name, column.data_type) for column in plan.columns]
-    return [*own, *((name, _BIGINT) for name in VIRTUAL_COLUMNS)] if virtual else own
+    return [*own, *VIRTUAL_COLUMNS.items()] if virtual else own
 
 
 def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False) -> Rows:

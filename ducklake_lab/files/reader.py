@@ -22,7 +22,7 @@ from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
-_SYSTEM = pa.schema([(name, pa.int64()) for name in VIRTUAL_COLUMNS])
+_SYSTEM = pa.schema([kind.field(name) for name, kind in VIRTUAL_COLUMNS.items()])
 _BATCH_ROWS = 100_000
 _storage = Storage()
 

@@ -9,17 +9,18 @@ import pyarrow as pa
 
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import DataFile, WrittenDeletes, WrittenFile
+from ducklake_lab.model.types import DataType
 
 ROW_ID = "_ducklake_row_id"
 SNAPSHOT_ID = "_ducklake_snapshot_id"
 FILE_ID = "_ducklake_file_id"
 POSITION = "_ducklake_position"
-#: The columns a scan offers beside the table's own, in this order.
-VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
+#: The columns a scan offers beside the table's own, in this order, with their types.
+VIRTUAL_COLUMNS = dict.fromkeys((FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID), DataType("int64"))
 FILE_NAME = "_ducklake_file_name"
 FILE_INDEX = "_ducklake_file_index"
 #: The path of a row's file, or the name of its inlined data table, and its number among those that a scan reads.
-LOCATION_COLUMNS = (FILE_NAME, FILE_INDEX)
+LOCATION_COLUMNS = {FILE_NAME: DataType("varchar"), FILE_INDEX: DataType("uint64")}
 #: Such a name for rows that the open transaction inlines.
 LOCAL_ROWS = "__ducklake_inlined_transaction_local_data"
 

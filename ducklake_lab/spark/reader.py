@@ -416,7 +416,7 @@ def _inlined(
     if virtual:
         nulls = pa.nulls(rows.num_rows, pa.int64())
         rows = rows.append_column(FILE_ID, nulls).append_column(POSITION, nulls).select([*names, *VIRTUAL_COLUMNS])
-        fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+        fields += [kind.field(name) for name, kind in VIRTUAL_COLUMNS.items()]
     for name, values in (more or {}).items():
         rows = rows.append_column(name, values)
         fields.append(pa.field(name, values.type))

@@ -99,9 +99,9 @@ class JoinKey:
     other: ColumnPath
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Source:
-    """Rows to be put behind the name `view` before the plan's SQL runs.
+    """Rows to be put behind the name `view` before the plan's SQL runs; binding fills it in.
 
     Attributes:
         args: constant arguments of a function, Python values or SqlConstant.
@@ -123,38 +123,6 @@ class Source:
     located: bool = False
     query: str = ""
     keys: tuple[JoinKey, ...] = ()
-
-
-@dataclass(eq=False, slots=True)
-class SourceDraft:
-    """A Source while its query is still being read."""
-
-    view: str
-    kind: Literal["table", "function", "local"]
-    name: TableName
-    at: At | None = None
-    args: tuple[object, ...] = ()
-    kwargs: Mapping[str, object] = field(default_factory=dict)
-    predicate: Predicate | None = None
-    virtual: bool = False
-    located: bool = False
-    query: str = ""
-    keys: list[JoinKey] = field(default_factory=list)
-
-    def finish(self) -> Source:
-        return Source(
-            self.view,
-            self.kind,
-            self.name,
-            self.at,
-            self.args,
-            self.kwargs,
-            self.predicate,
-            self.virtual,
-            self.located,
-            self.query,
-            tuple(self.keys),
-        )
 
 
 @dataclass(frozen=True, slots=True)

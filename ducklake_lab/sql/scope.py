@@ -8,25 +8,24 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, did_you_mean
+from ducklake_lab.model.staged import (
+    FILE_INDEX,
+    FILE_NAME,
+    LOCATION_COLUMNS,
+    POSITION,
+    ROW_ID,
+    SNAPSHOT_ID,
+    VIRTUAL_COLUMNS,
+)
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.plan import SourceDraft
-
-ROW_ID = "_ducklake_row_id"
-SNAPSHOT_ID = "_ducklake_snapshot_id"
-FILE_ID = "_ducklake_file_id"
-POSITION = "_ducklake_position"
-VIRTUAL_COLUMNS = (FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID)
+from ducklake_lab.sql.plan import Source
 
 #: What users call virtual columns, where the table has no such column itself.
 _USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
 #: Likewise the place of a row in its file; of an inlined row its row id.
 _FILE_ROW_NUMBER = "file_row_number"
 #: Likewise where a row is, by name and by number.
-_LOCATION = {"filename": "_ducklake_file_name", "file_index": "_ducklake_file_index"}
-
-_BIGINT = DataType("int64")
-#: Virtual columns that no statement needs, but where they are named; with their types.
-LOCATION_COLUMNS = {"_ducklake_file_name": DataType("varchar"), "_ducklake_file_index": DataType("uint64")}
+_LOCATION = {"filename": FILE_NAME, "file_index": FILE_INDEX}
 
 #: node.meta keys: the model's type of an expression, and the relation a column belongs to.
 TYPE = "ducklake_type"
@@ -59,7 +58,7 @@ class Relation:
         name: the name the user calls it by.
         columns: None where they are not known; then no name can be called wrong.
         qualifiers: schema and catalog names that may precede `name`, innermost first.
-        draft: the lake source behind it, or None.
+        source: the lake source behind it, or None.
         nullable: an outer join can make all of its columns NULL.
     """
 
@@ -67,7 +66,7 @@ class Relation:
     name: str
     columns: tuple[Output, ...] | None
     qualifiers: tuple[str, ...] = ()
-    draft: SourceDraft | None = None
+    source: Source | None = None
     nullable: bool = False
 
     def __deepcopy__(self, memo: object) -> Relation:
@@ -80,12 +79,12 @@ class Relation:
 
     def virtual(self, name: str) -> str | None:
         """The virtual column a name stands for, None if it stands for none."""
-        if self.draft is None or not (self.draft.kind == "table" or _is_row_feed(self.draft)):
+        if self.source is None or not (self.source.kind == "table" or _is_row_feed(self.source)):
             return None
         folded = name.casefold()
-        if folded == _FILE_ROW_NUMBER and self.draft.kind == "table":
+        if folded == _FILE_ROW_NUMBER and self.source.kind == "table":
             return POSITION
-        if folded in _LOCATION and self.draft.kind == "table":
+        if folded in _LOCATION and self.source.kind == "table":
             return _LOCATION[folded]
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
@@ -106,9 +105,9 @@ class Relation:
         return node
 
 
-def _is_row_feed(draft: SourceDraft) -> bool:
+def _is_row_feed(source: Source) -> bool:
     """Whether a function gives rows of a table, which have virtual columns as the table has."""
-    return draft.kind == "function" and draft.name.name.casefold().removeprefix("ducklake_") in (
+    return source.kind == "function" and source.name.name.casefold().removeprefix("ducklake_") in (
         "table_insertions",
         "table_deletions",
     )
@@ -270,14 +269,16 @@ def _of_relation(name: str, relation: Relation) -> exp.Expr | None:
     if output is not None:
         return relation.column(output)
     virtual = relation.virtual(name)
-    if virtual is None or relation.draft is None:
+    if virtual is None or relation.source is None:
         return None
-    relation.draft.virtual = True
-    relation.draft.located = relation.draft.located or virtual in LOCATION_COLUMNS
-    column = relation.column(Output(virtual, LOCATION_COLUMNS.get(virtual, _BIGINT)))
+    relation.source.virtual = True
+    relation.source.located = relation.source.located or virtual in LOCATION_COLUMNS
+    column = relation.column(Output(virtual, LOCATION_COLUMNS.get(virtual) or VIRTUAL_COLUMNS[virtual]))
     if virtual == POSITION and name.casefold() == _FILE_ROW_NUMBER:
-        number = exp.Anonymous(this="coalesce", expressions=[column, relation.column(Output(ROW_ID, _BIGINT))])
-        number.meta[TYPE] = _BIGINT
+        number = exp.Anonymous(
+            this="coalesce", expressions=[column, relation.column(Output(ROW_ID, VIRTUAL_COLUMNS[ROW_ID]))]
+        )
+        number.meta[TYPE] = VIRTUAL_COLUMNS[ROW_ID]
         return number
     column.meta[WRITTEN] = name
     return column

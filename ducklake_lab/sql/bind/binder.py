@@ -22,7 +22,7 @@ from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, sto
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.operations import At, TableName
-from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, SourceDraft, StoredMacro, StoredView
+from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Output, Relation, Scope, resolve
 
@@ -36,11 +36,11 @@ _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
 
 
 class QueryBinder:
-    """Binds one statement; `drafts` collects its sources."""
+    """Binds one statement; `sources` collects its sources."""
 
     def __init__(self, resolver: Resolver, place: tuple[str, str] | None = None) -> None:
         self.resolver = resolver
-        self.drafts: list[SourceDraft] = []
+        self.sources: list[Source] = []
         self._token = secrets.token_hex(4)
         # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
         self._place = place
@@ -51,9 +51,9 @@ class QueryBinder:
     # -- sources ---------------------------------------------------------------------------------
 
     def view_name(self) -> str:
-        return f"{SOURCE_PREFIX}{self._token}_{len(self.drafts) + 1}"
+        return f"{SOURCE_PREFIX}{self._token}_{len(self.sources) + 1}"
 
-    def table(self, name: TableName, at: At | None) -> tuple[SourceDraft, tuple[Output, ...]] | StoredView:
+    def table(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]] | StoredView:
         """A lake table as a new source, or the view of that name.
 
         Raises:
@@ -70,9 +70,9 @@ class QueryBinder:
                     return view
                 missing = missing or error
                 continue
-            draft = SourceDraft(self.view_name(), "table", candidate, at)
-            self.drafts.append(draft)
-            return draft, tuple(Output(column, kind) for column, kind in columns)
+            source = Source(self.view_name(), "table", candidate, at)
+            self.sources.append(source)
+            return source, tuple(Output(column, kind) for column, kind in columns)
         raise BindError(_placed(str(missing), name), line=name.line, column=name.column) from missing
 
     def owns(self, name: TableName) -> bool:

@@ -13,7 +13,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
-from ducklake_lab.sql.plan import SourceDraft, StoredView
+from ducklake_lab.sql.plan import Source, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import JOINED_BY, RELATION, TYPE, Output, Relation, Scope, bind_error, place, where
 
@@ -225,15 +225,15 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
         qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names], scope)
-    draft, columns = found
+    source, columns = found
     qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
-    relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, draft)
+    relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
     # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.
-    result: exp.Expr = exp.Table(this=exp.to_identifier(draft.view, quoted=True))
+    result: exp.Expr = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     if names:
-        result = exp.Subquery(this=_renaming(draft, columns, relation))
-        relation.draft = None
+        result = exp.Subquery(this=_renaming(source, columns, relation))
+        relation.source = None
     _set_alias(result, relation, [])
     result.set("joins", node.args.get("joins"))
     return result
@@ -252,13 +252,13 @@ def _has_modifiers(tree: exp.Subquery) -> bool:
     return any(tree.args.get(part) for part in ("order", "limit", "offset", "with_"))
 
 
-def _renaming(draft: SourceDraft, columns: tuple[Output, ...], relation: Relation) -> exp.Select:
+def _renaming(source: Source, columns: tuple[Output, ...], relation: Relation) -> exp.Select:
     items = []
     for old, new in zip(columns, relation.columns or (), strict=True):
         column = exp.column(exp.to_identifier(old.name, quoted=True))
         column.meta[TYPE] = old.type
         items.append(exp.alias_(column, new.name, quoted=True))
-    return exp.select(*items).from_(exp.Table(this=exp.to_identifier(draft.view, quoted=True)))
+    return exp.select(*items).from_(exp.Table(this=exp.to_identifier(source.view, quoted=True)))
 
 
 def _at(moment: exp.Expr | None) -> At | None:
@@ -298,12 +298,12 @@ def _function(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) ->
     columns = binder.resolver.function(name, args, kwargs)
     if columns is None:
         return _local(binder, node, scope, shown, names, name)
-    draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
-    binder.drafts.append(draft)
+    source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs)
+    binder.sources.append(source)
     outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
-    relation = Relation(shown, shown, outputs, (), draft)
+    relation = Relation(shown, shown, outputs, (), source)
     scope.add(relation)
-    result = exp.Table(this=exp.to_identifier(draft.view, quoted=True))
+    result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     _set_alias(result, relation, names)
     return result
 
@@ -323,9 +323,9 @@ def _local(
     outputs = tuple(Output(column, kind) for column, kind in columns) if columns is not None else None
     relation = Relation(shown, shown, name_columns(outputs, names, shown))
     scope.add(relation)
-    draft = SourceDraft(binder.view_name(), "local", name, query=query)
-    binder.drafts.append(draft)
-    node.meta[LOCAL_VIEW] = draft.view
+    source = Source(binder.view_name(), "local", name, query=query)
+    binder.sources.append(source)
+    node.meta[LOCAL_VIEW] = source.view
     _set_alias(node, relation, names)
     return node
 

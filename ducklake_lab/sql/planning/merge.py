@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.operations import Merge, MergeClause
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
-from ducklake_lab.sql.scope import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Output column: what happens to the row, e.g. `update`.

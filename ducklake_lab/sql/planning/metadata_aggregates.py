@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.plan import Digest, SourceDraft
-from ducklake_lab.sql.scope import RELATION, VIRTUAL_COLUMNS, Relation
+from ducklake_lab.sql.plan import Digest, Source
+from ducklake_lab.sql.scope import RELATION, Relation
 
 #: The column of a digest that counts all rows; before the name of a column, that of the one that counts its values.
 ROWS = "_ducklake_rows"
@@ -24,9 +25,9 @@ _PLAIN = (exp.Alias, exp.Paren, exp.Cast, exp.Literal, exp.Neg, exp.Add, exp.Sub
 _LEAVES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
 
 
-def digest_of(tree: exp.Expr, drafts: Sequence[SourceDraft]) -> Digest | None:
+def digest_of(tree: exp.Expr, sources: Sequence[Source]) -> Digest | None:
     """How a bound query is computed from a digest of its one table; None where it needs the rows."""
-    if len(drafts) != 1 or drafts[0].kind != "table" or drafts[0].virtual or not isinstance(tree, exp.Select):
+    if len(sources) != 1 or sources[0].kind != "table" or sources[0].virtual or not isinstance(tree, exp.Select):
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
         return None
@@ -37,15 +38,15 @@ def digest_of(tree: exp.Expr, drafts: Sequence[SourceDraft]) -> Digest | None:
     counted: dict[str, None] = {}
     copy = tree.copy()
     for item in copy.expressions:
-        if not _rewrite(item, drafts[0], columns, counted):
+        if not _rewrite(item, sources[0], columns, counted):
             return None
     if copy.find(exp.Anonymous) is None:
         return None
     text = copy.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
-    return Digest(drafts[0].view, text, tuple(columns), tuple(counted))
+    return Digest(sources[0].view, text, tuple(columns), tuple(counted))
 
 
-def _rewrite(node: exp.Expr, draft: SourceDraft, columns: dict[str, None], counted: dict[str, None]) -> bool:
+def _rewrite(node: exp.Expr, source: Source, columns: dict[str, None], counted: dict[str, None]) -> bool:
     """Replaces counts by sums of counts; notes the columns that are needed. False where rows are needed."""
     if isinstance(node, exp.Anonymous):
         name, args = node.name.casefold(), node.expressions
@@ -56,7 +57,7 @@ def _rewrite(node: exp.Expr, draft: SourceDraft, columns: dict[str, None], count
         if name not in ("count", "min", "max") or not isinstance(column, exp.Column) or column.name in VIRTUAL_COLUMNS:
             return False
         relation = column.meta.get(RELATION)
-        if not isinstance(relation, Relation) or relation.draft is not draft:
+        if not isinstance(relation, Relation) or relation.source is not source:
             return False
         if name == "count":
             counted[column.name] = None
@@ -67,7 +68,7 @@ def _rewrite(node: exp.Expr, draft: SourceDraft, columns: dict[str, None], count
     if isinstance(node, _LEAVES):
         return True
     return isinstance(node, _PLAIN) and all(
-        _rewrite(child, draft, columns, counted) for child in list(node.iter_expressions())
+        _rewrite(child, source, columns, counted) for child in list(node.iter_expressions())
     )
 
 

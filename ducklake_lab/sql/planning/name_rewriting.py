@@ -12,7 +12,7 @@ from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.parse.references import Reference, find_references, splice
 from ducklake_lab.sql.parse.statements import read_arguments
-from ducklake_lab.sql.plan import SourceDraft, StoredView
+from ducklake_lab.sql.plan import Source, StoredView
 
 
 def with_views(
@@ -24,7 +24,7 @@ def with_views(
     write: Callable[[exp.Expr], str],
     elsewhere: Callable[[TableName], bool] = lambda name: False,
 ) -> str:
-    """The text with views for tables, views and functions of lakes; the binder's drafts say what they are.
+    """The text with views for tables, views and functions of lakes; the binder's sources say what they are.
 
     Args:
         quote: what names are quoted with.
@@ -57,7 +57,7 @@ def with_views(
 
 def _source(
     reference: Reference, text: str, binder: QueryBinder, elsewhere: Callable[[TableName], bool]
-) -> SourceDraft | StoredView | None:
+) -> Source | StoredView | None:
     """The lake's table, view or function that is meant; None for what the engine has to find itself."""
     name = reference.name
     if reference.arguments is not None:
@@ -67,9 +67,9 @@ def _source(
             return None
         if binder.resolver.function(name, args, kwargs) is None:
             return None
-        draft = SourceDraft(binder.view_name(), "function", name, None, tuple(args), kwargs)
-        binder.drafts.append(draft)
-        return draft
+        source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs)
+        binder.sources.append(source)
+        return source
     if reference.at is None and elsewhere(name):
         return None
     try:

@@ -53,7 +53,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> Qu
     tokens = split(text)[0]
     binder = QueryBinder(resolver)
     written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
-    sources = tuple(draft.finish() for draft in binder.drafts)
+    sources = tuple(binder.sources)
 
     def refuse() -> SparkQuery:
         raise refusal
@@ -79,7 +79,7 @@ def _duckdb_sql(tree: exp.Expr) -> str:
 
 def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
     """The plan of a bound query."""
-    sources = tuple(draft.finish() for draft in binder.drafts)
+    sources = tuple(binder.sources)
     columns = tuple(output.name for output in outputs) if outputs is not None else None
 
     def on_spark() -> SparkQuery:
@@ -92,7 +92,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
         _duckdb_sql(tree),
         on_spark,
         columns,
-        digest=digest_of(tree, binder.drafts),
+        digest=digest_of(tree, binder.sources),
     )
 
 

@@ -45,7 +45,7 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
         return query.sql
 
     written = with_views(text, tokens, binder, quote="`", write=write)
-    sources = tuple(draft.finish() for draft in binder.drafts)
+    sources = tuple(binder.sources)
     return QueryPlan(sources, "", lambda: SparkQuery(written, tuple(evaluations)))
 
 

@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
@@ -23,7 +24,7 @@ from ducklake_lab.sql.operations import Delete, Insert, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import RELATION, ROW_ID, TYPE, VIRTUAL_COLUMNS, Output, Scope, bind_error
+from ducklake_lab.sql.scope import RELATION, TYPE, Output, Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
 
 _ROWS = "_ducklake_rows"
@@ -62,7 +63,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         given = _by_name(op, [output.name for output in outputs], columns)
     elif len(outputs) != len(given):
         raise _arity(op, len(given), len(outputs))
-    if values is not None and not op.by_name and not binder.drafts and list(given) == list(columns):
+    if values is not None and not op.by_name and not binder.sources and list(given) == list(columns):
         # as it stands: its values are cast, and in their places
         query.set("expressions", [_named(i.unalias(), c) for i, c in zip(query.expressions, columns, strict=True)])
         return finish(query, _outputs(columns), binder)

@@ -23,11 +23,12 @@ from ducklake_lab.model.predicates import (
     Predicate,
     StartsWith,
 )
+from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.sql.parse.constants import NotConstant, folded_value, literal_value
 from ducklake_lab.sql.plan import JoinKey
 from ducklake_lab.sql.prune.monotonic import NotOrdered, comparison, floored, unit_of
-from ducklake_lab.sql.scope import LOCATION_COLUMNS, RELATION, TYPE, VIRTUAL_COLUMNS, Relation
+from ducklake_lab.sql.scope import RELATION, TYPE, Relation
 
 _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
@@ -47,14 +48,15 @@ class _NotPushable(Exception):
 
 def restrict(relation: Relation, condition: exp.Expr) -> None:
     """Adds to the relation's source what `condition`, true for every row that matters, implies for it."""
-    if relation.draft is None or relation.draft.kind != "table":
+    if relation.source is None or relation.source.kind != "table":
         return
-    relation.draft.keys += [key for key in _keys(relation, condition) if key not in relation.draft.keys]
+    keys = relation.source.keys
+    relation.source.keys = (*keys, *(key for key in _keys(relation, condition) if key not in keys))
     predicate = extract(relation, condition)
     if predicate is None:
         return
-    known = relation.draft.predicate
-    relation.draft.predicate = predicate if known is None else conjunction([known, predicate])
+    known = relation.source.predicate
+    relation.source.predicate = predicate if known is None else conjunction([known, predicate])
 
 
 def restrict_by(relation: Relation, column: str, holders: list[Relation]) -> None:
@@ -86,7 +88,7 @@ def _keys(relation: Relation, condition: exp.Expr) -> Iterator[JoinKey]:
 
 def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey]:
     owner = _owner(other)
-    if _owner(own) is not relation or owner is None or owner is relation or owner.draft is None:
+    if _owner(own) is not relation or owner is None or owner is relation or owner.source is None:
         return
     try:
         (path, kind), (other_path, other_kind) = _path(relation, own), _path(owner, other)
@@ -94,8 +96,8 @@ def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey
         return
     integers = kind.name in INTEGERS and other_kind.name in INTEGERS
     plain = kind.name in ("varchar", "date", "timestamp") or kind.decimal is not None
-    if owner.draft.kind == "table" and (integers or (plain and kind == other_kind)):
-        yield JoinKey(path, owner.draft.view, other_path)
+    if owner.source.kind == "table" and (integers or (plain and kind == other_kind)):
+        yield JoinKey(path, owner.source.view, other_path)
 
 
 def _owner(node: exp.Expr) -> Relation | None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.sql import QueryPlan
-from ducklake_lab.sql.scope import VIRTUAL_COLUMNS
 from tests.unit.sql.lakes import plan
 
 DATA = {
@@ -88,7 +88,7 @@ def test_mistakes_are_one_line(text: str, message: str) -> None:
 )
 def test_delete_gives_the_places_of_the_rows(text: str, matched: list[int]) -> None:
     result = plan(text)
-    assert result.columns == VIRTUAL_COLUMNS
+    assert result.columns == tuple(VIRTUAL_COLUMNS)
     assert rows(result) == [(n, 100 + n, 200 + n, 300 + n) for n in matched]
 
 
