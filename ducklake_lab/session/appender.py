@@ -116,7 +116,7 @@ class Appender:
             place = self._lakes.parse(self._name)
             with self._lakes.writing(place.lake) as transaction:
                 table = self._lakes.parse(self._name).table()
-                columns = with_defaults(self._sources, table)
+                columns = with_defaults(self._sources.names, table)
                 transaction.only_appends = not self._lakes.in_transaction
                 count = self._dml.append_arrow(table, self._rows(columns))
         self.appended += count

@@ -16,6 +16,7 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import Column, SnapshotInfo, Table
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.functions import FUNCTIONS
 from ducklake_lab.session.names.attached_lakes import Lakes
 
 Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword", "variable"]
@@ -51,15 +52,6 @@ _WORDS = tuple(
         word for part in _KEYWORDS.split("|") for word in ([part] if "FROM WHERE" not in part else part.split())
     )
 )
-#: Table functions of a lake, and what CALL takes.
-LAKE_FUNCTIONS = (
-    "snapshots", "current_snapshot", "last_committed_snapshot", "table_info", "table_changes", "table_insertions",
-    "table_deletions", "list_files", "options", "settings",
-)  # fmt: skip
-CALLS = (
-    "set_option", "set_commit_message", "merge_adjacent_files", "rewrite_data_files", "expire_snapshots",
-    "cleanup_old_files", "delete_orphaned_files", "flush_inlined_data", "add_data_files",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +133,7 @@ class SqlCompleter:
             return
         if words[-1:] in (["CALL"], ["USE"]):
             if words[-1] == "CALL" and path:
-                yield from ((name, "function") for name in CALLS)
+                yield from ((name, "function") for name in FUNCTIONS if FUNCTIONS[name].changes_lake)
             else:
                 yield from self._places(path, calling=words[-1] == "CALL")
             return
@@ -206,7 +198,7 @@ class SqlCompleter:
             if main is not None:
                 yield from _entries(state, main.schema_id)
             yield from ((schema.name, "schema") for schema in state.schemas.values())
-            yield from ((f"{name}(", "function") for name in LAKE_FUNCTIONS)
+            yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if not function.changes_lake)
         elif (schema := state.find_schema(path[1])) is not None:
             yield from _entries(state, schema.schema_id)
 

@@ -198,7 +198,7 @@ class Session:
         return attach(self._lakes, self._secrets, uri, alias, options)
 
     def _attach_statement(self, statement: op.Attach) -> None:
-        attach_statement(self._lakes, self._secrets, self._sources.value, statement)
+        attach_statement(self._lakes, self._secrets, self._sources.names.value, statement)
 
     def detach(self, alias: str) -> None:
         """Forgets an attached lake."""
@@ -287,7 +287,7 @@ class Session:
             raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
         place = self._lakes.parse(table)
         name = op.TableName(place.lake.alias, place.schema, place.name)
-        view = self._sources.register(_as_frame(rows))
+        view = self._sources.names.register(_as_frame(rows))
         query = parse_query(f"SELECT * FROM {view}")
         try:
             if mode in ("create", "create_or_replace"):
@@ -302,7 +302,7 @@ class Session:
                 self._statements.run(op.Truncate(name))
                 return self._statements.run(insert)
         finally:
-            del self._sources.frames[view]
+            del self._sources.names.frames[view]
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None

@@ -21,7 +21,7 @@ from ducklake_lab.session.functions.feed import FeedCall
 from ducklake_lab.session.functions.registry import Call, Columns, Function, Functions, arrow_schema
 from ducklake_lab.session.names.attached_lakes import Lakes
 
-__all__ = ["Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
+__all__ = ["FUNCTIONS", "Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
 
 _FAMILIES = (
     adding.FUNCTIONS,
@@ -36,6 +36,10 @@ _FAMILIES = (
 )
 
 
+#: Every table function of a lake, by name.
+FUNCTIONS = {function.name: function for family in _FAMILIES for function in family}
+
+
 def functions_of(lakes: Lakes, engine: SparkEngine) -> Functions:
     """All functions, for the lakes of a session."""
-    return Functions(lakes, engine, (function for family in _FAMILIES for function in family))
+    return Functions(lakes, engine, FUNCTIONS)

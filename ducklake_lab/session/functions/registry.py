@@ -88,10 +88,10 @@ class Function:
 class Functions:
     """Finds and evaluates the table functions of the attached lakes."""
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine, functions: Iterable[Function]) -> None:
+    def __init__(self, lakes: Lakes, engine: SparkEngine, functions: Mapping[str, Function]) -> None:
         self._lakes = lakes
         self._engine = engine
-        self._by_name = {function.name: function for function in functions}
+        self._by_name = functions
 
     def knows(self, catalog: str | None, schema: str | None, name: str) -> bool:
         """Whether a name can be that of a lake's function: `lake.f`, `ducklake_f`, or `f` of the lake in use."""

@@ -4,52 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
-from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
-    DuckLakeError,
-    SnapshotNotFoundError,
     SqlError,
     UnsupportedFeatureError,
 )
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.entries import Table, View
+from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
-from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions import FeedCall, functions_of
-from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
-from ducklake_lab.session.names.resolver import Names
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
+from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
 from ducklake_lab.session.rows.row_sources import Scan, facts, kept_frame_of, to_duckdb
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import parse_query, plan_in_process, plan_query, plan_spark_text
+from ducklake_lab.sql import plan_in_process, plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
-from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.planning.spark_text import parameters
-from ducklake_lab.sql.scope import LOCATION_COLUMNS
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.storage import is_local
@@ -63,83 +55,19 @@ _SIDE_BYTES = 4 << 20
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
 
 
-class Sources(Names):
-    """Resolves names for the SQL planner, and makes the planned sources readable."""
+class Sources:
+    """Plans queries and makes the planned sources readable.
+
+    Attributes:
+        names: what names in SQL mean.
+    """
 
     def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
-        super().__init__(lakes, database, self._view_columns)
+        self._lakes = lakes
+        self._database = database
         self._engine = engine
-        self.functions = functions_of(lakes, engine)
+        self.names = NameResolver(lakes, database, functions_of(lakes, engine), self.run, self.columns)
         self._scans: dict[Hashable, Scan] = {}
-
-    # What the planner asks
-
-    def table(self, name: op.TableName, at: op.At | None) -> Sequence[tuple[str, DataType]]:
-        """The columns of a table, or of rows handed in."""
-        frame = self._frame(name)
-        if frame is not None:
-            return frame.columns
-        metadata = self.metadata_table(name)
-        if metadata is not None:
-            return metadata
-        listing = self._listing(name)
-        if listing is not None:
-            return _typed(self.columns(plan_in_process(listing, self, UnsupportedFeatureError(name.name))))
-        return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
-
-    def function(
-        self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
-    ) -> Sequence[tuple[str, DataType]] | None:
-        """The columns of a table function of a lake; None if it is none."""
-        if name.schema is None and not args and self.system.is_function(name.name):
-            return self.system.columns(name.name)
-        if self._is_log(name, args):
-            return _typed(self._database.describe(logs.PARSED))
-        if not self.functions.knows(name.catalog, name.schema, name.name):
-            return None
-        return self.functions.columns(
-            name.catalog, name.schema, name.name, [self.value(a) for a in args], self._values(kwargs)
-        )
-
-    def _is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
-        """Whether a call asks for logged queries to catalogs, whose form the session's database does not know."""
-        return (
-            name.schema is None
-            and name.name.casefold() == "duckdb_logs_parsed"
-            and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
-        )
-
-    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
-        quoted = ".".join(map(quote_identifier, (lake.alias, schema, view.name)))
-        try:
-            found = self.columns(self.plan(parse_query(f"FROM {quoted}")))
-        except DuckLakeError:
-            return []  # its tables are gone; it is listed all the same
-        return _typed(found)
-
-    def moment(self, at: op.At | None) -> At:
-        """The snapshot id or time of an AT clause."""
-        if at is None:
-            return None
-        if at.version_sql is not None:
-            version = self.value(op.SqlConstant(f"CAST({at.version_sql} AS BIGINT)"))
-            if not isinstance(version, int):
-                raise SnapshotNotFoundError("AT (VERSION => …) needs a snapshot id, not NULL.")
-            return version
-        moment = self.value(op.SqlConstant(str(at.timestamp_sql)))
-        if not isinstance(moment, date | str):
-            raise SnapshotNotFoundError(f"AT (TIMESTAMP => …) needs a point in time, not {moment or 'NULL'}.")
-        return instant(moment, self._database.global_time_zone())
-
-    def value(self, argument: object) -> Any:
-        """A Python value of an argument, which may be a constant expression."""
-        if not isinstance(argument, op.SqlConstant):
-            return argument
-        plan = plan_in_process(f"SELECT ({argument.sql}) AS v", self, UnsupportedFeatureError(argument.sql))
-        return self.run(plan).arrow().column("v")[0].as_py()
-
-    def _values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
-        return {name: self.value(argument) for name, argument in kwargs.items()}
 
     # Rows
 
@@ -173,10 +101,7 @@ class Sources(Names):
 
     def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
         """The plan of a query; what is not understood here is left to DuckDB."""
-        try:
-            return plan_query(query, self)
-        except (BindError, UnsupportedFeatureError) as error:
-            return plan_in_process(text or as_text(query), self, error)
+        return plan_or_leave(query, self.names, text)
 
     def run(self, plan: QueryPlan, *, describe: bool = False, purpose: Purpose = "look") -> Result:
         """The result of a query: computed now in process, or lazily by Spark.
@@ -248,7 +173,7 @@ class Sources(Names):
         columns = [scan.plan.table.column(name) for name in wanted.columns]
         counted = [scan.plan.table.column(name) for name in wanted.counted]
         known = [column for column in (*columns, *counted) if column is not None]
-        place = self.place(source.name, source.at)
+        place = self.names.place(source.name, source.at)
         stats: Mapping[int, Mapping[int, ColumnStats]] = {}
         if known:
             with place.lake.connect() as connection:
@@ -332,7 +257,7 @@ class Sources(Names):
                 columns = self._columns(source)
                 fields = [kind.field(name) for name, kind in columns]
                 if source.virtual:
-                    fields += [pa.field(name, pa.int64()) for name in VIRTUAL_COLUMNS]
+                    fields += [kind.field(name) for name, kind in VIRTUAL_COLUMNS.items()]
                 if source.located:
                     fields += [kind.field(name) for name, kind in LOCATION_COLUMNS.items()]
                 tables[source.view] = pa.schema(fields).empty_table()
@@ -340,8 +265,8 @@ class Sources(Names):
 
     def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:
         if source.kind == "table":
-            return self.table(source.name, source.at)
-        return self.function(source.name, source.args, source.kwargs) or ()
+            return self.names.table(source.name, source.at)
+        return self.names.function(source.name, source.args, source.kwargs) or ()
 
     def with_local(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> dict[str, Any]:
         """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
@@ -357,7 +282,7 @@ class Sources(Names):
         Raises:
             UnsupportedFeatureError: it is no query.
         """
-        plan = plan_spark_text(text, self)
+        plan = plan_spark_text(text, self.names)
         info = RunInfo()
         self.create_views({source.view: self.load(source, info) for source in plan.sources})
         # only those that it names: a notebook offers all of its variables, which Spark would make literals of
@@ -418,29 +343,29 @@ class Sources(Names):
         """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns."""
         if source.kind == "function":
             name = source.name
-            if name.schema is None and self.system.is_function(name.name):
-                return self.system.rows(name.name)
-            if self._is_log(name, source.args):
+            if name.schema is None and self.names.system.is_function(name.name):
+                return self.names.system.rows(name.name)
+            if self.names.is_log(name, source.args):
                 return self._database.run(logs.PARSED).table
-            args = [self.value(a) for a in source.args]
-            found = self.functions.evaluate(
-                name.catalog, name.schema, name.name, args, self._values(source.kwargs), describe=describe
+            args = [self.names.value(a) for a in source.args]
+            found = self.names.functions.evaluate(
+                name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), describe=describe
             )
             if not isinstance(found, FeedCall):
                 return found
             info.snapshot_id = self._lakes.state(found.lake, found.end).snapshot.snapshot_id
             return plan_call(self._lakes, found, virtual=source.virtual)
-        frame = self._frame(source.name)
+        frame = self.names.frame(source.name)
         if frame is not None:
             return frame.rows
-        catalog = self._metadata_lake(source.name)
+        catalog = self.names.metadata_lake(source.name)
         if catalog is not None:
             with catalog.connect() as connection:
                 return read_metadata(catalog.database, connection, source.name.name)
-        listing = self._listing(source.name)
+        listing = self.names.listing(source.name)
         if listing is not None:
-            return self.run(plan_in_process(listing, self, UnsupportedFeatureError(source.name.name))).arrow()
-        place = self.place(source.name, source.at)
+            return self.run(plan_in_process(listing, self.names, UnsupportedFeatureError(source.name.name))).arrow()
+        place = self.names.place(source.name, source.at)
         scan = self._kept_scan(place, source)
         info.snapshot_id = place.state.snapshot.snapshot_id
         info.add(scan.plan)
@@ -460,8 +385,3 @@ class Sources(Names):
             while len(self._scans) > _KEPT_SCANS:
                 del self._scans[next(iter(self._scans))]
         return found
-
-
-def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:
-    """Columns with the types that DuckDB's names of them mean; text where they mean none."""
-    return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in columns or ()]

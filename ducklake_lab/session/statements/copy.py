@@ -91,7 +91,7 @@ class Copying:
 
     def from_file(self, statement: op.CopyFrom) -> Result:
         """COPY lake.table FROM: the number of rows inserted. DuckDB reads the file as it would for a table like it."""
-        table = self._sources.place(statement.table).table()
+        table = self._sources.names.place(statement.table).table()
         chosen = _chosen(table.columns, statement.columns)
         name = f"ducklake_copy_{next(_numbers)}"
         kinds = [(column.name, column.data_type) for column in chosen]
@@ -104,12 +104,12 @@ class Copying:
             rows = self._database.run(f"FROM temp.main.{name}")
         finally:
             self._database.run(f"DROP TABLE temp.main.{name}")
-        view = self._sources.register(rows.table)
+        view = self._sources.names.register(rows.table)
         try:
             names = tuple(column.name for column in chosen)
             return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))
         finally:
-            del self._sources.frames[view]
+            del self._sources.names.frames[view]
 
 
 def _counted(rows: pa.Table, info: RunInfo) -> Result:

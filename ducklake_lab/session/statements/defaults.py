@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.rows.resolver import NameResolver
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.spark.stability import differs_by_row
 
 
-def with_defaults(sources: Sources, table: Table) -> list[Column]:
+def with_defaults(names: NameResolver, table: Table) -> list[Column]:
     """The columns of a table, defaults that are the same for all rows of a statement as their values."""
-    return [_with_default(sources, column) for column in table.columns]
+    return [_with_default(names, column) for column in table.columns]
 
 
-def _with_default(sources: Sources, column: Column) -> Column:
+def _with_default(names: NameResolver, column: Column) -> Column:
     text = column.default_value
     if column.default_value_type != "expression" or text is None or differs_by_row(text):
         return column
-    value = sources.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
+    value = names.value(op.SqlConstant(f"CAST(CAST(({text}) AS {column.data_type.sql()}) AS VARCHAR)"))
     return replace(column, default_value=value, default_value_type="literal")

@@ -121,7 +121,7 @@ class Dml:
 
     def _sorted_frame(self, table: Table, frame: DataFrame) -> DataFrame:
         """The rows in the order of the table's sort keys."""
-        name = self._sources.register(frame.toDF(*[column.name for column in table.columns]))
+        name = self._sources.names.register(frame.toDF(*[column.name for column in table.columns]))
         try:
             query = parse(f"FROM {quote_identifier(name)} ORDER BY {', '.join(sort_sql(table.sort))}")[0].operation
             assert isinstance(query, op.Query)
@@ -130,7 +130,7 @@ class Dml:
             # which order rows have in a file is a matter of speed only; compaction, in process, sorts them
             return frame
         finally:
-            del self._sources.frames[name]
+            del self._sources.names.frames[name]
 
     def _write_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> list[WrittenFile]:
         """Writes rows that are in memory, in process: shipping them to Spark would cost more than writing them."""

@@ -91,11 +91,11 @@ def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:
         case op.Query():
             return sources.plan(operation)
         case op.Insert():
-            return plan_insert(operation, sources.place(operation.table).table().columns, sources)
+            return plan_insert(operation, sources.names.place(operation.table).table().columns, sources.names)
         case op.Update():
-            return plan_update(operation, sources.place(operation.table).table().columns, sources)
+            return plan_update(operation, sources.names.place(operation.table).table().columns, sources.names)
         case op.Delete():
-            return plan_delete(operation, sources)
+            return plan_delete(operation, sources.names)
         case op.CreateTable() if operation.query is not None:
             return sources.plan(operation.query)
     raise UnsupportedFeatureError(f"EXPLAIN of {type(operation).__name__} is not supported.")

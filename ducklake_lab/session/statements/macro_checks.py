@@ -44,12 +44,12 @@ def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: S
     Raises:
         BindError: a body names a table, column, function or type that there is not.
     """
-    place = sources.place(statement.name)
+    place = sources.names.place(statement.name)
     macro = StoredMacro(place.name, tuple(implementations), place.lake.alias, place.schema)
     for implementation in implementations:
         try:
             query = sample_call(macro, implementation, table=statement.kind == "table")
-            plan = plan_query(query, sources, (macro.lake, macro.schema))
+            plan = plan_query(query, sources.names, (macro.lake, macro.schema))
         except (UnsupportedFeatureError, SqlError) as error:
             if isinstance(error, BindError):
                 raise

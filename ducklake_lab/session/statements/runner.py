@@ -79,7 +79,7 @@ class Statements:
         self._copying = Copying(lakes, sources, database, self.run)
         self._prepared: dict[str, str] = {}
         self._ddl = Ddl(lakes)
-        self._definitions = Definitions(lakes, sources.place)
+        self._definitions = Definitions(lakes, sources.names.place)
         self._dml = Dml(lakes, sources, engine)
         self._attach = attach
         self._secrets = secrets
@@ -106,12 +106,12 @@ class Statements:
                 return self._local.run_other(statement, operation)
             case op.CopyTo():
                 return self._copying.to_file(operation)
-            case op.CopyFrom() if not self._sources.owns(operation.table):
+            case op.CopyFrom() if not self._sources.names.owns(operation.table):
                 return self._copying.from_file(operation)
             case op.CopyDatabase():
                 return copy_database(self._lakes, self._database, operation, statement.sql, self.run_statement)
             case op.CreateSecret():
-                self._secrets.create(operation, {k: self._sources.value(v) for k, v in operation.options.items()})
+                self._secrets.create(operation, {k: self._sources.names.value(v) for k, v in operation.options.items()})
                 return Result(arrow=pa.table({"Success": [True]}), is_query=False)
             case op.DropSecret():
                 self._secrets.drop(operation)
@@ -152,7 +152,7 @@ class Statements:
             case op.CreateTable():
                 return self._create_table(operation)
             case op.DropTable():
-                self._ddl.drop_table(self._sources.place(operation.name), if_exists=operation.if_exists)
+                self._ddl.drop_table(self._sources.names.place(operation.name), if_exists=operation.if_exists)
             case op.CreateSchema():
                 self._ddl.create_schema(operation)
             case op.DropSchema():
@@ -214,9 +214,9 @@ class Statements:
 
     def _execute(self, statement: op.Execute) -> Result:
         params: dict[str, object] = {
-            str(number): self._sources.value(value) for number, value in enumerate(statement.args, 1)
+            str(number): self._sources.names.value(value) for number, value in enumerate(statement.args, 1)
         }
-        params.update({name: self._sources.value(value) for name, value in statement.kwargs.items()})
+        params.update({name: self._sources.names.value(value) for name, value in statement.kwargs.items()})
         result = nothing()
         for inner in parse(self._prepared_text(statement.name), params, keep_refused=True):
             result = self.run_statement(inner)
@@ -231,9 +231,9 @@ class Statements:
     # Rows
 
     def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
-            table = self._sources.place(statement.table).table()
+            table = self._sources.names.place(statement.table).table()
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
                 transaction.only_appends = not self._lakes.in_transaction
@@ -248,57 +248,61 @@ class Statements:
 
     def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
         """The rows of an INSERT of literals; None where they are to be planned as others are."""
-        columns = with_defaults(self._sources, table)
+        columns = with_defaults(self._sources.names, table)
         if any(column.default_value_type == "expression" for column in columns):
             return None  # a value for each row
         return literal_rows(statement.rows, targets(statement.head, columns), columns, self._database.time_zone())
 
     def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
         try:
-            return plan_insert(statement, with_defaults(self._sources, table), self._sources)
+            return plan_insert(statement, with_defaults(self._sources.names, table), self._sources.names)
         except (BindError, UnsupportedFeatureError) as error:
             if statement.query is None:
                 raise
             # what only DuckDB understands is computed first
-            plan = plan_in_process(as_text(op.Query(statement.query)), self._sources, error)
-            view = self._sources.register(self._sources.run(plan, purpose="change").carried())
+            plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)
+            view = self._sources.names.register(self._sources.run(plan, purpose="change").carried())
             rows = parse(f"SELECT * FROM {view}")[0].operation
             assert isinstance(rows, op.Query)
-            return plan_insert(replace(statement, query=rows.tree), with_defaults(self._sources, table), self._sources)
+            return plan_insert(
+                replace(statement, query=rows.tree), with_defaults(self._sources.names, table), self._sources.names
+            )
 
     def _update(self, statement: op.Update) -> Result:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
-            table = self._sources.place(statement.table).table()
-            count = self._dml.update(table, plan_update(statement, with_defaults(self._sources, table), self._sources))
+            table = self._sources.names.place(statement.table).table()
+            count = self._dml.update(
+                table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
+            )
         return count_result(count, _made_by(transaction))
 
     def _delete(self, statement: op.Delete) -> Result:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
-            table = self._sources.place(statement.table).table()
-            count = self._dml.delete(table, plan_delete(statement, self._sources))
+            table = self._sources.names.place(statement.table).table()
+            count = self._dml.delete(table, plan_delete(statement, self._sources.names))
         return count_result(count, _made_by(transaction))
 
     def _merge(self, statement: op.Merge) -> Result:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
-            table = self._sources.place(statement.table).table()
-            plan = plan_merge(statement, with_defaults(self._sources, table), self._sources)
+            table = self._sources.names.place(statement.table).table()
+            plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             count = merge(self._dml, self._engine, table, plan)
         return count_result(count, _made_by(transaction))
 
     def _truncate(self, statement: op.Truncate) -> Result:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
-            target = self._sources.place(statement.table)
+            target = self._sources.names.place(statement.table)
             count = self._dml.truncate(target, target.table())
         return count_result(count, _made_by(transaction))
 
     # CREATE TABLE
 
     def _create_table(self, statement: op.CreateTable) -> Result:
-        place = self._sources.place(statement.name)
+        place = self._sources.names.place(statement.name)
         if place.find() is not None:
             if statement.if_not_exists:
                 return nothing()
@@ -339,7 +343,7 @@ class Statements:
         return known
 
     def _alter(self, statement: op.Alteration) -> None:
-        place = self._sources.place(statement.table)
+        place = self._sources.names.place(statement.table)
 
         def has_nulls(column: str) -> bool:
             name = ".".join(quote_identifier(part) for part in (place.lake.alias, place.schema, place.name))
@@ -351,9 +355,9 @@ class Statements:
 
     def _check_view(self, statement: op.CreateView) -> None:
         """Raises where the query of a new view names what does not exist; other clients may do what we cannot."""
-        place = self._sources.place(statement.name)
+        place = self._sources.names.place(statement.name)
         try:
-            plan = plan_query(statement.query, self._sources, (place.lake.alias, place.schema))
+            plan = plan_query(statement.query, self._sources.names, (place.lake.alias, place.schema))
         except UnsupportedFeatureError:
             return
         if plan.columns is not None and len(statement.columns) > len(plan.columns):
@@ -375,13 +379,13 @@ class Statements:
         lake = self._lakes.get(statement.lake)
         with self._lakes.aside():
             for step in checkpoint.STEPS:
-                self._sources.functions.evaluate(lake.alias, None, step, [], {})
+                self._sources.names.functions.evaluate(lake.alias, None, step, [], {})
 
     def _call(self, statement: op.Call) -> Result:
         name = statement.function
-        args = [self._sources.value(argument) for argument in statement.args]
-        kwargs = {key: self._sources.value(argument) for key, argument in statement.kwargs.items()}
-        found = self._sources.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
+        args = [self._sources.names.value(argument) for argument in statement.args]
+        kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
+        found = self._sources.names.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
         if isinstance(found, FeedCall):
             return plan_call(self._lakes, found).result(self._engine)
         return Result(arrow=found, engine=self._engine)
@@ -446,9 +450,9 @@ class Statements:
 
     def _described(self, name: op.TableName) -> Table | None:
         """The table of a lake that a name stands for; None where it stands for something else."""
-        if self._sources.owns(name) or self._sources.metadata_table(name) is not None:
+        if self._sources.names.owns(name) or self._sources.names.metadata_table(name) is not None:
             return None
-        place = self._sources.place(name)
+        place = self._sources.names.place(name)
         if place.find() is None and place.state.find_view(place.schema, place.name) is not None:
             return None
         return place.table()

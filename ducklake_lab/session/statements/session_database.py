@@ -45,7 +45,7 @@ class LocalStatements:
     def owns(self, statement: op.Statement) -> bool:
         """Whether a statement creates, changes or drops an entry of the session's own database."""
         if isinstance(statement.operation, op.InsertLiterals):
-            return self._sources.owns(statement.operation.table)
+            return self._sources.names.owns(statement.operation.table)
         target = target_of(statement.sql)
         return target is not None and self._is_own(target, words_of(statement.sql)[0] == "CREATE")
 
@@ -56,10 +56,10 @@ class LocalStatements:
         if target.kind in ("SCHEMA", "DATABASE"):
             # a schema's qualifier is a database, and its bare name one of the current database
             where = name.schema
-            return self._sources.owns(op.TableName(where, "main", name.name)) if where else self._lakes.at_home
+            return self._sources.names.owns(op.TableName(where, "main", name.name)) if where else self._lakes.at_home
         if name.schema is None and creates:
             return self._lakes.at_home
-        return self._sources.owns(name)
+        return self._sources.names.owns(name)
 
     def metadata_target(self, statement: op.Statement) -> Lake | None:
         """The lake in whose catalog database a statement writes directly; None for all other statements."""
@@ -132,7 +132,7 @@ class LocalStatements:
             return None
         if setting.value.isidentifier() and setting.value.casefold() not in ("true", "false", "null"):
             return setting.value
-        return self._sources.value(op.SqlConstant(setting.value))
+        return self._sources.names.value(op.SqlConstant(setting.value))
 
     def _load(self, statement: op.Statement) -> Result:
         """Extensions: what lakes need is here already; others are DuckDB's to find."""
@@ -141,7 +141,7 @@ class LocalStatements:
         return nothing()
 
     def _in_process(self, sql: str, refusal: DuckLakeError) -> Result:
-        plan = plan_in_process(sql, self._sources, refusal)
+        plan = plan_in_process(sql, self._sources.names, refusal)
         info = RunInfo()
         loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
         if not self._sources.placed(plan, loaded, info).is_here:

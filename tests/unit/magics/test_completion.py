@@ -75,6 +75,7 @@ def complete(shell: InteractiveShell) -> Complete:
         ("%%ducklake\nselect 1 fro|", "%%ducklake\nselect 1 from|"),
         ("%%ducklake\nUPDATE flights SET dep|", "%%ducklake\nUPDATE flights SET dep_delay|"),
         ("%%ducklake\nCALL lake.exp|", "%%ducklake\nCALL lake.expire_snapshots|"),
+        ("%%ducklake\nCALL lake.res|", "%%ducklake\nCALL lake.restore|"),
         ("%%ducklake --li|", "%%ducklake --limit|"),
         ("%%ducklake --engine d|", "%%ducklake --engine duckdb|"),
         ("%%ducklake --limit 3 SELECT * FROM fl|", "%%ducklake --limit 3 SELECT * FROM flights|"),

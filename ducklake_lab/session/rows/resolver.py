@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -13,15 +13,29 @@ import pyarrow as pa
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.duckdb.evaluation import Settings
+from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.engine.in_process.database import SessionDatabase
-from ducklake_lab.errors import BindError, EntryNotFoundError, UsageError
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    EntryNotFoundError,
+    SnapshotNotFoundError,
+    UnsupportedFeatureError,
+    UsageError,
+)
 from ducklake_lab.model.entries import View
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
+from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.plan import StoredMacro, StoredView
+from ducklake_lab.sql import parse_query, plan_in_process, plan_query
+from ducklake_lab.sql.plan import QueryPlan, StoredMacro, StoredView
+from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
 
@@ -38,28 +52,102 @@ class Frame:
     rows: Any
 
 
-class Names(ABC):
-    """Looks names up; nothing is read for it but metadata.
+class NameResolver:
+    """Tells the planner what names mean; nothing but metadata is read for it.
+
+    Args:
+        run: the result of a plan; for constant expressions and for system views.
+        columns_of: the (name, type) of a plan's columns, None where DuckDB cannot tell.
 
     Attributes:
         frames: rows handed in, by the name under which SQL sees them.
+        functions: the table functions of lakes.
+        system: the system tables that list entries of lakes.
     """
 
     def __init__(
         self,
         lakes: Lakes,
         database: SessionDatabase,
-        view_columns: Callable[[Lake, str, View], list[tuple[str, DataType]]],
+        functions: Functions,
+        run: Callable[[QueryPlan], Result],
+        columns_of: Callable[[QueryPlan], list[tuple[str, str]] | None],
     ) -> None:
         self._lakes = lakes
         self._database = database
-        self.system = SystemTables(lakes, database, view_columns)
+        self._run = run
+        self._columns_of = columns_of
+        self.functions = functions
+        self.system = SystemTables(lakes, database, self._view_columns)
         self.frames: dict[str, Frame] = {}
         self._counter = itertools.count(1)
 
-    @abstractmethod
+    def table(self, name: op.TableName, at: op.At | None) -> Sequence[tuple[str, DataType]]:
+        """The columns of a table, or of rows handed in."""
+        frame = self.frame(name)
+        if frame is not None:
+            return frame.columns
+        metadata = self.metadata_table(name)
+        if metadata is not None:
+            return metadata
+        listing = self.listing(name)
+        if listing is not None:
+            return _typed(self._columns_of(plan_in_process(listing, self, UnsupportedFeatureError(name.name))))
+        return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
+
+    def function(
+        self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Sequence[tuple[str, DataType]] | None:
+        """The columns of a table function of a lake; None if it is none."""
+        if name.schema is None and not args and self.system.is_function(name.name):
+            return self.system.columns(name.name)
+        if self.is_log(name, args):
+            return _typed(self._database.describe(logs.PARSED))
+        if not self.functions.knows(name.catalog, name.schema, name.name):
+            return None
+        return self.functions.columns(
+            name.catalog, name.schema, name.name, [self.value(a) for a in args], self.values(kwargs)
+        )
+
+    def is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
+        """Whether a call asks for logged queries to catalogs, whose form the session's database does not know."""
+        return (
+            name.schema is None
+            and name.name.casefold() == "duckdb_logs_parsed"
+            and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
+        )
+
+    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
+        quoted = ".".join(map(quote_identifier, (lake.alias, schema, view.name)))
+        try:
+            found = self._columns_of(plan_or_leave(parse_query(f"FROM {quoted}"), self))
+        except DuckLakeError:
+            return []  # its tables are gone; it is listed all the same
+        return _typed(found)
+
     def moment(self, at: op.At | None) -> At:
-        """The snapshot id or point in time of an AT clause, whose constant is evaluated."""
+        """The snapshot id or time of an AT clause."""
+        if at is None:
+            return None
+        if at.version_sql is not None:
+            version = self.value(op.SqlConstant(f"CAST({at.version_sql} AS BIGINT)"))
+            if not isinstance(version, int):
+                raise SnapshotNotFoundError("AT (VERSION => …) needs a snapshot id, not NULL.")
+            return version
+        moment = self.value(op.SqlConstant(str(at.timestamp_sql)))
+        if not isinstance(moment, date | str):
+            raise SnapshotNotFoundError(f"AT (TIMESTAMP => …) needs a point in time, not {moment or 'NULL'}.")
+        return instant(moment, self._database.global_time_zone())
+
+    def value(self, argument: object) -> Any:
+        """A Python value of an argument, which may be a constant expression."""
+        if not isinstance(argument, op.SqlConstant):
+            return argument
+        plan = plan_in_process(f"SELECT ({argument.sql}) AS v", self, UnsupportedFeatureError(argument.sql))
+        return self._run(plan).arrow().column("v")[0].as_py()
+
+    def values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
+        return {name: self.value(argument) for name, argument in kwargs.items()}
 
     def settings(self) -> Settings:
         """The settings that change what a query means."""
@@ -70,7 +158,7 @@ class Names(ABC):
 
     def owns(self, name: op.TableName) -> bool:
         """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
-        if self._listing(name) is not None:
+        if self.listing(name) is not None:
             return False
         if name.catalog is not None:
             return self._is_own_catalog(name.catalog)
@@ -78,11 +166,11 @@ class Names(ABC):
             if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
                 return False
             return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
-        if self._frame(name) is not None:
+        if self.frame(name) is not None:
             return False
         return self._lakes.at_home or self._database.has_temporary(name.name)
 
-    def _listing(self, name: op.TableName) -> str | None:
+    def listing(self, name: op.TableName) -> str | None:
         """The query of a system view that lists entries of lakes too; None for all other names."""
         named_so = name.name.casefold().startswith(_SYSTEM_PREFIXES) if name.schema is None else False
         if not named_so and (name.schema or "").casefold() not in _SYSTEM_SCHEMAS:
@@ -106,13 +194,13 @@ class Names(ABC):
 
     def metadata_table(self, name: op.TableName) -> Sequence[tuple[str, DataType]] | None:
         """The columns of a table of a lake's catalog database; None if the name is not of one."""
-        found = self._metadata_lake(name)
+        found = self.metadata_lake(name)
         if found is None:
             return None
         with found.connect() as connection:
             return metadata_columns(found.database, connection, name.name)
 
-    def _metadata_lake(self, name: op.TableName) -> Lake | None:
+    def metadata_lake(self, name: op.TableName) -> Lake | None:
         alias = name.catalog or name.schema
         return self._lakes.metadata_of(alias) if alias is not None else None
 
@@ -153,7 +241,7 @@ class Names(ABC):
 
     # Rows handed in
 
-    def _frame(self, name: op.TableName) -> Frame | None:
+    def frame(self, name: op.TableName) -> Frame | None:
         return self.frames.get(name.name) if name.catalog is None and name.schema is None else None
 
     def new_view_name(self) -> str:
@@ -174,3 +262,20 @@ class Names(ABC):
             raise UsageError(f'The rows have two columns named "{twice}"; rename one of them.')
         self.frames[name] = Frame(columns, rows)
         return name
+
+
+def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None) -> QueryPlan:
+    """The plan of a query; what is not understood here is left to DuckDB.
+
+    Args:
+        text: the query as it was written, where it is a statement of its own.
+    """
+    try:
+        return plan_query(query, names)
+    except (BindError, UnsupportedFeatureError) as error:
+        return plan_in_process(text or as_text(query), names, error)
+
+
+def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:
+    """Columns with the types that DuckDB's names of them mean; text where they mean none."""
+    return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in columns or ()]
