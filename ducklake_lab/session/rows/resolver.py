@@ -53,7 +53,7 @@ class Frame:
 
 
 class NameResolver:
-    """Tells the planner what names mean; nothing but metadata is read for it.
+    """Resolves names for the planner; it reads metadata only.
 
     Args:
         run: the result of a plan; for constant expressions and for system views.

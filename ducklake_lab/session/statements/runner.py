@@ -20,12 +20,11 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.secrets import Secrets
-from ducklake_lab.session.names.system_tables import default_text
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
@@ -35,6 +34,7 @@ from ducklake_lab.session.statements.copy_database import copy_database
 from ducklake_lab.session.statements.ddl import Ddl, build_columns
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.definitions import Definitions
+from ducklake_lab.session.statements.describing import Describing
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.explain import explain
 from ducklake_lab.session.statements.macro_checks import check_bodies
@@ -43,7 +43,6 @@ from ducklake_lab.session.statements.session_database import LocalStatements
 from ducklake_lab.sql import (
     QueryPlan,
     parse,
-    parse_query,
     plan_delete,
     plan_in_process,
     plan_insert,
@@ -81,6 +80,7 @@ class Statements:
         self._ddl = Ddl(lakes)
         self._definitions = Definitions(lakes, sources.names.place)
         self._dml = Dml(lakes, sources, engine)
+        self._described = Describing(lakes, sources, database)
         self._attach = attach
         self._secrets = secrets
         self._engine = engine
@@ -193,9 +193,9 @@ class Statements:
             case op.Call():
                 return self._call(operation)
             case op.ShowTables():
-                return self._show_tables(operation)
+                return self._described.show_tables(operation)
             case op.Describe():
-                return self._describe(operation)
+                return self._described.describe(operation)
             case _:
                 raise UnsupportedFeatureError(f"{type(operation).__name__.upper()} is not supported yet.")
         return nothing()
@@ -390,92 +390,12 @@ class Statements:
             return plan_call(self._lakes, found).result(self._engine)
         return Result(arrow=found, engine=self._engine)
 
-    def _show_tables(self, statement: op.ShowTables) -> Result:
-        if statement.databases:
-            return self._sources.query(
-                parse_query("SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY 1")
-            )
-        if statement.all_schemas:
-            return self._sources.query(parse_query(_ALL_TABLES))
-        catalog, schema = self._shown(statement.source)
-        where = f"database_name = {quote_text(catalog)} AND schema_name = {quote_text(schema)}"
-        if statement.source is None:
-            where = f"({where} OR temporary)"
-        names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
-        views = f"SELECT view_name FROM duckdb_views() WHERE NOT internal AND {where}"
-        return self._sources.query(parse_query(f"{names} UNION ALL {views} ORDER BY 1"))
-
-    def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
-        """The (database, schema) whose tables are shown."""
-        if source is None:
-            return ("memory", "main") if self._lakes.at_home else (self._lakes.get().alias, self._lakes.current_schema)
-        if self._lakes.find(source[0]) is None and self._database.is_attached(source[0]):
-            return source[0], source[1] if len(source) == 2 else "main"
-        if len(source) == 2:
-            lake = self._lakes.get(source[0])
-            return lake.alias, self._lakes.state(lake).schema(source[1]).name
-        other = self._lakes.find(source[0])
-        if other is not None:
-            return other.alias, "main"
-        lake = self._lakes.get()
-        return lake.alias, self._lakes.state(lake).schema(source[0]).name
-
-    def _describe(self, statement: op.Describe) -> Result:
-        table = self._described(statement.table) if statement.table is not None else None
-        if table is not None:
-            rows = [(c.name, c.data_type.sql(), c.nulls_allowed, default_text(c)) for c in table.columns]
-        else:
-            query = statement.query or parse_query(f"FROM {_quoted(statement.table)}")
-            plan = self._sources.plan(query)
-            if isinstance(plan.refusal, BindError):
-                raise plan.refusal
-            found = self._sources.columns(plan)
-            if found is None:
-                result = self._sources.run(plan, describe=True)
-                found = list(zip(result.columns, result.types, strict=True))
-            rows = [(name, str(kind), True, None) for name, kind in found]
-        nulls = pa.nulls(len(rows), pa.string())
-        return Result(
-            arrow=pa.table(
-                {
-                    "column_name": [row[0] for row in rows],
-                    "column_type": [row[1] for row in rows],
-                    "null": ["YES" if row[2] else "NO" for row in rows],
-                    "key": nulls,
-                    "default": pa.array([row[3] for row in rows], pa.string()),
-                    "extra": nulls,
-                }
-            )
-        )
-
-    def _described(self, name: op.TableName) -> Table | None:
-        """The table of a lake that a name stands for; None where it stands for something else."""
-        if self._sources.names.owns(name) or self._sources.names.metadata_table(name) is not None:
-            return None
-        place = self._sources.names.place(name)
-        if place.find() is None and place.state.find_view(place.schema, place.name) is not None:
-            return None
-        return place.table()
-
-
-_ALL_TABLES = """
-SELECT database_name AS database, schema_name AS schema, table_name AS name,
-    list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
-    any_value(database_name) = 'temp' AS temporary
-FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY 1, 2, 3
-"""
-
 
 def _parsed(statement: op.InsertLiterals) -> op.Insert:
     """The statement with its rows as a syntax tree."""
     operation = parse(statement.text)[0].operation
     assert isinstance(operation, op.Insert)
     return operation
-
-
-def _quoted(name: op.TableName | None) -> str:
-    parts = [part for part in (name.catalog, name.schema, name.name) if part is not None] if name else []
-    return ".".join(map(quote_identifier, parts))
 
 
 def _made_by(transaction: Transaction) -> RunInfo:
