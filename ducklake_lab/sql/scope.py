@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -47,6 +47,12 @@ class Output:
 
     name: str
     type: DataType | None
+
+
+#: The columns of a query; None where they are not known.
+Outputs = tuple[Output, ...] | None
+#: The columns of the queries that WITH names, by folded name.
+Ctes = Mapping[str, Outputs]
 
 
 @dataclass(eq=False, slots=True)

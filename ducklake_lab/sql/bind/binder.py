@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
 from sqlglot import exp
 
-from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.sql.bind import from_clause
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
+from ducklake_lab.sql.bind.group_and_order import bind_group, bind_order, bind_order_of_names
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Output, Relation, Scope, resolve
-
-Outputs = tuple[Output, ...] | None
-Ctes = Mapping[str, Outputs]
+from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, resolve
 
 #: node.meta key: an argument of a macro, bound where the macro was called.
 BOUND = "ducklake_bound"
@@ -189,7 +186,7 @@ class QueryBinder:
             outputs = self._set_operation(node, parent, ctes)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, parent, ctes)
-            self._order_by_names(node, outputs, parent, ctes)
+            bind_order_of_names(self, node, outputs, parent, ctes)
         else:
             raise UnsupportedFeatureError(f"{type(node).__name__} is not supported as a query yet.")
         node.meta[OUTPUTS] = outputs
@@ -232,25 +229,8 @@ class QueryBinder:
             outputs = tuple(
                 Output(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
             )
-        self._order_by_names(node, outputs, parent, ctes)
+        bind_order_of_names(self, node, outputs, parent, ctes)
         return outputs
-
-    def _order_by_names(self, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
-        """ORDER BY and LIMIT of a set operation: names are those of its output."""
-        if any(node.args.get(part) for part in ("order", "limit", "offset")):
-            scope = Scope(parent, [Relation("", "", outputs)])
-            order = node.args.get("order")
-            if order is not None:
-                self._expand_order_all(order, outputs)
-                for item in order.expressions:
-                    position = _output_position(item.this, outputs)
-                    if position is not None:
-                        item.set("this", exp.Literal.number(position))
-                    else:
-                        self.expression(item, scope, ctes)
-            for part in ("limit", "offset"):
-                if node.args.get(part):
-                    self.expression(node.args[part], scope, ctes)
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: Ctes) -> Outputs:
         for part in ("laterals", "pivots", "sample", "connect", "match", "into"):
@@ -280,7 +260,7 @@ class QueryBinder:
             for relation in scope.relations:
                 if not relation.nullable:
                     pushdown.restrict(relation, condition.this)
-        self._group(node, scope, ctes, aliases)
+        bind_group(self, node, scope, ctes, aliases)
         for part in ("having", "qualify"):
             if node.args.get(part):
                 node.args[part].set("this", self.expression(node.args[part].this, scope, ctes, aliases))
@@ -290,7 +270,7 @@ class QueryBinder:
         if distinct is not None and distinct.args.get("on"):
             distinct.set("on", self.expression(distinct.args["on"], scope, ctes, aliases))
         shown = tuple(outputs) if complete else None
-        self._order(node, scope, ctes, aliases, shown)
+        bind_order(self, node, scope, ctes, aliases, shown)
         for part in ("limit", "offset"):
             if node.args.get(part):
                 self.expression(node.args[part], scope, ctes)
@@ -301,57 +281,6 @@ class QueryBinder:
             # the caller puts all of them in place at once: replacing one item of a list walks all of them
             item.parent = None
         return self.expression(item.this if isinstance(item, exp.Alias) else item, scope, ctes, aliases)
-
-    def _group(self, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
-        group = node.args.get("group")
-        if group is None:
-            return
-        if group.args.get("all"):
-            keys = [
-                exp.Literal.number(place_) for place_, item in enumerate(node.expressions, 1) if not has_aggregate(item)
-            ]
-            node.set("group", exp.Group(expressions=keys) if keys else None)
-            return
-        positions = _positions(node.expressions)
-        for index, key in enumerate(list(group.expressions)):
-            if isinstance(key, exp.Column) and not key.table and key.name.casefold() in aliases:
-                if not any(relation.find(key.name) for relation in scope.relations):
-                    group.expressions[index].replace(exp.Literal.number(positions[key.name.casefold()]))
-                    continue
-            key.replace(self.expression(key, scope, ctes, aliases))
-        for part in ("rollup", "cube", "grouping_sets"):
-            for item in group.args.get(part) or []:
-                self.children(item, scope, ctes, aliases)
-
-    def _order(
-        self, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
-    ) -> None:
-        order = node.args.get("order")
-        if order is None:
-            return
-        self._expand_order_all(order, outputs)
-        for item in order.expressions:
-            position = _output_position(item.this, outputs, aliases)
-            if position is not None:
-                item.set("this", exp.Literal.number(position))
-            else:
-                value = self.expression(item.this, scope, ctes, aliases)
-                bare = value.unnest()
-                shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias().unnest() == bare), None)
-                # The position of an equal output column serves after DISTINCT too.
-                item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
-
-    def _expand_order_all(self, order: exp.Expr, outputs: Outputs) -> None:
-        first = order.expressions[0]
-        word = first.this
-        if not (isinstance(word, exp.Var) and word.name.upper() == "ALL") or outputs is None:
-            return
-        keys = []
-        for position in range(1, len(outputs) + 1):
-            key = first.copy()
-            key.set("this", exp.Literal.number(position))
-            keys.append(key)
-        order.set("expressions", keys)
 
     # -- expressions -----------------------------------------------------------------------------
 
@@ -451,36 +380,8 @@ def _names_column(names: list[str], scope: Scope) -> bool:
     return any(relation.find(names[0]) is not None for level in scope.around() for relation in level.relations)
 
 
-def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression aggregates, or is a window function, outside of subqueries."""
-    if isinstance(node, exp.Window):
-        return True
-    if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
-        return True
-    if isinstance(node, exp.Subquery | exp.Select):
-        return False
-    return any(has_aggregate(child) for child in node.iter_expressions())
-
-
 def _refers(tree: exp.Expr, folded: str) -> bool:
     return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
-
-
-def _positions(projections: Iterable[exp.Expr]) -> dict[str, int]:
-    positions: dict[str, int] = {}
-    for index, item in enumerate(projections, 1):
-        positions.setdefault(item.alias_or_name.casefold(), index)
-    return positions
-
-
-def _output_position(node: exp.Expr, outputs: Outputs, aliases: Mapping[str, exp.Expr] | None = None) -> int | None:
-    """The position of the output column that a bare name in ORDER BY stands for."""
-    if outputs is None or not isinstance(node, exp.Column) or node.table:
-        return None
-    folded = node.name.casefold()
-    if aliases is not None and folded not in aliases:
-        return None
-    return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
 
 
 def _without_comprehension(array: exp.Array) -> exp.Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,23 @@ from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
 from ducklake_lab.sql.plan import Source, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import JOINED_BY, RELATION, TYPE, Output, Relation, Scope, bind_error, place, where
+from ducklake_lab.sql.scope import (
+    JOINED_BY,
+    RELATION,
+    TYPE,
+    Ctes,
+    Output,
+    Outputs,
+    Relation,
+    Scope,
+    bind_error,
+    place,
+    where,
+)
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.bind.binder import QueryBinder
 
-Outputs = tuple[Output, ...] | None
-Ctes = Mapping[str, Outputs]
 
 _BIGINT = DataType("int64")
 #: node.meta key: a subquery in FROM that uses columns of the relations before it.

@@ -10,7 +10,7 @@ from sqlglot import exp
 from ducklake_lab.errors import (
     DuckLakeError,
 )
-from ducklake_lab.sql.bind.binder import Outputs, QueryBinder
+from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -19,6 +19,7 @@ from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
+from ducklake_lab.sql.scope import Outputs
 
 
 def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:

@@ -6,37 +6,37 @@ of functions that DuckDB evaluates in Spark's workers. What neither can do is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from ducklake_lab.duckdb.evaluation import NULL, Evaluation, Settings, result_type
+from ducklake_lab.duckdb.evaluation import Evaluation, Settings, result_type
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import TIMESTAMPS, DataType
-from ducklake_lab.sql.dialect import NULLS
 from ducklake_lab.sql.plan import SparkQuery
-from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE
+from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS
 from ducklake_lab.sql.spark import aggregates, queries
+from ducklake_lab.sql.spark.comparing import check_alike, check_equal, ordered
 from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.native import form_of
 from ducklake_lab.sql.spark.nodes import call, case, number, text
-from ducklake_lab.sql.spark.operands import carried, constant, fit_one_decimal, is_constant, is_ordered, operands
-from ducklake_lab.sql.spark.settings import check_settings, order_of
+from ducklake_lab.sql.spark.operands import carried, constant, is_constant
+from ducklake_lab.sql.spark.settings import check_settings
 from ducklake_lab.sql.spark.stability import check_calls, is_volatile
 from ducklake_lab.sql.spark.typing import (
     TYPES,
     Lifted,
     Type,
     Typing,
-    aggregate,
     from_items,
     is_computed_before,
     lifted,
     moment,
 )
+from ducklake_lab.sql.spark.windows import frame, window
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Clauses, whose parts are translated.
@@ -127,7 +127,7 @@ class Translation:
     def select_parts(self, node: exp.Expr) -> exp.Expr:
         if node.args.get("distinct") is not None:
             for item in node.expressions:
-                self.check_groups(item)
+                check_equal(self.type_of(item))
         keys = self._grouped_by(node)
         around, self._keys = self._keys, []
         self._relations.append({item.alias_or_name.casefold() for item in from_items(node)})
@@ -151,20 +151,11 @@ class Translation:
                 key = node.expressions[place - 1] if 0 < place <= len(node.expressions) else item
                 if isinstance(key, exp.Tuple | exp.Paren | exp.Rollup | exp.Cube | exp.GroupingSets):
                     continue
-                self.check_groups(key)
+                check_equal(self.type_of(key))
                 key = key.unalias().unnest()
                 if not isinstance(key, exp.Column | exp.Literal):
                     found.append(key.copy())
         return found
-
-    def check_groups(self, node: exp.Expr) -> None:
-        """Raises where Spark would find other values equal than DuckDB."""
-        self.check_equal(self.type_of(node))
-
-    def check_equal(self, kind: Type) -> None:
-        if not _is_comparable(kind):
-            name = kind.sql() if kind is not None else "a value of no known type"
-            raise UnsupportedFeatureError(f"Grouping or joining by {name} is not supported on Spark; use parts of it.")
 
     def condition(self, node: exp.Where | exp.Having) -> exp.Expr:
         node.set("this", self.truth(node.this))
@@ -184,7 +175,7 @@ class Translation:
 
     def join(self, node: exp.Join) -> exp.Expr:
         for columns in node.meta.get(JOINED_BY, ()):
-            self._check_alike([self.type_of(column) for column in columns])
+            check_alike(self, [self.type_of(column) for column in columns])
         node.set("this", self.translate(node.this))
         condition = node.args.get("on")
         if condition is not None:
@@ -198,47 +189,12 @@ class Translation:
                     )
         return node
 
-    def _check_alike(self, kinds: Sequence[Type]) -> None:
-        known = [kind for kind in kinds if kind is not None]
-        columns = [_typed_column(kind) for kind in known]
-        if len(known) < len(kinds) or operands(self, *columns) is None or not fit_one_decimal(known):
-            shown = " and ".join(kind.sql() for kind in known)
-            raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
-
     def set_operation(self, node: exp.SetOperation) -> exp.Expr:
         queries.bring_together(node)
         if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
             for output in node.meta.get(OUTPUTS) or ():
-                self.check_equal(output.type)
+                check_equal(output.type)
         return self.children(node)
-
-    def ordered(self, node: exp.Ordered) -> exp.Expr:
-        if node.args.get("with_fill"):
-            raise UnsupportedFeatureError("WITH FILL is not supported.")
-        descending, nulls_first = order_of(
-            node.args.get("desc"), node.args.get("nulls_first"), node.meta.get(NULLS), self.settings
-        )
-        key, query = node.this, node.parent.parent if node.parent is not None else None
-        kind = self.type_of(key)
-        if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
-            outputs = query.meta.get(OUTPUTS) or ()
-            place = int(key.name) if key.name.isdigit() else 0
-            kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
-            if (
-                not is_ordered(kind)
-                and kind != NULL
-                and isinstance(query, exp.Select)
-                and not query.args.get("distinct")
-            ):
-                key = query.expressions[place - 1].unalias()
-        if is_ordered(kind) or kind == NULL or (isinstance(key, exp.Null)):
-            value = key if isinstance(key, exp.Literal) else self.scalar(key)
-            return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
-        if kind is None or isinstance(key, exp.Literal):
-            raise UnsupportedFeatureError("Sorting these values is not supported on Spark; use parts of them.")
-        order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
-        bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
-        return exp.Ordered(this=self.scalar(bytes_), desc=False, nulls_first=False)
 
     def limit(self, node: exp.Limit) -> exp.Expr:
         options = node.args.get("limit_options")
@@ -292,7 +248,7 @@ class Translation:
             return node.copy()
         if is_computed_before(node):
             if isinstance(node, exp.Window):
-                return self.window(node)
+                return window(self, node)
             if isinstance(node, exp.In):
                 return self.among(node)
             if isinstance(node, exp.Query):
@@ -363,7 +319,7 @@ class Translation:
         outputs = query.meta.get(OUTPUTS) or ()
         left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         for part, output in zip(left, outputs, strict=True):
-            self._check_alike([self.type_of(part), output.type])
+            check_alike(self, [self.type_of(part), output.type])
         subject = exp.Tuple(expressions=[self.scalar(part) for part in left]) if len(left) > 1 else self.scalar(left[0])
         return exp.In(this=exp.Paren(this=subject) if len(left) == 1 else subject, query=self.translate(query))
 
@@ -433,89 +389,14 @@ class Translation:
             packed += [text(name), self.argument(part) if found.arguments else part]
         return call(evaluation.name, around(call("collect_list", call("named_struct", *packed))))
 
-    def window(self, node: exp.Window) -> exp.Expr:
-        spec = node.args.get("spec")
-        if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
-            raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
-        if spec is not None and spec.text("kind").upper() == "GROUPS":
-            raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
-        function, written, node = node.this, node, node.copy()
-        node.set("this", None)
-        self._check_range(node, spec)
-        for part in node.args.get("partition_by") or ():
-            self.check_groups(part)
-        self.children(node)
-        if isinstance(function, exp.Identifier):
-            node.set("this", function)
-            return node
-        core = aggregate(function)
-        if core is None:
-            raise aggregates.refuse_over(function.sql(dialect="duckdb"))
-        if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
-            # Spark wants an order where DuckDB takes any.
-            node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
-
-        def over(inner: exp.Expr) -> exp.Expr:
-            result = node.copy()
-            result.set("this", inner)
-            return result
-
-        return self.aggregated(function, over, self.type_of(written), over=True)
-
-    def frame(self, node: exp.WindowSpec) -> exp.Expr:
-        """The frame of a window; `_check_range` has checked its intervals."""
-        for side in ("start", "end"):
-            bound = node.args.get(side)
-            if isinstance(bound, exp.Interval):
-                node.set(side, exp.Interval(this=text(bound.this.name), unit=exp.var(bound.text("unit").upper())))
-            else:
-                self.part(node, side)
-        return node
-
-    def _check_range(self, node: exp.Window, spec: exp.Expr | None) -> None:
-        """Raises where RANGE has a distance that Spark takes otherwise."""
-        bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
-        if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):
-            return
-        order = node.args.get("order")
-        kinds = [self.type_of(item.this) for item in order.expressions] if order is not None else []
-        name = kinds[0].name if len(kinds) == 1 and kinds[0] is not None else ""
-        if not name.startswith("int") and not (name == "timestamp" and all(map(_is_amount, bounds))):
-            raise UnsupportedFeatureError(
-                "RANGE by a distance is supported on Spark for whole numbers, and times without a zone by days or less."
-            )
-
-
-def _is_amount(bound: object) -> bool:
-    """Whether a bound of a window is none, or an amount of time that Spark writes alike."""
-    if not isinstance(bound, exp.Interval):
-        return not isinstance(bound, exp.Expr)
-    whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
-    return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
-
 
 def _not_compared(subquery: exp.Expr) -> exp.Expr:
     """A subquery that may be an argument beside others: Spark compares those that are deterministic, which fails of queries."""
     return case(exp.GTE(this=call("spark_partition_id"), expression=number(0)), subquery)
 
 
-def _typed_column(kind: DataType) -> exp.Column:
-    column = exp.column("_")
-    column.meta[TYPE] = kind
-    return column
-
-
 def _has_nanoseconds(kind: DataType) -> bool:
     return any(part.name == "timestamp_ns" for part in kind.walk())
-
-
-def _is_comparable(kind: Type) -> bool:
-    """Whether Spark finds values of a type equal as DuckDB does, those inside of others too."""
-    if kind is None:
-        return False
-    if kind.name in ("list", "struct"):
-        return all(_is_comparable(child) for _, child in kind.children)
-    return is_ordered(kind) or kind == NULL or kind.name == "json"
 
 
 _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
@@ -529,11 +410,11 @@ _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
     exp.Where: Translation.condition,
     exp.Having: Translation.condition,
     exp.Join: Translation.join,
-    exp.Ordered: Translation.ordered,
+    exp.Ordered: ordered,
     exp.Limit: Translation.limit,
     exp.Values: Translation.values,
-    exp.WindowSpec: lambda self, node: self.frame(node),
-    exp.Window: lambda self, node: self.window(node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
+    exp.WindowSpec: lambda self, node: frame(self, node),
+    exp.Window: lambda self, node: window(self, node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
     exp.Group: lambda self, node: _group(self, node),
 }
 

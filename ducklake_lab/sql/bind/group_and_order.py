@@ -1,0 +1,120 @@
+"""GROUP BY and ORDER BY: positions, names of output columns, and ALL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.duckdb.evaluation import is_aggregate
+from ducklake_lab.sql.scope import Ctes, Outputs, Relation, Scope
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.bind.binder import QueryBinder
+
+
+def bind_group(
+    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]
+) -> None:
+    """Binds GROUP BY; GROUP BY ALL becomes the positions of the output columns that do not aggregate."""
+    group = node.args.get("group")
+    if group is None:
+        return
+    if group.args.get("all"):
+        keys = [
+            exp.Literal.number(place_) for place_, item in enumerate(node.expressions, 1) if not _has_aggregate(item)
+        ]
+        node.set("group", exp.Group(expressions=keys) if keys else None)
+        return
+    positions = _positions(node.expressions)
+    for index, key in enumerate(list(group.expressions)):
+        if isinstance(key, exp.Column) and not key.table and key.name.casefold() in aliases:
+            if not any(relation.find(key.name) for relation in scope.relations):
+                group.expressions[index].replace(exp.Literal.number(positions[key.name.casefold()]))
+                continue
+        key.replace(binder.expression(key, scope, ctes, aliases))
+    for part in ("rollup", "cube", "grouping_sets"):
+        for item in group.args.get(part) or []:
+            binder.children(item, scope, ctes, aliases)
+
+
+def bind_order(
+    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
+) -> None:
+    """Binds ORDER BY of a SELECT: keys that are output columns become their positions."""
+    clause = node.args.get("order")
+    if clause is None:
+        return
+    _expand_all(clause, outputs)
+    for item in clause.expressions:
+        position = _output_position(item.this, outputs, aliases)
+        if position is not None:
+            item.set("this", exp.Literal.number(position))
+        else:
+            value = binder.expression(item.this, scope, ctes, aliases)
+            bare = value.unnest()
+            shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias().unnest() == bare), None)
+            # The position of an equal output column serves after DISTINCT too.
+            item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
+
+
+def bind_order_of_names(
+    binder: QueryBinder, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes
+) -> None:
+    """ORDER BY and LIMIT of a set operation: names are those of its output."""
+    if any(node.args.get(part) for part in ("order", "limit", "offset")):
+        scope = Scope(parent, [Relation("", "", outputs)])
+        order = node.args.get("order")
+        if order is not None:
+            _expand_all(order, outputs)
+            for item in order.expressions:
+                position = _output_position(item.this, outputs)
+                if position is not None:
+                    item.set("this", exp.Literal.number(position))
+                else:
+                    binder.expression(item, scope, ctes)
+        for part in ("limit", "offset"):
+            if node.args.get(part):
+                binder.expression(node.args[part], scope, ctes)
+
+
+def _expand_all(order: exp.Expr, outputs: Outputs) -> None:
+    first = order.expressions[0]
+    word = first.this
+    if not (isinstance(word, exp.Var) and word.name.upper() == "ALL") or outputs is None:
+        return
+    keys = []
+    for position in range(1, len(outputs) + 1):
+        key = first.copy()
+        key.set("this", exp.Literal.number(position))
+        keys.append(key)
+    order.set("expressions", keys)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression aggregates, or is a window function, outside of subqueries."""
+    if isinstance(node, exp.Window):
+        return True
+    if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
+        return True
+    if isinstance(node, exp.Subquery | exp.Select):
+        return False
+    return any(_has_aggregate(child) for child in node.iter_expressions())
+
+
+def _positions(projections: Iterable[exp.Expr]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for index, item in enumerate(projections, 1):
+        positions.setdefault(item.alias_or_name.casefold(), index)
+    return positions
+
+
+def _output_position(node: exp.Expr, outputs: Outputs, aliases: Mapping[str, exp.Expr] | None = None) -> int | None:
+    """The position of the output column that a bare name in ORDER BY stands for."""
+    if outputs is None or not isinstance(node, exp.Column) or node.table:
+        return None
+    folded = node.name.casefold()
+    if aliases is not None and folded not in aliases:
+        return None
+    return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)

@@ -1,0 +1,76 @@
+"""Which values Spark compares as DuckDB does: what may be grouped, joined and sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.duckdb.evaluation import NULL
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.dialect import NULLS
+from ducklake_lab.sql.scope import OUTPUTS, TYPE
+from ducklake_lab.sql.spark.operands import Context, fit_one_decimal, is_ordered, operands
+from ducklake_lab.sql.spark.settings import order_of
+from ducklake_lab.sql.spark.typing import Type
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.spark.translate import Translation
+
+
+def check_equal(kind: Type) -> None:
+    """Raises where Spark would find other values of a type equal than DuckDB."""
+    if not _is_comparable(kind):
+        name = kind.sql() if kind is not None else "a value of no known type"
+        raise UnsupportedFeatureError(f"Grouping or joining by {name} is not supported on Spark; use parts of it.")
+
+
+def check_alike(c: Context, kinds: Sequence[Type]) -> None:
+    """Raises where Spark would compare values of some types by another type than DuckDB."""
+    known = [kind for kind in kinds if kind is not None]
+    columns = [_typed_column(kind) for kind in known]
+    if len(known) < len(kinds) or operands(c, *columns) is None or not fit_one_decimal(known):
+        shown = " and ".join(kind.sql() for kind in known)
+        raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
+
+
+def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
+    """A key of ORDER BY; what Spark sorts otherwise is sorted by a text of bytes that DuckDB makes."""
+    if node.args.get("with_fill"):
+        raise UnsupportedFeatureError("WITH FILL is not supported.")
+    descending, nulls_first = order_of(
+        node.args.get("desc"), node.args.get("nulls_first"), node.meta.get(NULLS), translation.settings
+    )
+    key, query = node.this, node.parent.parent if node.parent is not None else None
+    kind = translation.type_of(key)
+    if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
+        outputs = query.meta.get(OUTPUTS) or ()
+        place = int(key.name) if key.name.isdigit() else 0
+        kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
+        if not is_ordered(kind) and kind != NULL and isinstance(query, exp.Select) and not query.args.get("distinct"):
+            key = query.expressions[place - 1].unalias()
+    if is_ordered(kind) or kind == NULL or (isinstance(key, exp.Null)):
+        value = key if isinstance(key, exp.Literal) else translation.scalar(key)
+        return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
+    if kind is None or isinstance(key, exp.Literal):
+        raise UnsupportedFeatureError("Sorting these values is not supported on Spark; use parts of them.")
+    order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+    bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
+    return exp.Ordered(this=translation.scalar(bytes_), desc=False, nulls_first=False)
+
+
+def _typed_column(kind: DataType) -> exp.Column:
+    column = exp.column("_")
+    column.meta[TYPE] = kind
+    return column
+
+
+def _is_comparable(kind: Type) -> bool:
+    """Whether Spark finds values of a type equal as DuckDB does, those inside of others too."""
+    if kind is None:
+        return False
+    if kind.name in ("list", "struct"):
+        return all(_is_comparable(child) for _, child in kind.children)
+    return is_ordered(kind) or kind == NULL or kind.name == "json"

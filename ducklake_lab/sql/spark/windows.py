@@ -1,0 +1,79 @@
+"""Window functions in Spark SQL: their keys, and frames that Spark takes as DuckDB does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.sql.spark import aggregates
+from ducklake_lab.sql.spark.comparing import check_equal
+from ducklake_lab.sql.spark.nodes import text
+from ducklake_lab.sql.spark.typing import aggregate
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.spark.translate import Translation
+
+
+def window(translation: Translation, node: exp.Window) -> exp.Expr:
+    spec = node.args.get("spec")
+    if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
+        raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
+    if spec is not None and spec.text("kind").upper() == "GROUPS":
+        raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
+    function, written, node = node.this, node, node.copy()
+    node.set("this", None)
+    _check_range(translation, node, spec)
+    for part in node.args.get("partition_by") or ():
+        check_equal(translation.type_of(part))
+    translation.children(node)
+    if isinstance(function, exp.Identifier):
+        node.set("this", function)
+        return node
+    core = aggregate(function)
+    if core is None:
+        raise aggregates.refuse_over(function.sql(dialect="duckdb"))
+    if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
+        # Spark wants an order where DuckDB takes any.
+        node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
+
+    def over(inner: exp.Expr) -> exp.Expr:
+        result = node.copy()
+        result.set("this", inner)
+        return result
+
+    return translation.aggregated(function, over, translation.type_of(written), over=True)
+
+
+def frame(translation: Translation, node: exp.WindowSpec) -> exp.Expr:
+    """The frame of a window; `_check_range` has checked its intervals."""
+    for side in ("start", "end"):
+        bound = node.args.get(side)
+        if isinstance(bound, exp.Interval):
+            node.set(side, exp.Interval(this=text(bound.this.name), unit=exp.var(bound.text("unit").upper())))
+        else:
+            translation.part(node, side)
+    return node
+
+
+def _check_range(translation: Translation, node: exp.Window, spec: exp.Expr | None) -> None:
+    """Raises where RANGE has a distance that Spark takes otherwise."""
+    bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
+    if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):
+        return
+    order = node.args.get("order")
+    kinds = [translation.type_of(item.this) for item in order.expressions] if order is not None else []
+    name = kinds[0].name if len(kinds) == 1 and kinds[0] is not None else ""
+    if not name.startswith("int") and not (name == "timestamp" and all(map(_is_amount, bounds))):
+        raise UnsupportedFeatureError(
+            "RANGE by a distance is supported on Spark for whole numbers, and times without a zone by days or less."
+        )
+
+
+def _is_amount(bound: object) -> bool:
+    """Whether a bound of a window is none, or an amount of time that Spark writes alike."""
+    if not isinstance(bound, exp.Interval):
+        return not isinstance(bound, exp.Expr)
+    whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
+    return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
