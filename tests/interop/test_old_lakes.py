@@ -157,6 +157,84 @@ def test_files_have_the_snapshots_of_their_rows_where_the_catalog_lost_them(
         assert [dict(session.sql(query).fetchall()) for query in (feed, ids)] == [MERGED, MERGED]
 
 
+#: What a column is called later, and the default of rows older than a column.
+RENAMED, DEFAULTS = {"s": "label"}, {"k": "42"}
+States = dict[str, dict[str, dict[str, list[Any]]]]
+
+
+def feed_of_states(expected: States, tables: tuple[str, ...], end: int) -> list[list[str]]:
+    """The change feed up to a snapshot, of one table under all its names, from what its writer read at each."""
+    columns = next(expected[str(end)][table]["columns"] for table in tables if table in expected[str(end)])
+    found: list[list[str]] = []
+    before: dict[str, list[str]] = {}
+    for at in range(end + 1):
+        content = next((expected[str(at)][table] for table in tables if table in expected[str(at)]), None)
+        if content is None:
+            continue
+        names = [RENAMED.get(name, name) if RENAMED.get(name) in columns else name for name in content["columns"]]
+        now: dict[str, list[str]] = {}
+        for row in content["rows"]:
+            values = dict(zip(names, row, strict=True))
+            now[row[0]] = [values[name] if name in values else DEFAULTS[name] for name in columns[1:]]
+        for kind, rows, others in (("insert", now, before), ("delete", before, now)):
+            found += [[str(at), row_id, repr(kind), *row] for row_id, row in rows.items() if row_id not in others]
+        for row_id in now.keys() & before.keys():
+            if now[row_id] != before[row_id]:
+                found.append([str(at), row_id, "'update_preimage'", *before[row_id]])
+                found.append([str(at), row_id, "'update_postimage'", *now[row_id]])
+        before = now
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("spec", "by_reference"), [("0.2", True), ("0.3", True), ("0.3", False), ("0.4", True), ("0.4", False)]
+)
+def test_once_migrated_every_state_and_the_feed_of_every_range_are_right(
+    spec: str, by_reference: bool, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    expected = unpack(spec, "duckdb", tmp_path)
+    place = uri(tmp_path, "duckdb")
+    if by_reference:
+        reference.execute(f"ATTACH '{place}' AS lake (AUTOMATIC_MIGRATION true); USE lake")
+    else:
+        dl.connect(place, automatic_migration=True).close()
+        attach(reference, place)
+    ends = [(int(number), table) for number, tables in expected.items() for table in tables]
+    states = [f"SELECT rowid, snapshot_id, * FROM {table} AT (VERSION => {end})" for end, table in ends]
+    # about the merge and the changes after it, and the whole history
+    ranges = [
+        (s, end, table)
+        for end, table in ends
+        if end in (8, 10, 13, 14, 15, ends[-1][0])
+        for s in (0, 9, end)
+        if s <= end
+    ]
+    inserted = [
+        "SELECT snapshot_id, rowid, * FROM ducklake_table_insertions('lake', '{}', '{}', {}, {})".format(
+            *table.split("."), start, end
+        )
+        for start, end, table in ranges
+    ]
+    theirs = {query: texts(reference.execute(query).fetchall()) for query in states + inserted}
+    detach(reference)
+    with dl.connect(place, alias="lake", engine="duckdb") as session:
+        assert {query: texts(session.sql(query).fetchall()) for query in theirs} == theirs
+        for (start, end, table), query in zip(ranges, inserted, strict=True):
+            names = ("main.numbers", "main.figures") if table in ("main.numbers", "main.figures") else (table,)
+            feed = [row for row in feed_of_states(expected, names, end) if int(row[0]) >= start]
+            if by_reference and spec != "0.4":  # it forgets of which snapshots the rows of a merged file are
+                feed = [row for row in feed if row[2] == "'delete'" or "update" in row[2]]
+                updated = {(row[0], row[1]) for row in feed if "update" in row[2]}
+                rest = [row for row in theirs[query] if (row[0], row[1]) not in updated]
+                feed = sorted([*feed, *([*row[:2], "'insert'", *row[2:]] for row in rest)])
+            found = session.table(table, at=end).changes(start, end)
+            assert texts(found.fetchall()) == feed, (table, start, end)
+
+
+def texts(rows: list[tuple[Any, ...]]) -> list[list[str]]:
+    return sorted([repr(value) for value in row] for row in rows)
+
+
 @pytest.mark.parametrize("info", ["2:1|9:4|5:39", "partial_max:9", "what is this:", "x:5"])
 def test_the_last_snapshot_of_a_merged_file_is_the_highest(info: str, tmp_path: Path) -> None:
     unpack("0.3", "sqlite", tmp_path)
