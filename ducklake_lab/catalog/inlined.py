@@ -73,8 +73,12 @@ def read_rows(
     columns: Sequence[Column],
     condition: str,
     snapshot: SystemColumn = "begin_snapshot",
+    time_zone: str = "UTC",
 ) -> pa.Table | None:
     """The inlined rows for which a condition on begin_snapshot and end_snapshot holds, in row id order.
+
+    Args:
+        time_zone: in which times of columns that had no zone are read.
 
     Returns:
         `_ducklake_row_id`, `_ducklake_snapshot_id` (from the column named by `snapshot`), then `columns`, then
@@ -87,7 +91,7 @@ def read_rows(
             continue
         stored = _columns_of_version(connection, table_id, version)
         rows = _read_table(connection, database, name, stored, condition, snapshot)
-        parts.append(with_place(project(rows, stored, columns), name))
+        parts.append(with_place(project(rows, stored, columns, time_zone), name))
     if not parts:
         return None
     return pa.concat_tables(parts).sort_by(ROW_ID)
@@ -237,7 +241,7 @@ def _untyped_nulls_as_text(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column]) -> pa.Table:
+def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column], time_zone: str = "UTC") -> pa.Table:
     """Rows written under one set of columns as rows under another: matched by id, cast, new ones by default.
 
     Columns of `rows` that are neither (row and snapshot ids) are kept, first.
@@ -256,18 +260,18 @@ def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column])
         if old is None:
             arrays.append(constant_column(column.initial_default, column.data_type, rows.num_rows))
         else:
-            arrays.append(_converted(rows.column(names[column.column_id]), old, column))
+            arrays.append(_converted(rows.column(names[column.column_id]), old, column, time_zone))
         target.append(column.name)
     return pa.table(arrays, names=target)
 
 
-def _converted(values: pa.ChunkedArray, old: Column, new: Column) -> pa.ChunkedArray:
+def _converted(values: pa.ChunkedArray, old: Column, new: Column, time_zone: str) -> pa.ChunkedArray:
     """Values of one version of a column as another's: parts of nested values matched by id, as columns are."""
     if _same_parts(old, new):
         return values
     if not old.children:
-        return cast_columns(pa.table({"v": values}), {"v": new.data_type}).column("v")
-    chunks = [_converted_nested(chunk, old, new) for chunk in values.chunks]
+        return cast_columns(pa.table({"v": values}), {"v": new.data_type}, time_zone).column("v")
+    chunks = [_converted_nested(chunk, old, new, time_zone) for chunk in values.chunks]
     return pa.chunked_array(chunks, new.data_type.arrow())
 
 
@@ -278,13 +282,13 @@ def _same_parts(old: Column, new: Column) -> bool:
     ] and old.type == new.type
 
 
-def _converted_nested(array: pa.Array, old: Column, new: Column) -> pa.Array:
+def _converted_nested(array: pa.Array, old: Column, new: Column, time_zone: str) -> pa.Array:
     if old.type == "struct":
         fields = pa.table(
             [pc.struct_field(array, [index]) for index in range(len(old.children))],
             names=[child.name for child in old.children],
         )
-        projected = project(fields, old.children, new.children)
+        projected = project(fields, old.children, new.children, time_zone)
         parts = [column.combine_chunks() for column in projected.columns]
         return pa.StructArray.from_arrays(parts, fields=list(new.data_type.arrow()), mask=array.is_null())
     lengths = pc.fill_null(pc.list_value_length(_as_list(array)), 0)
@@ -297,7 +301,7 @@ def _converted_nested(array: pa.Array, old: Column, new: Column) -> pa.Array:
     parts = []
     for index, (before, after) in enumerate(zip(old.children, new.children, strict=True)):
         flat = pa.chunked_array([pc.list_flatten(_as_list(array, index))])
-        parts.append(_converted(flat, before, after).combine_chunks())
+        parts.append(_converted(flat, before, after, time_zone).combine_chunks())
     kind = new.data_type.arrow()
     if old.type == "list":
         return pa.ListArray.from_arrays(bounds, parts[0], type=kind)

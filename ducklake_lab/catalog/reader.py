@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -203,6 +203,21 @@ def read_type_origins(connection: sa.Connection, table_id: int) -> dict[int, int
         .group_by(c.c.column_id)
     )
     return {column_id: first if types == 1 else last for column_id, types, first, last in connection.execute(query)}
+
+
+def read_zoned_since(connection: sa.Connection, table_id: int, columns: Iterable[Column]) -> int | None:
+    """The snapshot since which all TIMESTAMPTZ columns among some, at any depth, have it; None where they had no other."""
+    zoned = {part.column_id for column in columns for part in column.walk() if part.type == "timestamptz"}
+    if not zoned:
+        return None
+    c = t.column
+    query = (
+        sa.select(c.c.column_id, sa.func.max(c.c.begin_snapshot))
+        .where(c.c.table_id == table_id)
+        .group_by(c.c.column_id)
+        .having(sa.func.count(c.c.column_type.distinct()) > 1)
+    )
+    return max((begin for column_id, begin in connection.execute(query) if column_id in zoned), default=None)
 
 
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:

@@ -65,8 +65,11 @@ class _Node:
     leaf: int | None
 
 
-def describe_files(table: Table, patterns: Sequence[str], options: AddOptions) -> list[WrittenFile]:
+def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, time_zone: str) -> list[WrittenFile]:
     """The files that match some paths or patterns, each once, as files of a table; those without rows are left out.
+
+    Args:
+        time_zone: of times in a path that name none.
 
     Raises:
         DataFileError: there is no such file, or it cannot be read.
@@ -82,7 +85,7 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions) -
             for file, chunks, schema in _footers(connection, str(Path(pattern).absolute())):
                 path = str(file["file_name"])
                 if path not in found:
-                    found[path] = _File(table, path, file, chunks, schema, options).describe()
+                    found[path] = _File(table, path, file, chunks, schema, options, time_zone).describe()
     finally:
         connection.close()
     return [file for file in found.values() if file.record_count]
@@ -100,8 +103,16 @@ class _File:
     """One file being described."""
 
     def __init__(
-        self, table: Table, path: str, file: Any, chunks: list[Any], schema: list[Any], options: AddOptions
+        self,
+        table: Table,
+        path: str,
+        file: Any,
+        chunks: list[Any],
+        schema: list[Any],
+        options: AddOptions,
+        time_zone: str,
     ) -> None:
+        self._time_zone = time_zone
         self._table = table
         self._path = path
         self._file = file
@@ -188,7 +199,7 @@ class _File:
         if text is None:
             return None
         try:
-            typed = cast_columns(pa.table({"v": [text]}), {"v": kind})
+            typed = cast_columns(pa.table({"v": [text]}), {"v": kind}, self._time_zone)
         except ConstraintError:
             raise ConstraintError(
                 f'The path {self._path} has {name}={text}; "{text}" cannot be cast to {kind.sql()}.'

@@ -65,8 +65,13 @@ def read_files(
     positions: Mapping[str, Positions],
     virtual: bool,
     keep_deleted: bool = False,
+    *,
+    time_zone: str,
 ) -> pa.Table:
     """The rows of files at whose positions nothing is deleted, or with `keep_deleted` only those that are.
+
+    Args:
+        time_zone: in which times without a zone are read where the column has one.
 
     Raises:
         DataFileError: a file is missing or unreadable.
@@ -74,18 +79,26 @@ def read_files(
     tables = [
         batch
         for group in alike(columns, files)
-        for batch in _read_group(columns, group, positions, _wanted(columns, virtual, keep_deleted), whole=True)
+        for batch in _read_group(
+            columns, group, positions, _wanted(columns, virtual, keep_deleted), whole=True, time_zone=time_zone
+        )
     ]
     return pa.concat_tables(tables)
 
 
 def stream_file(
-    columns: Sequence[Column], file: ScanFile, positions: Positions | None, virtual: bool, keep_deleted: bool = False
+    columns: Sequence[Column],
+    file: ScanFile,
+    positions: Positions | None,
+    virtual: bool,
+    keep_deleted: bool,
+    time_zone: str,
 ) -> Iterator[pa.Table]:
     """The same of one file, some rows at a time and by one thread."""
     deleted = {} if positions is None else {file.path: positions}
     for group in alike(columns, [file]):
-        yield from _read_group(columns, group, deleted, _wanted(columns, virtual, keep_deleted), whole=False)
+        wanted = _wanted(columns, virtual, keep_deleted)
+        yield from _read_group(columns, group, deleted, wanted, whole=False, time_zone=time_zone)
 
 
 def stream_query(
@@ -108,7 +121,7 @@ def stream_query(
     """
     wanted = Wanted([column.name for column in columns], virtual=True, rows=rows)
     for group in alike(columns, files):
-        yield from _read_group(columns, group, positions, wanted, whole=False, query=query)
+        yield from _read_group(columns, group, positions, wanted, whole=False, query=query, time_zone=query.time_zone)
 
 
 def _wanted(columns: Sequence[Column], virtual: bool, keep_deleted: bool) -> Wanted:
@@ -123,6 +136,7 @@ def _read_group(
     wanted: Wanted,
     *,
     whole: bool,
+    time_zone: str,
     query: RowQuery | None = None,
 ) -> Iterator[pa.Table]:
     """The same for files that are alike."""
@@ -134,7 +148,7 @@ def _read_group(
     ):
         found = None
         try:
-            connection.execute(f"SET TimeZone = {quote_text('UTC' if query is None else query.time_zone)}")
+            connection.execute(f"SET TimeZone = {quote_text(time_zone)}")
             encryption = None
             if key is not None:
                 encryption = encryption_sql(connection, key, first.path)

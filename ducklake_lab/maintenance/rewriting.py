@@ -73,7 +73,7 @@ def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFi
 def rewrite(item: Rewrite) -> WrittenFile | None:
     """Reads the files and writes the new one."""
     table = replace(item.table, columns=item.columns)
-    plan = ScanPlan(table, item.files, None, len(item.files), item.bytes, item.folder)
+    plan = ScanPlan(table, item.files, None, len(item.files), item.bytes, item.folder, time_zone=item.options.time_zone)
     rows = reader.read(plan, virtual=True)
     if rows.num_rows == 0:
         return None

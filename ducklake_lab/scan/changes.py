@@ -17,7 +17,7 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_names
+from ducklake_lab.catalog.reader import read_column_names, read_zoned_since
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
@@ -219,7 +219,13 @@ class _Feed:
 
     def _rows(self, condition: str, snapshot: inlined.SystemColumn) -> pa.Table | None:
         return inlined.read_rows(
-            self._connection, self._lake.database, self._table.table_id, self._table.columns, condition, snapshot
+            self._connection,
+            self._lake.database,
+            self._table.table_id,
+            self._table.columns,
+            condition,
+            snapshot,
+            self._lake.session.time_zone(),
         )
 
     def _scan(self, files: Sequence[ScanFile], rows: pa.Table | None) -> ScanPlan:
@@ -228,7 +234,9 @@ class _Feed:
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
         names = read_column_names(self._connection, self._table.table_id)
         reused = reused_names(self._table.columns, names)
-        return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused)
+        since = read_zoned_since(self._connection, self._table.table_id, self._table.columns)
+        zone = self._lake.session.time_zone()
+        return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused, zone, since)
 
 
 def _before(positions: Sequence[tuple[int, int]], snapshot: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from ducklake_lab.catalog.files import (
     visible_delete_files,
 )
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_names, read_type_origins
+from ducklake_lab.catalog.reader import read_column_names, read_type_origins, read_zoned_since
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile, WrittenDeletes, WrittenFile
@@ -63,7 +63,14 @@ def plan_scan(
         gone = _gone(staged) if staged is not None else set()
         found = _committed_files(lake, connection, table, folder, at, predicate, gone)
     rows = (
-        inlined.read_rows(connection, lake.database, table.table_id, table.columns, inlined.live_at(at))
+        inlined.read_rows(
+            connection,
+            lake.database,
+            table.table_id,
+            table.columns,
+            inlined.live_at(at),
+            time_zone=lake.session.time_zone(),
+        )
         if committed
         else None
     )
@@ -81,6 +88,8 @@ def plan_scan(
         bytes_total=found.bytes_total,
         data_path=folder,
         reused_names=reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ()),
+        time_zone=lake.session.time_zone(),
+        zoned_since=read_zoned_since(connection, table.table_id, table.columns) if committed else None,
     )
 
 

@@ -19,7 +19,6 @@ from pyspark.sql import types as T
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.files.reader import RowQuery, stream_file, stream_query
-from ducklake_lab.model.entries import Column
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.object_access import adopt, granted
@@ -42,7 +41,7 @@ _storage = Storage()
 
 def scan(
     spark: SparkSession,
-    columns: Sequence[Column],
+    plan: ScanPlan,
     files: Sequence[ScanFile],
     virtual: bool,
     positions: Mapping[str, Positions],
@@ -50,9 +49,9 @@ def scan(
     snapshots: Mapping[str, int],
 ) -> DataFrame:
     """The rows of such files; the arguments are those of `reader._scans`."""
+    columns = plan.columns
     fields = [T.StructField(column.name, spark_type(column.data_type)) for column in columns]
     fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
-    columns = tuple(columns)
     pieces = [
         partial(
             stream_file,
@@ -61,6 +60,7 @@ def scan(
             positions.get(file.path),
             virtual,
             keep_deleted,
+            plan.time_zone,
         )
         for file in files
     ]

@@ -153,6 +153,7 @@ def _scans(
     beyond = {file.path for file in files if file.data_file.encryption_key is not None}
     beyond |= mapped.beyond_spark(plan.columns, files, _storage)
     beyond |= under_other_names(plan.columns, files, _storage)
+    beyond |= _without_zones(plan, files)
     if any(_clashes(column) for column in with_structs(plan.columns)):
         beyond.update(file.path for file in files)
     missing, without_parts = _missing_columns(plan.columns, [file for file in files if file.path not in beyond])
@@ -168,8 +169,20 @@ def _scans(
         bits = {file.path: positions[file.path] for file in group} if has_positions else {}
         scans.append(_scan(spark, plan, group, absent, virtual, bits, keep_deleted, snapshots or {}))
     if others:
-        scans.append(in_workers.scan(spark, plan.columns, others, virtual, positions, keep_deleted, snapshots or {}))
+        scans.append(in_workers.scan(spark, plan, others, virtual, positions, keep_deleted, snapshots or {}))
     return scans
+
+
+def _without_zones(plan: ScanPlan, files: Sequence[ScanFile]) -> set[str]:
+    """The paths of files with times that get a zone as they are read, which Spark gives another one."""
+    zoned = {column.column_id for column in plan.columns if column.type == "timestamptz"}
+    found = set()
+    for file in files:
+        entries = file.data_file.mapping.columns if file.data_file.mapping is not None else ()
+        in_path = any(entry.is_partition and entry.target_field_id in zoned for entry in entries)
+        if in_path or (plan.zoned_since is not None and file.data_file.begin_snapshot < plan.zoned_since):
+            found.add(file.path)
+    return found
 
 
 def _scan(

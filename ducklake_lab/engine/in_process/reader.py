@@ -40,7 +40,7 @@ def read(plan: ScanPlan, *, virtual: bool = False, located: bool = False) -> pa.
     if plan.files:
         check_files(plan.files)
         parts += [
-            read_files(plan.columns, files, deleted_positions(files, _storage), virtual)
+            read_files(plan.columns, files, deleted_positions(files, _storage), virtual, time_zone=plan.time_zone)
             for files in distinct_paths(plan.files)
         ]
     if plan.inlined is not None:
@@ -71,7 +71,10 @@ def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
         positions = newly_deleted_positions(group, _storage)
         files = [replace(rows.after, snapshot_id=rows.snapshot_id) for rows in group if len(positions[rows.after.path])]
         if files:
-            parts.append(read_files(plan.columns, files, positions, virtual=True, keep_deleted=True))
+            found = read_files(
+                plan.columns, files, positions, virtual=True, keep_deleted=True, time_zone=plan.time_zone
+            )
+            parts.append(found)
     return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
 
 

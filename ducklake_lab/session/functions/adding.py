@@ -29,7 +29,8 @@ def _add_data_files(call: Call) -> pa.Table:
                 "Files cannot be added to an encrypted lake, which has a key for each of its files; INSERT their rows."
             )
         table = transaction.state.table(str(call.named("schema", call.schema)), str(name))
-        transaction.append_files(table, describe_files(table, patterns, options))
+        files = describe_files(table, patterns, options, call.lake.session.time_zone())
+        transaction.append_files(table, files)
     return arrow_schema(_ADDED).empty_table()
 
 
