@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import RowChange
@@ -66,6 +67,10 @@ class ChangedRows:
         pairs = paired(old, new, self.all_columns, len(self.columns))
         listed = "".join(f", d{i}" for i in range(len(self.columns)))
         self.tables["pairs"] = pairs.query(f"SELECT rid, kind{listed} FROM rows WHERE kind IS NOT NULL").arrow()
+        changed = self.tables["pairs"].column("rid")
+        for side in ("removed", "added"):  # rewritten files have rows that did not change
+            rows = self.tables[side]
+            self.tables[side] = rows.filter(pc.is_in(rows.column("rid"), value_set=changed.combine_chunks()))
 
     def _number_by_key(self, indexes: Sequence[int], key: Sequence[str]) -> None:
         """Replaces row ids by numbers of the key's values."""

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ MAINTENANCE = (
     "CALL ducklake_merge_adjacent_files('lake')",
     "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0.1)",
 )
+#: A column with NULL and NaN, of the key `i`.
+F = "CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' ELSE i / 4 END::DOUBLE"
 #: By row id: what the row holds.
 Rows = dict[int, tuple[int, int]]
 
@@ -56,7 +59,7 @@ class Truth(NamedTuple):
 @st.composite
 def histories(draw: st.DrawFn) -> list[Step]:
     """A table `t` with a key `k`, and changes and maintenance of it."""
-    steps = [Step(draw(st.booleans()), "CREATE TABLE t AS SELECT i AS k, 0 AS v FROM range(60) r(i)")]
+    steps = [Step(draw(st.booleans()), f"CREATE TABLE t AS SELECT i AS k, 0 AS v, {F} AS f FROM range(60) r(i)")]
     if draw(st.booleans()):
         steps.append(Step(draw(st.booleans()), "CALL lake.set_option('write_deletion_vectors', true)"))
     for number in range(draw(st.integers(4, 10))):
@@ -65,7 +68,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
         match draw(st.sampled_from(["insert"] * 3 + ["delete"] * 4 + ["update"] * 3 + ["maintain"] * 4 + ["expire"])):
             case "insert":
                 count = draw(st.sampled_from([1, 4, 30]))
-                sql = f"INSERT INTO t SELECT i, {number} FROM range({low}, {low + count}) r(i)"
+                sql = f"INSERT INTO t SELECT i, {number}, {F} FROM range({low}, {low + count}) r(i)"
             case "delete":
                 sql = f"DELETE FROM t {where}"
             case "update":
@@ -145,7 +148,7 @@ def signs(html: str) -> list[int]:
     return [int(text.replace(",", "")) for text in re.findall(r"[+−]([\d,]+)", html)]
 
 
-def check_history(session: dl.Session, known: dict[int, Truth]) -> None:
+def check_history(session: dl.Session, known: dict[int, Truth], files: dict[int, Files]) -> None:
     browser = SnapshotBrowser(session.snapshots())
     shown = {row["id"]: row for row in unpacked(browser.overview)}
     assert shown.keys() == known.keys() and browser.total == len(known)
@@ -158,6 +161,22 @@ def check_history(session: dl.Session, known: dict[int, Truth]) -> None:
     for entry in session.snapshots(last=2):
         row = shown[entry.info.snapshot_id]
         assert (entry.rows_added, entry.rows_removed) == (row["added"], row["removed"])
+    nothing = Files({}, {})
+    for number in known:
+        if number - 1 not in known and number > 0:
+            continue  # the reference lists no files of a snapshot that expired
+        before, after = (files.get(at, nothing).sizes() for at in (number - 1, number))
+        moved = (shown[number]["bytes_added"], shown[number]["bytes_removed"])
+        added = sum(after[path] for path in after.keys() - before.keys())
+        gone = sum(before[path] for path in before.keys() - after.keys())
+        assert moved == (added, gone), number
+    bars: dict[tuple[int, bool], int] = {}
+    for trace in session.plot.history().data:
+        for number, y in zip(trace.x, trace.y, strict=True):
+            bars[number, y > 0] = bars.get((number, y > 0), 0) + abs(y)
+    drawn = {(number, up): rows for (number, up), rows in bars.items() if rows}
+    listed = {(n, up): shown[n]["added" if up else "removed"] for n in known for up in (True, False)}
+    assert drawn == {key: count for key, count in listed.items() if count}
 
 
 class Files(NamedTuple):
@@ -165,6 +184,9 @@ class Files(NamedTuple):
 
     data: dict[str, int]
     deletes: dict[str, int]
+
+    def sizes(self) -> dict[str, int]:
+        return self.data | self.deletes
 
 
 def list_files(reference: duckdb.DuckDBPyConnection, number: int) -> Files:
@@ -175,7 +197,57 @@ def list_files(reference: duckdb.DuckDBPyConnection, number: int) -> Files:
     return Files({row[0]: row[1] for row in read}, {row[2]: row[3] for row in read if row[2]})
 
 
-def check_snapshot(session: dl.Session, number: int, rows: Rows, files: Files) -> None:
+class Known(NamedTuple):
+    """What SQL finds in data files, rows deleted since included: values that are not NULL, NULLs, NaN, smallest, largest."""
+
+    values: int
+    nulls: int
+    nan: bool
+    low: str | None
+    high: str | None
+
+
+def look_into(reference: duckdb.DuckDBPyConnection, paths: list[str], column: str) -> Known:
+    number = f"NOT isnan({column}::DOUBLE)"
+    found = reference.execute(
+        f"SELECT count({column}), count(*) - count({column}), count({column}) > count({column}) FILTER ({number}), "
+        f"(min({column}) FILTER ({number}))::VARCHAR, (max({column}) FILTER ({number}))::VARCHAR FROM read_parquet($1)",
+        [paths],
+    ).fetchone()
+    assert found is not None
+    return Known(*found)
+
+
+def check_statistics(table: dl.TableHandle, files: Files, reference: duckdb.DuckDBPyConnection) -> None:
+    """The statistics of columns, of each file and summed up, and the figure of the files."""
+    listing = table.files()
+    for entry in listing:
+        for name in "kvf":
+            stats, known = entry.stats[name], look_into(reference, [entry.path], name)
+            nan = stats.contains_nan if name == "f" else False
+            shown = Known(stats.value_count or 0, stats.null_count or 0, bool(nan), stats.min_value, stats.max_value)
+            assert shown == known, (entry.path, name)
+    summed = {row["column"]: row for row in table.column_stats()}
+    for name in "kvf" if files.data else "":
+        known = look_into(reference, list(files.data), name)
+        row = summed[name]
+        assert (row["min"], row["max"], bool(row["NaN"])) == (known.low, known.high, known.nan), name
+        share = known.nulls / (known.nulls + known.values)
+        assert abs(row["null share"] - share) < 0.0001 and (row["null share"] > 0) == (share > 0), name
+        query = "SELECT sum(total_compressed_size) FROM parquet_metadata($1) WHERE path_in_schema = $2"
+        assert (row["bytes"],) == reference.execute(query, [list(files.data), name]).fetchone()
+    (figure,) = listing.plot().data
+    drawn = {path: (size, text) for path, size, text in zip(figure.ids, figure.values, figure.hovertext, strict=True)}
+    assert len(figure.ids) == 1 + len(files.data) and sum(figure.values) == sum(files.data.values())
+    for entry in listing:
+        size, text = drawn[f"f{entry.data_file.data_file_id}"]
+        assert size == files.data[entry.path]
+        assert f"{entry.rows:,} rows, {entry.deleted:,} deleted" in text
+
+
+def check_snapshot(
+    session: dl.Session, number: int, rows: Rows, files: Files, reference: duckdb.DuckDBPyConnection
+) -> None:
     table = session.table("t", at=number)
     inlined = session.sql(f"SELECT count(*) FROM t AT (VERSION => {number}) WHERE filename NOT LIKE '%.parquet'")
     kept = inlined.fetchall()[0][0]
@@ -190,6 +262,7 @@ def check_snapshot(session: dl.Session, number: int, rows: Rows, files: Files) -
         f"SELECT filename, count(*) FROM t AT (VERSION => {number}) WHERE filename LIKE '%.parquet' GROUP BY ALL"
     )
     assert {e.path: e.rows - e.deleted for e in listing if e.rows > e.deleted} == dict(live.fetchall())
+    check_statistics(table, files, reference)
     facts = browser.still()
     assert f"{counted(sum(entry.rows for entry in listing), 'row')}" in facts
     (partition,) = table.partitions() or [{"files": 0, "rows": 0, "deleted": 0, "bytes": 0}]
@@ -251,6 +324,37 @@ def check_newest(session: dl.Session, rows: Rows, files: dict[str, tuple[int, in
     assert estimated == (len(rows),)
 
 
+def check_figure(diff: Diff, counts: tuple[int, ...], before: Rows, after: Rows) -> None:
+    """The bars of a diff: how many rows changed, and their values of `k` and `v` before and after."""
+    inserted, deleted, updated, _ = counts
+    figure = diff.plot()
+    bars = figure.data[0]
+    assert dict(zip(bars.y, bars.x, strict=True)) == {
+        "− deleted": deleted,
+        "+ inserted": inserted,
+        "→ updated": updated,
+    }
+    changed = [row_id for row_id in before.keys() | after.keys() if before.get(row_id) != after.get(row_id)]
+    drawn = sorted((column for column in diff.columns if column.histogram), key=lambda column: -column.share)
+    for place, column in enumerate(drawn, start=2):
+        traces = {trace.name: trace for trace in figure.data[1:] if trace.xaxis == f"x{place}"}
+        assert traces, column.name
+        if column.name == "f":
+            continue  # NULL and NaN are in no bin
+        index = "kv".index(column.name)
+        for name, rows in (("before", before), ("after", after)):
+            values = sorted(rows[row_id][index] for row_id in changed if row_id in rows)
+            trace = traces.get(name)
+            bins = dict(zip(trace.customdata, trace.y, strict=True)) if trace is not None else {}
+            assert sum(bins.values()) == len(values), column.name
+            if column.histogram is not None and column.histogram.numeric:
+                edges = sorted((float(edge) for edge in bins), reverse=True)
+                found = Counter(f"{next(edge for edge in edges if edge <= value):.6g}" for value in values)
+            else:
+                found = Counter(map(str, values))
+            assert found == {label: count for label, count in bins.items() if count}, column.name
+
+
 def check_diff(diff: Diff, before: Rows, after: Rows, old: Files, new: Files, known: dict[int, Truth]) -> None:
     summary = diff.summary
     both = before.keys() & after.keys()
@@ -265,6 +369,7 @@ def check_diff(diff: Diff, before: Rows, after: Rows, old: Files, new: Files, kn
     )
     assert files.bytes_added == sum(bytes_ for path, bytes_ in new.data.items() if path not in old.data)
     assert files.delete_files_added == len(new.deletes.keys() - old.deletes.keys())
+    check_figure(diff, expected, before, after)
     assert diff.end is not None
     between = [number for number in known if diff.start.snapshot_id < number <= diff.end.snapshot_id]
     listed = {entry.info.snapshot_id: entry for entry in diff.history}
@@ -279,16 +384,16 @@ def check_diff(diff: Diff, before: Rows, after: Rows, old: Files, new: Files, kn
 
 #: Delete files of several snapshots, beside inlined deletions, in merged and rewritten files.
 EVERYTHING = [
-    "CREATE TABLE t AS SELECT i AS k, 0 AS v FROM range(60) r(i)",
+    f"CREATE TABLE t AS SELECT i AS k, 0 AS v, {F} AS f FROM range(60) r(i)",
     "UPDATE t SET v = v + 1 WHERE k BETWEEN 0 AND 25",
     "DELETE FROM t WHERE k BETWEEN 20 AND 45",
     "DELETE FROM t WHERE k = 50",
-    "INSERT INTO t SELECT i, 1 FROM range(70, 74) r(i)",
-    "INSERT INTO t SELECT i, 2 FROM range(72, 75) r(i)",
+    f"INSERT INTO t SELECT i, 1, {F} FROM range(70, 74) r(i)",
+    f"INSERT INTO t SELECT i, 2, {F} FROM range(72, 75) r(i)",
     "DELETE FROM t WHERE k BETWEEN 72 AND 73",
     "CALL ducklake_flush_inlined_data('lake')",
-    "INSERT INTO t SELECT i, 3 FROM range(0, 30) r(i)",
-    "INSERT INTO t SELECT i, 4 FROM range(5, 35) r(i)",
+    f"INSERT INTO t SELECT i, 3, {F} FROM range(0, 30) r(i)",
+    f"INSERT INTO t SELECT i, 4, {F} FROM range(5, 35) r(i)",
     "CALL ducklake_merge_adjacent_files('lake')",
     "DELETE FROM t WHERE k BETWEEN 5 AND 25",
     "UPDATE t SET v = v + 1 WHERE k = 0",
@@ -315,14 +420,14 @@ def test_every_number_is_one_of_the_reference(steps: list[Step], reference: duck
     try:
         with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
             known = run(steps, uri, session, reference)
-            check_history(session, known)
             there = {number: truth.rows for number, truth in known.items() if truth.rows is not None}
             attach(reference, uri)
             files = {number: list_files(reference, number) for number in there}
             newest = rows_of_files(reference) if max(known) in there else {}
             detach(reference)
+            check_history(session, known, files)
             for number, rows in there.items():
-                check_snapshot(session, number, rows, files[number])
+                check_snapshot(session, number, rows, files[number], reference)
             numbers = sorted(there)
             for start, end in {*pairwise(numbers), (numbers[0], numbers[-1])}:
                 found = session.table("t", at=start).diff(start, end)
