@@ -86,6 +86,9 @@ def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
         options["pool_pre_ping"] = True
     else:
         options["poolclass"] = NullPool
+    if location.backend == "postgresql":
+        # prepared statements are forgotten at each rollback, which takes a message to the server
+        options["connect_args"] = {"prepare_threshold": None}
     if location.backend == "mysql":
         options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
     if location.backend == "duckdb" and path is not None:
