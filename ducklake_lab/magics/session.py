@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.counts import TableCounts
     from ducklake_lab.session.listings import Listing
+    from ducklake_lab.session.overview import TableInfo
     from ducklake_lab.session.rows.result import Result
-    from ducklake_lab.session.session import TableInfo
     from ducklake_lab.spark.progress import Progress
 
 At = int | datetime | None

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ducklake_lab.files.options import target_file_size
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
-from ducklake_lab.scan.file_stats import FileShape, TableShape
+from ducklake_lab.scan.file_stats import FileShape, TableShape, table_shapes
 from ducklake_lab.session.listings import Listing
+from ducklake_lab.session.names.attached_lakes import Lakes
 
 #: A file of less than this share of the target size is small; two of them in a partition can become one.
 SMALL = 0.25
@@ -79,7 +81,31 @@ class Health(Sequence[Finding]):
         return "\n".join(lines) or f"{self.title}: nothing to mend."
 
 
-def findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
+def health_of(lakes: Lakes, table: str | None, run: Callable[[str], Any]) -> Health:
+    """What is to be mended in the files of a table, or of all tables of the current lake.
+
+    Args:
+        run: runs one of the calls that mend.
+    """
+    lake, only = lakes.get(), None
+    if table is not None:
+        place = lakes.parse(table)
+        lake, state, only = place.lake, place.state, place.table().table_id
+    else:
+        state = lakes.state(lake)
+    found = []
+    with lake.connect() as connection:
+        options = lake.options(connection)
+        shapes = table_shapes(lake, connection, state.snapshot.snapshot_id, only)
+    entries = [state.tables[table_id] for table_id in shapes if table_id in state.tables]
+    for entry in sorted(entries, key=state.qualified_name):
+        schema = state.schema_of(entry).name
+        target = target_file_size(options, entry)
+        found += _findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
+    return Health(table or lake.alias, found, run)
+
+
+def _findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
     """What is to be mended in one table.
 
     Args:

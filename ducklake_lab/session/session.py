@@ -5,33 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
-
-import pyarrow as pa
 
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.placement import Engine, Limits, check_engine
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import UsageError, did_you_mean
-from ducklake_lab.files.options import target_file_size
-from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.errors import UsageError
+from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
-from ducklake_lab.scan.file_stats import table_shapes
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.appender import Appender
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
-from ducklake_lab.session.health import Health, findings
+from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.result import Result, nothing
@@ -40,32 +36,15 @@ from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
-from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview
+from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
+from ducklake_lab.session.writing import WriteMode, write_rows
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import parse, parse_query
+from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ducklake_lab.spark.progress import Progress
-
-WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
-
-
-@dataclass(frozen=True, slots=True)
-class TableInfo:
-    """A table as a listing shows it.
-
-    Attributes:
-        record_count: rows that are not deleted.
-        file_size_bytes: size of the data files.
-    """
-
-    lake: str
-    schema: str
-    table: Table
-    record_count: int
-    file_size_bytes: int
 
 
 @explains_damage
@@ -282,27 +261,7 @@ class Session:
         Returns:
             The count of rows written.
         """
-        if mode not in ("append", "overwrite", "create", "create_or_replace"):
-            modes = ("append", "overwrite", "create", "create_or_replace")
-            raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
-        place = self._lakes.parse(table)
-        name = op.TableName(place.lake.alias, place.schema, place.name)
-        view = self._sources.names.register(_as_frame(rows))
-        query = parse_query(f"SELECT * FROM {view}")
-        try:
-            if mode in ("create", "create_or_replace"):
-                statement = op.CreateTable(name, query=query, replace=mode == "create_or_replace")
-                return self._statements.run(statement)
-            insert = op.Insert(name, columns=None, query=query.tree, by_name=True)
-            if mode == "append" or self._lakes.in_transaction:
-                if mode == "overwrite":
-                    self._statements.run(op.Truncate(name))
-                return self._statements.run(insert)
-            with self.transaction():
-                self._statements.run(op.Truncate(name))
-                return self._statements.run(insert)
-        finally:
-            del self._sources.names.frames[view]
+        return write_rows(self._lakes, self._sources, self._statements, rows, table, mode, self.transaction)
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None
@@ -355,22 +314,8 @@ class Session:
         Raises:
             TransactionConflictError: another commit excludes this one; nothing was written.
         """
-        self._lakes.begin()
-        handle = OpenTransaction(self._lakes, self._engine)
-        try:
+        with run_transaction(self._lakes, self._engine, author, message, extra_info) as handle:
             yield handle
-        except BaseException:
-            if self._lakes.in_transaction:
-                self._lakes.rollback()
-            raise
-        if not self._lakes.in_transaction:
-            return  # ended by hand
-        transaction = self._lakes.transaction
-        if transaction is not None:
-            transaction.author = author if author is not None else transaction.author
-            transaction.message = message if message is not None else transaction.message
-            transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
-        handle.snapshot = self._lakes.commit()
 
     def preview(
         self,
@@ -416,15 +361,7 @@ class Session:
 
     def tables(self, at: At = None) -> list[TableInfo]:
         """The tables of all attached lakes, by lake, schema and name, with their sizes."""
-        found = []
-        for lake in self._lakes:
-            state = self._lakes.state(lake, at if lake is self._lakes.get() else None)
-            with lake.connect() as connection:
-                counts = table_counts(lake, connection, state.snapshot.snapshot_id)
-            for table in state.tables.values():
-                known = counts.get(table.table_id, TableCounts())
-                found.append(TableInfo(lake.alias, state.schema_of(table).name, table, known.rows, known.bytes))
-        return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
+        return all_tables(self._lakes, at)
 
     def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts]]:
         """All entries of the current lake, and the rows and sizes of its tables by table id."""
@@ -440,18 +377,7 @@ class Session:
 
     def options(self) -> Listing:
         """The options set in the current lake, in its schemas and in its tables."""
-        lake = self._lakes.get()
-        state = self._lakes.state(lake)
-        with lake.connect() as connection:
-            values = lake.options(connection).values
-        names: dict[tuple[str, int | None], str] = {}
-        names |= {("schema", number): schema.name for number, schema in state.schemas.items()}
-        names |= {("table", number): state.qualified_name(table) for number, table in state.tables.items()}
-        rows = [
-            (key, value, "lake" if scope is None else f"{scope} {names.get((scope, number), str(number))}")
-            for (scope, number, key), value in sorted(values.items(), key=lambda item: (item[0][2], str(item[0])))
-        ]
-        return Listing(f"Options of {lake.alias}", ("option", "value", "of"), rows, noun="option")
+        return options_of(self._lakes)
 
     def reading(self) -> AbstractContextManager[None]:
         """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
@@ -462,22 +388,7 @@ class Session:
 
         It takes a few queries to the catalog, however many tables there are.
         """
-        lake, only = self._lakes.get(), None
-        if table is not None:
-            place = self._lakes.parse(table)
-            lake, state, only = place.lake, place.state, place.table().table_id
-        else:
-            state = self._lakes.state(lake)
-        found = []
-        with lake.connect() as connection:
-            options = lake.options(connection)
-            shapes = table_shapes(lake, connection, state.snapshot.snapshot_id, only)
-        entries = [state.tables[table_id] for table_id in shapes if table_id in state.tables]
-        for entry in sorted(entries, key=state.qualified_name):
-            schema = state.schema_of(entry).name
-            target = target_file_size(options, entry)
-            found += findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
-        return Health(table or lake.alias, found, self.sql)
+        return health_of(self._lakes, table, self.sql)
 
     # End
 
@@ -514,17 +425,3 @@ def connect(
     session = Session(spark=spark, engine=engine, limits=limits)
     session.attach(uri, alias, **options)
     return session
-
-
-def _as_frame(rows: Any) -> Any:
-    """An Arrow table for what is in memory, else the Spark DataFrame itself."""
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, Result):
-        return rows.carried() if rows.in_process else rows.spark()
-    module = type(rows).__module__
-    if module.startswith("pandas"):
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    if module.startswith("pyspark"):
-        return rows
-    raise UsageError(f"Rows to write are a Spark or pandas DataFrame or an Arrow table, not {type(rows).__name__}.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from ducklake_lab.diff.compute import diff_sides
@@ -141,6 +142,29 @@ class Preview:
 
     def __repr__(self) -> str:
         return f"<Preview, {self.state}: {'; '.join(map(repr, self.diffs)) or 'nothing changed'}>"
+
+
+@contextmanager
+def run_transaction(
+    lakes: Lakes, engine: SparkEngine, author: str | None, message: str | None, extra_info: str | None
+) -> Iterator[OpenTransaction]:
+    """A transaction that commits at the end and rolls back on an error; see `Session.transaction`."""
+    lakes.begin()
+    handle = OpenTransaction(lakes, engine)
+    try:
+        yield handle
+    except BaseException:
+        if lakes.in_transaction:
+            lakes.rollback()
+        raise
+    if not lakes.in_transaction:
+        return  # ended by hand
+    transaction = lakes.transaction
+    if transaction is not None:
+        transaction.author = author if author is not None else transaction.author
+        transaction.message = message if message is not None else transaction.message
+        transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
+    handle.snapshot = lakes.commit()
 
 
 def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) -> Preview:

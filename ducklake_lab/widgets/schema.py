@@ -13,7 +13,7 @@ from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, h
 
 if TYPE_CHECKING:
     from ducklake_lab.scan.counts import TableCounts
-    from ducklake_lab.session.session import TableInfo
+    from ducklake_lab.session.overview import TableInfo
 
 #: Tables unfolded when there are few of them.
 _OPEN_TABLES = 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ducklake_lab.widgets.html import DOT, counted, escape, size, view
 
 if TYPE_CHECKING:
-    from ducklake_lab.session.session import TableInfo
+    from ducklake_lab.session.overview import TableInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, size, table, view
 
 if TYPE_CHECKING:
-    from ducklake_lab.session.session import TableInfo
+    from ducklake_lab.session.overview import TableInfo
 
 #: Tables shown.
 LIMIT = 500

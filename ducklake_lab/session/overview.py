@@ -1,0 +1,55 @@
+"""What a session lists of all its lakes, and of the options of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ducklake_lab.model.entries import Table
+from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.session.listings import Listing
+from ducklake_lab.session.names.attached_lakes import At, Lakes
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A table as a listing shows it.
+
+    Attributes:
+        record_count: rows that are not deleted.
+        file_size_bytes: size of the data files.
+    """
+
+    lake: str
+    schema: str
+    table: Table
+    record_count: int
+    file_size_bytes: int
+
+
+def all_tables(lakes: Lakes, at: At) -> list[TableInfo]:
+    """The tables of all lakes, by lake, schema and name; those of the current lake as of `at`."""
+    found = []
+    for lake in lakes:
+        state = lakes.state(lake, at if lake is lakes.get() else None)
+        with lake.connect() as connection:
+            counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        for table in state.tables.values():
+            known = counts.get(table.table_id, TableCounts())
+            found.append(TableInfo(lake.alias, state.schema_of(table).name, table, known.rows, known.bytes))
+    return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
+
+
+def options_of(lakes: Lakes) -> Listing:
+    """The options set in the current lake, in its schemas and in its tables."""
+    lake = lakes.get()
+    state = lakes.state(lake)
+    with lake.connect() as connection:
+        values = lake.options(connection).values
+    names: dict[tuple[str, int | None], str] = {}
+    names |= {("schema", number): schema.name for number, schema in state.schemas.items()}
+    names |= {("table", number): state.qualified_name(table) for number, table in state.tables.items()}
+    rows = [
+        (key, value, "lake" if scope is None else f"{scope} {names.get((scope, number), str(number))}")
+        for (scope, number, key), value in sorted(values.items(), key=lambda item: (item[0][2], str(item[0])))
+    ]
+    return Listing(f"Options of {lake.alias}", ("option", "value", "of"), rows, noun="option")

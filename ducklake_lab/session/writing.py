@@ -1,0 +1,70 @@
+"""Writing rows that a program has: a DataFrame of Spark or pandas, or an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.runner import Statements
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse_query
+
+WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
+
+
+def write_rows(
+    lakes: Lakes,
+    sources: Sources,
+    statements: Statements,
+    rows: Any,
+    table: str,
+    mode: WriteMode,
+    transaction: Callable[[], AbstractContextManager[object]],
+) -> Result:
+    """Writes rows to a table, columns matched by name; see `Session.write`.
+
+    Args:
+        transaction: opens one, which commits at its end.
+    """
+    if mode not in ("append", "overwrite", "create", "create_or_replace"):
+        modes = ("append", "overwrite", "create", "create_or_replace")
+        raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
+    place = lakes.parse(table)
+    name = op.TableName(place.lake.alias, place.schema, place.name)
+    view = sources.names.register(_as_frame(rows))
+    query = parse_query(f"SELECT * FROM {view}")
+    try:
+        if mode in ("create", "create_or_replace"):
+            statement = op.CreateTable(name, query=query, replace=mode == "create_or_replace")
+            return statements.run(statement)
+        insert = op.Insert(name, columns=None, query=query.tree, by_name=True)
+        if mode == "append" or lakes.in_transaction:
+            if mode == "overwrite":
+                statements.run(op.Truncate(name))
+            return statements.run(insert)
+        with transaction():
+            statements.run(op.Truncate(name))
+            return statements.run(insert)
+    finally:
+        del sources.names.frames[view]
+
+
+def _as_frame(rows: Any) -> Any:
+    """An Arrow table for what is in memory, else the Spark DataFrame itself."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, Result):
+        return rows.carried() if rows.in_process else rows.spark()
+    module = type(rows).__module__
+    if module.startswith("pandas"):
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if module.startswith("pyspark"):
+        return rows
+    raise UsageError(f"Rows to write are a Spark or pandas DataFrame or an Arrow table, not {type(rows).__name__}.")
