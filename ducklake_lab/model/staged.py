@@ -127,5 +127,17 @@ class StagedData:
         """Whether rows are added or deleted, rather than only kept elsewhere."""
         return bool(self.files or self.rows or self.deletes or self.dropped_files or self.deleted_row_ids)
 
+    def written_paths(self, folder: str) -> list[str]:
+        """Paths of all files that were written, data and delete files.
+
+        Args:
+            folder: of the table, ending in `/`.
+        """
+        found = [path for staged in self.files.values() for path in staged.file.own_paths(folder)]
+        deletes = [*self.deletes.values(), *(flushed.deletes for flushed in self.flushed.values())]
+        found += [folder + written.path for written in deletes if written is not None and written.path is not None]
+        found += [folder + flushed.file.path for flushed in self.flushed.values()]
+        return found + [folder + c.file.path for c in self.compactions.values() if c.file is not None]
+
     def __bool__(self) -> bool:
         return self.changes_rows or bool(self.flushed or self.compactions)

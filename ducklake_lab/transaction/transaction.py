@@ -418,14 +418,7 @@ class Transaction:
             if table is None:
                 continue
             state = self.state if table.schema_id in self.state.schemas else self.base
-            folder = self.lake.folder(state, table)
-            found += [path for file in staged.files.values() for path in file.file.own_paths(folder)]
-            found += [folder + deletes.path for deletes in staged.deletes.values() if deletes.path is not None]
-            for flushed in staged.flushed.values():
-                found.append(folder + flushed.file.path)
-                if flushed.deletes is not None and flushed.deletes.path is not None:
-                    found.append(folder + flushed.deletes.path)
-            found += [folder + c.file.path for c in staged.compactions.values() if c.file is not None]
+            found += staged.written_paths(self.lake.folder(state, table))
         return found
 
     def rollback(self) -> None:
