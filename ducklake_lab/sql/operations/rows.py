@@ -35,7 +35,7 @@ class InsertLiterals:
     Attributes:
         head: the statement with one NULL for its rows.
         rows: VALUES and its rows, as written.
-        text: the whole statement.
+        text: the whole statement, after blanks for what stands before it.
     """
 
     head: Insert

@@ -47,20 +47,26 @@ def parse(
     Args:
         params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
         keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
-        keep_literals: an INSERT of literals, alone, becomes an `InsertLiterals`.
+        keep_literals: an INSERT of literals becomes an `InsertLiterals`.
 
     Raises:
         SqlSyntaxError: with the line and column where a statement stops making sense.
         UnsupportedFeatureError: a statement that is not supported; none of the text has run then.
         UsageError: a parameter has no value.
     """
-    if keep_literals and not params and (literals := _literal_insert(text)) is not None:
-        return [literals]
+    keep_literals = keep_literals and not params
+    if keep_literals and (literals := _literal_insert(text, "")) is not None:
+        return [literals]  # its values are not even split into tokens
     binder = Binder(params)
     statements: list[op.Statement] = []
     for tokens in split(text):
         source = text[tokens[0].start : tokens[-1].end + 1]
-        line = position(text, tokens[0].start)[0]
+        line, column = position(text, tokens[0].start)
+        if keep_literals:
+            literals = _literal_insert(source, "\n" * (line - 1) + " " * (column - 1))
+            if literals is not None:
+                statements.append(literals)
+                continue
         prepare = prepared(Cursor(text, tokens))
         if prepare is not None:
             statements.append(op.Statement(prepare, source, line, source))
@@ -77,18 +83,24 @@ def parse(
     return statements
 
 
-def _literal_insert(text: str) -> op.Statement | None:
+def _literal_insert(text: str, before: str) -> op.Statement | None:
+    """The statement that a text is, if it inserts literals.
+
+    Args:
+        before: blanks that stand for the text before it.
+    """
     found = read_literal_insert(text)
     if found is None:
         return None
     head, rows = found
     try:
-        (statement,) = parse(f"{head}VALUES (NULL)")
+        (statement,) = parse(f"{before}{head}VALUES (NULL)")
     except (UnsupportedFeatureError, SqlSyntaxError):
         return None  # the name is a keyword, say: the general parser says so
     assert isinstance(statement.operation, op.Insert)
     written = text.strip().removesuffix(";").rstrip()
-    return op.Statement(op.InsertLiterals(statement.operation, rows, written), written, statement.line, written)
+    literals = op.InsertLiterals(statement.operation, rows, before + text)
+    return op.Statement(literals, written, statement.line, written)
 
 
 def parse_query(text: str) -> op.Query:

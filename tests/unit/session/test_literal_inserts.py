@@ -132,6 +132,19 @@ def test_names_find_their_tables(tmp_path: Path) -> None:
         assert session.sql("SELECT count(*) FROM s").fetchall() == [(2,)]
 
 
+def test_each_statement_of_a_script(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (a INTEGER, b VARCHAR);\n INSERT INTO t VALUES (1, ';');\n\nINSERT INTO t (b) VALUES ('x'); FROM t"
+    kinds = [type(statement.operation) for statement in parse(script, keep_literals=True)]
+    assert kinds == [op.CreateTable, op.InsertLiterals, op.InsertLiterals, op.Query]
+    assert [(s.text, s.line) for s in parse(script, keep_literals=True)] == [(s.text, s.line) for s in parse(script)]
+    with dl.connect(f"ducklake:sqlite:{tmp_path}/m.sqlite", data_path=str(tmp_path / "data")) as session:
+        assert session.sql(script).fetchall() == [(1, ";"), (None, "x")]
+        with pytest.raises(BindError, match=r'no column "c" \(line 3, column 21\)'):
+            session.sql("SELECT 1;\n\n  INSERT INTO t (a, c) VALUES (1, 2)")
+        with pytest.raises(BindError, match=r"1 value was supplied \(line 2, column 14\)"):
+            session.sql("SELECT 1;\n INSERT INTO t VALUES (1)")
+
+
 @pytest.mark.parametrize(
     "text",
     [
