@@ -202,6 +202,9 @@ class _Inputs:
     def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
         return None
 
+    def qualifiers(self, name: op.TableName) -> tuple[str, ...]:
+        return ()
+
     def owns(self, name: op.TableName) -> bool:
         return False
 

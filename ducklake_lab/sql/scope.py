@@ -95,13 +95,13 @@ class Relation:
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
     def matches(self, parts: Sequence[str]) -> bool:
-        """Whether `[catalog.][schema.]name` calls this relation."""
+        """Whether `[catalog.][schema.]name`, or `catalog.name`, calls this relation."""
         folded = [part.casefold() for part in parts]
         if folded[-1] != self.name.casefold():
             return False
         rest = list(reversed(folded[:-1]))
         known = [qualifier.casefold() for qualifier in self.qualifiers]
-        return len(rest) <= len(known) and rest == known[: len(rest)]
+        return rest in (known[: len(rest)], known[1:])
 
     def column(self, output: Output) -> exp.Column:
         """A reference to one of its columns."""

@@ -156,6 +156,16 @@ class NameResolver:
     def place(self, name: op.TableName, at: op.At | None = None) -> Place:
         return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
 
+    def qualifiers(self, name: op.TableName) -> tuple[str, ...]:
+        """The schema and the lake of a table; what was written for other rows."""
+        other = (
+            self._frame(name) is not None or self._metadata_lake(name) is not None or self._listing(name) is not None
+        )
+        if other:
+            return tuple(part for part in (name.schema, name.catalog) if part)
+        place = self.place(name)
+        return (place.schema, place.lake.alias)
+
     def owns(self, name: op.TableName) -> bool:
         """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
         if self.listing(name) is not None:

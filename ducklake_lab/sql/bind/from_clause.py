@@ -231,11 +231,11 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
     found = binder.table(name, _at(moment))
     if isinstance(found, StoredView):
         tree, outputs = binder.view(found, _at(moment))
-        qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
+        qualifiers: tuple[str, ...] = () if alias else (found.schema, found.lake)
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names], scope)
     source, columns = found
-    qualifiers = () if alias else tuple(part for part in (name.schema, name.catalog) if part)
+    qualifiers = () if alias else binder.resolver.qualifiers(source.name)
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
     # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.

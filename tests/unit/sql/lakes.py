@@ -88,6 +88,9 @@ class Lakes:
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         return MACROS
 
+    def qualifiers(self, name: TableName) -> tuple[str, ...]:
+        return (name.schema or "main", name.catalog or "lake")
+
     def owns(self, name: TableName) -> bool:
         return name.catalog == "memory" or name.schema in ("memory", "temp")
 
