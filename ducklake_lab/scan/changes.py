@@ -23,7 +23,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.names import reused_names
+from ducklake_lab.scan.names import check_encrypted, reused_names
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import may_name_snapshots, rows_up_to
 from ducklake_lab.scan.positions import deletions_by_snapshot
@@ -234,6 +234,7 @@ class _Feed:
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
         names = read_column_names(self._connection, self._table.table_id)
         reused = reused_names(self._table.columns, names)
+        check_encrypted(self._table.columns, files, reused)
         since = read_zoned_since(self._connection, self._table.table_id, self._table.columns)
         zone = self._lake.session.time_zone()
         return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused, zone, since)

@@ -28,7 +28,7 @@ from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import LOCAL_ROWS, ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan import prefilter
-from ducklake_lab.scan.names import reused_names
+from ducklake_lab.scan.names import check_encrypted, reused_names
 from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import deleted_positions
@@ -80,6 +80,8 @@ def plan_scan(
         found = _with_staged(found, staged, table, folder)
         rows = _rows_with_staged(rows, staged, table)
     lake.check_data_path(file.path for file in found.files)
+    reused = reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ())
+    check_encrypted(table.columns, found.files, reused)
     return ScanPlan(
         table=table,
         files=tuple(found.files),
@@ -87,7 +89,7 @@ def plan_scan(
         files_total=found.total,
         bytes_total=found.bytes_total,
         data_path=folder,
-        reused_names=reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ()),
+        reused_names=reused,
         time_zone=lake.session.time_zone(),
         zoned_since=read_zoned_since(connection, table.table_id, table.columns) if committed else None,
     )

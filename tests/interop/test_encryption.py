@@ -196,3 +196,47 @@ def test_parts_of_nested_columns_are_found_by_name_or_refused(
         with pytest.raises(UnsupportedFeatureError, match="Fields of s changed their names"):
             session.sql("UPDATE t SET a = 2")
         assert session.sql("FROM t AT (VERSION => 3)").fetchall() == [(1, {"x": 5, "y": "a"})]
+
+
+SWAP = (
+    "ALTER TABLE t RENAME s.a TO x",
+    "ALTER TABLE t RENAME s.b TO a",
+    "ALTER TABLE t RENAME s.x TO b",
+)
+WRITE = "INSERT INTO t SELECT i, {'a': i, 'b': 100 + i} FROM range(50) r(i)"
+
+
+def test_fields_that_swap_names_in_the_transaction_of_a_file_are_not_mixed_up(
+    theirs: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    uri = f"ducklake:{tmp_path}/x.ducklake"
+    theirs.execute(f"ATTACH '{uri}' AS lake (DATA_PATH '{tmp_path}/d', ENCRYPTED true); USE lake")
+    for statement in ("CREATE TABLE t (i INT, s STRUCT(a INT, b INT))", "BEGIN", WRITE, *SWAP, "COMMIT"):
+        theirs.execute(statement)
+    for statement in ("CREATE TABLE u (i INT, s STRUCT(a INT))", "BEGIN", "ALTER TABLE u ADD COLUMN s.c INT"):
+        theirs.execute(statement)
+    theirs.execute("INSERT INTO u SELECT i, {'a': i, 'c': 100 + i} FROM range(50) r(i); COMMIT")
+    assert theirs.execute("SELECT max(s.a), max(s.b) FROM t").fetchall() == [(149, 49)]
+    detach(theirs)
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        feed = "FROM ducklake_table_changes('lake', 'main', 't', 0, 2)"
+        for read in (lambda: session.sql("SELECT s.a FROM t"), session.table("t").arrow, lambda: session.sql(feed)):
+            with pytest.raises(dl.UnsupportedFeatureError, match="Fields of s took each other's names"):
+                read()
+        assert session.sql("SELECT max(s.a), max(s.c) FROM u").fetchall() == [(49, 149)]
+
+
+@pytest.mark.parametrize("change", [SWAP[0], "ALTER TABLE t DROP COLUMN s.a"])
+def test_fields_of_an_encrypted_file_keep_their_names_until_the_commit(change: str, tmp_path: Path) -> None:
+    with dl.Session(engine="duckdb") as session:
+        session.sql(
+            f"ATTACH 'ducklake:{tmp_path}/x.ducklake' AS lake (DATA_PATH '{tmp_path}/d', ENCRYPTED true); USE lake"
+        )
+        session.sql("CREATE TABLE t (i INT, s STRUCT(a INT, b INT)); BEGIN")
+        session.sql(WRITE)
+        with pytest.raises(dl.UnsupportedFeatureError, match="fields of s is not supported in a transaction"):
+            session.sql(change)
+        session.sql("ROLLBACK; BEGIN")
+        session.sql(WRITE)
+        session.sql("ALTER TABLE t RENAME i TO n; ALTER TABLE t ADD COLUMN s.c INT; COMMIT")
+        assert session.sql("SELECT max(n), max(s.a), max(s.b), max(s.c) FROM t").fetchall() == [(49, 49, 149, None)]

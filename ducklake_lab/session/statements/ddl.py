@@ -127,6 +127,7 @@ class Ddl:
             table = transaction.state.table(place.schema, place.name)
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
+                _check_encrypted(transaction, table, changed)
                 transaction.replace_table(changed)
 
     def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
@@ -171,6 +172,22 @@ class Ddl:
                 return replace(table, sort=transaction.new_sort(keys) if keys else None)
             case _:
                 raise UnsupportedFeatureError(f"{type(statement).__name__} is not supported yet.")
+
+
+def _check_encrypted(transaction: Transaction, table: Table, changed: Table) -> None:
+    """Refuses to rename or drop fields of structs that the transaction wrote to encrypted files: those are found by name."""
+    staged = transaction.peek(table)
+    if staged is None or all(file.file.encryption_key is None for file in staged.files.values()):
+        return
+    names = {part.column_id: part.name for column in changed.columns for part in column.walk()}
+    for column in table.columns:
+        if changed.column_by_id(column.column_id) is None:
+            continue
+        if any(names.get(part.column_id) != part.name for part in column.walk() if part is not column):
+            raise UnsupportedFeatureError(
+                f"Renaming or dropping fields of {column.name} is not supported in a transaction that wrote encrypted files "
+                f"of {table.name}; commit first."
+            )
 
 
 def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn) -> Table:
