@@ -7,7 +7,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import tables as t
 from ducklake_lab.duckdb import library as duckdb
 
 #: Columns that may be NULL; all others of the metadata tables must not.
@@ -21,14 +20,14 @@ _MAY_BE_NULL = frozenset(
 )
 
 
-def find_damage(connection: sa.Connection) -> str | None:
-    """The first fault found in the metadata tables of spec 1.0, as a clause; None where none is found.
+def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
+    """The first fault found in the metadata tables, as a clause; None where none is found.
 
     It ends the connection's transaction.
     """
     if connection.invalidated or not _runs(connection, sa.select(sa.literal(1))):
         return None  # nothing can be asked any more
-    for table in t.metadata.sorted_tables:
+    for table in tables.sorted_tables:
         fault = _unreadable(connection, table) or _misfit(connection, table)
         if fault is not None:
             return fault

@@ -16,11 +16,12 @@ import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
-from ducklake_lab.catalog.migrations import SPEC_VERSION, read_version, show_as_current
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
+from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
@@ -115,8 +116,8 @@ class CatalogDatabase:
         self._engine = _engine(location, os.getpid())
         self._keeping: int | None = None
         self._idle: sa.Connection | None = None
-        #: The spec version the catalog is known to have; another one than 1.0 is shown as if it were.
-        self.version: str | None = None
+        #: The spec version the catalog is known to have.
+        self.version: Version | None = None
 
     @property
     def backend(self) -> str:
@@ -166,8 +167,9 @@ class CatalogDatabase:
             )
         connection = self._open(create=create)
         try:
-            if self.version is not None and self.version != SPEC_VERSION:
-                self._show(connection, self.version)
+            if self.version is not None:
+                self._check(connection, self.version)
+                versions.begin(connection, self.version)
             yield connection
         except DuckLakeError:
             raise
@@ -198,12 +200,17 @@ class CatalogDatabase:
             return CatalogLockedError(locked)
         with suppress(*_DRIVER_ERRORS):
             connection.rollback()
-            damage = find_damage(connection) if not self._is_foreign(error) else None
+            damage = None if self._is_foreign(error) else find_damage(connection, versions.tables(self.shown_version))
             if damage is not None:
                 return CatalogError(
                     f"The catalog {self.location.display} is damaged: {damage}; restore it from a backup."
                 )
         return CatalogError(self._refusal(error)) if is_of_driver else None
+
+    @property
+    def shown_version(self) -> Version:
+        """The version as which connections see the catalog."""
+        return self.version if self.version is not None and self.version.is_native else versions.DEFAULT
 
     @staticmethod
     def _is_foreign(error: Exception) -> bool:
@@ -240,13 +247,12 @@ class CatalogDatabase:
         connection.commit()
         connection.begin()
 
-    def _show(self, connection: sa.Connection, version: str) -> None:
-        if read_version(connection) != version:
+    def _check(self, connection: sa.Connection, version: Version) -> None:
+        if not version.is_native and versions.read_version(connection) != version.name:
             raise CatalogVersionError(
-                f"{self.location.display} was of version {version} when it was attached and has been migrated since; "
-                "attach it again."
+                f"{self.location.display} was of version {version.name} when it was attached and has been migrated "
+                "since; attach it again."
             )
-        show_as_current(connection, version)
 
     def _open(self, *, create: bool) -> sa.Connection:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""

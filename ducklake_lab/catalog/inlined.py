@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import inlined_type, takes_text
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.reader import read_columns
@@ -29,8 +30,6 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
-
-SystemColumn = Literal["begin_snapshot", "end_snapshot"]
 
 
 def can_inline(columns: Sequence[Column], backend: Backend) -> bool:
@@ -61,9 +60,10 @@ def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, 
     return [(name, version) for name, version in connection.execute(query)]
 
 
-def live_at(snapshot_id: int) -> str:
+def live_at(connection: sa.Connection, snapshot_id: int) -> str:
     """Condition: rows visible at the snapshot."""
-    return f"begin_snapshot <= {snapshot_id:d} AND (end_snapshot IS NULL OR end_snapshot > {snapshot_id:d})"
+    _, begin, end = versions.of(connection).inlined_columns
+    return f"{begin} <= {snapshot_id:d} AND ({end} IS NULL OR {end} > {snapshot_id:d})"
 
 
 def read_rows(
@@ -72,16 +72,17 @@ def read_rows(
     table_id: int,
     columns: Sequence[Column],
     condition: str,
-    snapshot: SystemColumn = "begin_snapshot",
+    *,
+    ended: bool = False,
     time_zone: str = "UTC",
 ) -> pa.Table | None:
-    """The inlined rows for which a condition on begin_snapshot and end_snapshot holds, in row id order.
+    """The inlined rows for which a condition on the format's own columns holds, in row id order.
 
     Args:
         time_zone: in which times of columns that had no zone are read.
 
     Returns:
-        `_ducklake_row_id`, `_ducklake_snapshot_id` (from the column named by `snapshot`), then `columns`, then
+        `_ducklake_row_id`, `_ducklake_snapshot_id` (the first, or with `ended` the one that deleted it), then `columns`, then
         `_ducklake_file_name`: the table that has the row; None where there are no such rows.
     """
     parts = []
@@ -90,7 +91,7 @@ def read_rows(
         if count is None:
             continue
         stored = _columns_of_version(connection, table_id, version)
-        rows = _read_table(connection, database, name, stored, condition, snapshot)
+        rows = _read_table(connection, database, name, stored, condition, ended=ended)
         parts.append(with_place(project(rows, stored, columns, time_zone), name))
     if not parts:
         return None
@@ -123,14 +124,15 @@ def read_versions(
 ) -> list[InlinedVersion]:
     """All rows that snapshots up to and including one inserted, by inlined data table, oldest first."""
     found = []
-    condition = f"begin_snapshot <= {up_to:d}"
+    row_id, first, end = versions.of(connection).inlined_columns
+    condition = f"{first} <= {up_to:d}"
     for name, version in inlined_tables(connection, table_id):
         begin = _begin_of_version(connection, table_id, version)
         columns = read_columns(connection, table_id, begin)
-        rows = _read_table(connection, database, name, columns, condition, "begin_snapshot")
+        rows = _read_table(connection, database, name, columns, condition)
         ends: Sequence[Any] = run_text(
             connection,
-            f"SELECT row_id, begin_snapshot, end_snapshot FROM {quote_identifier(name)} WHERE {condition}",
+            f"SELECT {row_id}, {first}, {end} FROM {quote_identifier(name)} WHERE {condition}",
         ).all()
         end_of = {(row[0], row[1]): row[2] for row in ends}
         keys = zip(rows.column(ROW_ID).to_pylist(), rows.column(SNAPSHOT_ID).to_pylist(), strict=True)
@@ -181,8 +183,11 @@ def _read_table(
     name: str,
     columns: Sequence[Column],
     condition: str,
-    snapshot: SystemColumn,
+    *,
+    ended: bool = False,
 ) -> pa.Table:
+    row_id, begin, end = versions.of(connection).inlined_columns
+    own = f"{row_id}, {end if ended else begin}"
     types = {column.name: column.data_type for column in columns}
     source = f"FROM {quote_identifier(name)} WHERE {condition}"
     system = pa.schema([(ROW_ID, pa.int64()), (SNAPSHOT_ID, pa.int64())])
@@ -194,14 +199,14 @@ def _read_table(
                 f", {cast_sql(quote_identifier(column), data_type, depth)} AS c{i}"
                 for i, (column, data_type) in enumerate(types.items())
             )
-            rows: pa.Table = raw.execute(f"SELECT row_id, {snapshot}{casts} {source}").to_arrow_table()
+            rows: pa.Table = raw.execute(f"SELECT {own}{casts} {source}").to_arrow_table()
             return rows
 
         table = variants.read_all(read, [None, None, *types.values()])
         schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])
         return table.rename_columns(schema.names).cast(schema)
     selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())
-    rows = run_text(connection, f"SELECT row_id, {snapshot}{selected} {source}").all()
+    rows = run_text(connection, f"SELECT {own}{selected} {source}").all()
     data = pa.table(
         {
             column: pa.array([_from_driver(row[i + 2], data_type.name) for row in rows])
@@ -344,7 +349,8 @@ def create_data_table(
     definitions = "".join(
         f", {quote_identifier(column.name)} {inlined_type(backend, column.data_type)}" for column in columns
     )
-    database.create_table(connection, name, f"row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT{definitions}")
+    own = " BIGINT, ".join(versions.of(connection).inlined_columns)
+    database.create_table(connection, name, f"{own} BIGINT{definitions}")
     connection.execute(
         t.inlined_data_tables.insert(), {"table_id": table_id, "table_name": name, "schema_version": schema_version}
     )
@@ -405,11 +411,12 @@ def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType
 
 def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snapshot_id: int) -> int:
     """Marks live rows of an inlined data table as deleted by a snapshot; how many there were."""
+    key, begin, end = versions.of(connection).inlined_columns
     listed = ", ".join(f"{row_id:d}" for row_id in row_ids)
     result = run_text(
         connection,
-        f"UPDATE {quote_identifier(name)} SET end_snapshot = {snapshot_id:d} "
-        f"WHERE end_snapshot IS NULL AND begin_snapshot < {snapshot_id:d} AND row_id IN ({listed})",
+        f"UPDATE {quote_identifier(name)} SET {end} = {snapshot_id:d} "
+        f"WHERE {end} IS NULL AND {begin} < {snapshot_id:d} AND {key} IN ({listed})",
     )
     return result.rowcount
 
@@ -438,7 +445,8 @@ def insert_deletes(
 
 def remove_rows(connection: sa.Connection, name: str, up_to: int) -> None:
     """Removes the rows of an inlined data table that snapshots up to and including one inserted."""
-    run_text(connection, f"DELETE FROM {quote_identifier(name)} WHERE begin_snapshot <= {up_to:d}")
+    _, begin, _ = versions.of(connection).inlined_columns
+    run_text(connection, f"DELETE FROM {quote_identifier(name)} WHERE {begin} <= {up_to:d}")
 
 
 def remove_deletes(connection: sa.Connection, table_id: int, up_to: int) -> None:

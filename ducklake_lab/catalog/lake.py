@@ -14,24 +14,17 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import paths
+from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.file_marks import FileMark
-from ducklake_lab.catalog.migrations import (
-    SPEC_VERSION,
-    check_readable,
-    migrate,
-    read_version,
-    show_as_current,
-    steps_from,
-)
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.uri import CatalogLocation
+from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import (
     CatalogError,
@@ -103,12 +96,18 @@ class Lake:
             how = f"at snapshot {self.at}" if self.at is not None else "read-only"
             raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
         version = self.database.version
-        if version is not None and version != SPEC_VERSION:
-            how = "attach it with automatic_migration=True" if steps_from(version) else "use a newer release"
+        if version is not None and not version.is_written:
+            target = versions.DEFAULT
+            how = "attach it with automatic_migration=True" if versions.path(version, target) else "use a newer release"
             raise CatalogVersionError(
-                f"The catalog of {self.alias} is of version {version} and can only be read; writing needs "
-                f"{SPEC_VERSION}: {how}."
+                f"The catalog of {self.alias} is of version {version.name} and can only be read; writing needs "
+                f"{target.name}: {how}."
             )
+
+    @property
+    def version(self) -> Version:
+        """The spec version as which its catalog is seen."""
+        return self.database.shown_version
 
     @property
     def location(self) -> CatalogLocation:
@@ -275,23 +274,21 @@ def _check_folder(folder: Path, *, create: bool) -> None:
 def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> bool:
     if not database.has_table(connection, "ducklake_metadata"):
         return False
-    return database.backend != "mysql" or read_version(connection) is not None
+    return database.backend != "mysql" or versions.read_version(connection) is not None
 
 
 def _settle_version(connection: sa.Connection, database: CatalogDatabase, *, automatic_migration: bool) -> None:
-    """Migrates an older catalog where that is wanted; shows others as if they had the present version."""
+    """Migrates an older catalog where that is wanted; makes it readable as its version is."""
     display = database.location.display
-    version = read_version(connection)
-    check_readable(version, display)
-    assert version is not None  # what is None cannot be read
-    if automatic_migration and steps_from(version):
-        migrate(connection, version, display)
+    version = versions.readable(versions.read_version(connection), display)
+    target = versions.DEFAULT
+    if automatic_migration and versions.path(version, target):
+        versions.migrate(connection, version, target, display)
         connection.commit()
         connection.begin()
-        version = SPEC_VERSION
+        version = target
     database.version = version
-    if version != SPEC_VERSION:
-        show_as_current(connection, version)
+    versions.begin(connection, version)
 
 
 def _check(connection: sa.Connection, location: CatalogLocation, *, encrypted: bool) -> str:
@@ -345,11 +342,12 @@ def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
     stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
     # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
-    t.metadata.create_all(connection, checkfirst=database.backend == "mysql")
+    version = versions.DEFAULT
+    versions.tables(version).create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(
         t.lake_metadata.insert(),
         [
-            {"key": "version", "value": SPEC_VERSION},
+            {"key": "version", "value": version.name},
             {"key": "created_by", "value": f"DuckLake Lab {__version__}"},
             {"key": "data_path", "value": stored},
             {"key": "encrypted", "value": str(encrypted).casefold()},
@@ -382,4 +380,6 @@ def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str
         {"snapshot_id": 0, "changes_made": format_changes([Change("created_schema", ("main",))])},
     )
     connection.commit()
+    database.version = version
+    versions.begin(connection, version)
     return stored

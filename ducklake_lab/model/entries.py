@@ -28,8 +28,6 @@ SNAPSHOT_ID_COLUMN = "_ducklake_internal_snapshot_id"
 
 #: Names of columns that data files have of their own.
 FILE_COLUMNS = frozenset((ROW_ID_COLUMN, SNAPSHOT_ID_COLUMN))
-#: Likewise of tables of inlined rows.
-INLINED_COLUMNS = frozenset(("row_id", "begin_snapshot", "end_snapshot"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
@@ -119,11 +119,11 @@ class _Feed:
                 removed.append(self._before_end(file, delete_files[file_id], positions.get(file_id, []), ended))
             deleted += self._deleted_by_files(file, delete_files[file_id], positions.get(file_id, []))
             deleted += self._deleted_by_rows(file, positions.get(file_id, []))
-        begun = f"begin_snapshot BETWEEN {self._start:d} AND {self._end:d}"
-        gone = f"end_snapshot BETWEEN {self._start:d} AND {self._end:d}"
+        _, first, end = versions.of(connection).inlined_columns
+        within = f"BETWEEN {self._start:d} AND {self._end:d}"
         return ChangePlan(
-            inserted=self._scan(inserted, self._rows(begun, "begin_snapshot")),
-            removed=self._scan(removed, self._rows(gone, "end_snapshot")),
+            inserted=self._scan(inserted, self._rows(f"{first} {within}")),
+            removed=self._scan(removed, self._rows(f"{end} {within}", ended=True)),
             deleted=tuple(deleted),
         )
 
@@ -217,15 +217,16 @@ class _Feed:
             for snapshot_id, listed in by_snapshot.items()
         ]
 
-    def _rows(self, condition: str, snapshot: inlined.SystemColumn) -> pa.Table | None:
+    def _rows(self, condition: str, *, ended: bool = False) -> pa.Table | None:
+        table = self._table
         return inlined.read_rows(
             self._connection,
             self._lake.database,
-            self._table.table_id,
-            self._table.columns,
+            table.table_id,
+            table.columns,
             condition,
-            snapshot,
-            self._lake.session.time_zone(),
+            ended=ended,
+            time_zone=self._lake.session.time_zone(),
         )
 
     def _scan(self, files: Sequence[ScanFile], rows: pa.Table | None) -> ScanPlan:

@@ -138,8 +138,9 @@ def inlined_rows(connection: sa.Connection, snapshot_id: int, table_id: int | No
     """Rows that are kept in the catalog at a snapshot, by table id; of one table or all."""
     i = t.inlined_data_tables
     tables = sa.select(i.c.table_id, i.c.table_name)
+    live = inlined.live_at(connection, snapshot_id)
     queries = [
-        f"SELECT {which:d} AS table_id, count(*) AS n FROM {quote_identifier(name)} WHERE {inlined.live_at(snapshot_id)}"
+        f"SELECT {which:d} AS table_id, count(*) AS n FROM {quote_identifier(name)} WHERE {live}"
         for which, name in connection.execute(
             tables if table_id is None else tables.where(i.c.table_id == table_id)
         ).all()

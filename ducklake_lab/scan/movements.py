@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
@@ -273,7 +273,8 @@ class _Counting:
         i = t.inlined_data_tables
         query = sa.select(i.c.table_id, i.c.table_name).where(self._of_table(i.c.table_id))
         tables = [(table_id, quote_identifier(name)) for table_id, name in self._connection.execute(query)]
-        for snapshot, name in (("begin_snapshot", "rows_added"), ("end_snapshot", "rows_removed")):
+        _, begin, end = versions.of(self._connection).inlined_columns
+        for snapshot, name in ((begin, "rows_added"), (end, "rows_removed")):
             queries = [
                 f"SELECT {snapshot} AS number, count(*) AS n FROM {table} "
                 f"WHERE {snapshot} BETWEEN {self._low:d} AND {self._high:d} GROUP BY {snapshot}"
@@ -284,7 +285,7 @@ class _Counting:
         dropped = self._dropped()
         queries = [
             f"SELECT {dropped[table_id]:d} AS number, count(*) AS n FROM {table} "
-            f"WHERE begin_snapshot < {dropped[table_id]:d} AND end_snapshot IS NULL"
+            f"WHERE {begin} < {dropped[table_id]:d} AND {end} IS NULL"
             for table_id, table in tables
             if table_id in dropped
         ]

@@ -68,7 +68,7 @@ def plan_scan(
             lake.database,
             table.table_id,
             table.columns,
-            inlined.live_at(at),
+            inlined.live_at(connection, at),
             time_zone=lake.session.time_zone(),
         )
         if committed

@@ -106,7 +106,9 @@ class CompactionWriter:
         for file in written:
             for column in file.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
-        rows = inlined.read_rows(connection, self._tx.lake.database, table_id, table.columns, inlined.live_at(at))
+        rows = inlined.read_rows(
+            connection, self._tx.lake.database, table_id, table.columns, inlined.live_at(connection, at)
+        )
         if rows is not None:
             if any(column.data_type.is_nested for column in table.columns):
                 return

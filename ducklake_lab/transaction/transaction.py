@@ -18,7 +18,6 @@ from ducklake_lab.catalog.reader import highest_column_id
 from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError, TransactionError
 from ducklake_lab.model.entries import (
     FILE_COLUMNS,
-    INLINED_COLUMNS,
     LOCAL_ID_START,
     Column,
     Macro,
@@ -152,7 +151,7 @@ class Transaction:
 
     def _check_column_names(self, table: Table) -> None:
         inlines = self.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id) > 0
-        reserved = FILE_COLUMNS | INLINED_COLUMNS if inlines else FILE_COLUMNS
+        reserved = FILE_COLUMNS.union(self.lake.version.inlined_columns if inlines else ())
         for column in table.columns:
             if column.name.casefold() in reserved:
                 hint = "" if column.name.casefold() in FILE_COLUMNS else ", or set data_inlining_row_limit to 0"

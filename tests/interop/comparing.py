@@ -12,7 +12,7 @@ from uuid import UUID
 import duckdb
 
 import ducklake_lab as dl
-from ducklake_lab.catalog import tables
+from ducklake_lab.catalog import versions
 
 #: Columns whose values cannot be equal, and why.
 IGNORED = {
@@ -154,7 +154,7 @@ def _created_in_order(changes: str | None) -> str | None:
 
 def _metadata_tables(reference: duckdb.DuckDBPyConnection, catalog: str) -> list[str]:
     """The names of all tables of a catalog, which DuckDB lists nowhere: it hides that database."""
-    names = sorted(tables.metadata.tables)
+    names = sorted(versions.tables(versions.DEFAULT).tables)
     listed = reference.execute(f"SELECT table_name FROM {catalog}.ducklake_inlined_data_tables").fetchall()
     names += sorted(name for (name,) in listed)
     ids = reference.execute(f"SELECT DISTINCT table_id FROM {catalog}.ducklake_table ORDER BY 1").fetchall()

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
 from ducklake_lab.magics.questions import Questions
 from ducklake_lab.widgets.schema import of_catalog
 
+TABLES = versions.tables(versions.DEFAULT)
 _SCRIPT = """
 CREATE TABLE flights (id INTEGER, carrier VARCHAR, place STRUCT(x INTEGER, y VARCHAR), n DOUBLE DEFAULT 3);
 COMMENT ON TABLE flights IS 'all of them'; COMMENT ON COLUMN flights.id IS 'an id';
@@ -89,11 +90,11 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def _columns() -> list[tuple[str, str]]:
-    return [(table.name, column.name) for table in t.metadata.sorted_tables for column in table.columns]
+    return [(table.name, column.name) for table in TABLES.sorted_tables for column in table.columns]
 
 
 _damages = st.one_of(
-    st.tuples(st.just("drop table"), st.sampled_from(sorted(t.metadata.tables))),
+    st.tuples(st.just("drop table"), st.sampled_from(sorted(TABLES.tables))),
     st.tuples(st.just("drop column"), st.sampled_from(_columns())),
     st.tuples(st.sampled_from(["null", "text", "time"]), st.sampled_from(_columns()), st.integers(0, 10)),
     st.tuples(st.just("truncate"), st.floats(0, 1, exclude_max=True)),

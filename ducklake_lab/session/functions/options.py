@@ -12,7 +12,7 @@ from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, w
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
-from ducklake_lab.model.entries import INLINED_COLUMNS, LOCAL_ID_START
+from ducklake_lab.model.entries import LOCAL_ID_START
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
@@ -165,7 +165,7 @@ def _check_inlining(call: Call, scope: Scope, value: str) -> None:
         if scope[1] != ids[scope[0]] or not now.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
             continue
         for column in table.columns:
-            if column.name.casefold() in INLINED_COLUMNS:
+            if column.name.casefold() in call.lake.version.inlined_columns:
                 raise BindError(
                     f"Cannot enable data inlining: {state.qualified_name(table)} has a column {column.name}, a name that "
                     "is reserved; rename it, or set data_inlining_row_limit to 0 for the table first."

@@ -158,9 +158,7 @@ class NameResolver:
 
     def qualifiers(self, name: op.TableName) -> tuple[str, ...]:
         """The schema and the lake of a table; what was written for other rows."""
-        other = (
-            self.frame(name) is not None or self.metadata_lake(name) is not None or self.listing(name) is not None
-        )
+        other = self.frame(name) is not None or self.metadata_lake(name) is not None or self.listing(name) is not None
         if other:
             return tuple(part for part in (name.schema, name.catalog) if part)
         place = self.place(name)

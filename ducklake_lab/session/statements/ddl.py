@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.migrations import SPEC_VERSION
+from ducklake_lab.catalog import versions
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
@@ -244,7 +244,7 @@ def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[Pa
         if transform.since is not None:
             raise UnsupportedFeatureError(
                 f"Partition transform {transform} is not supported: DuckLake {transform.since} brought it, "
-                f"and catalogs are written by DuckLake {SPEC_VERSION}."
+                f"and catalogs are written by DuckLake {versions.DEFAULT.name}."
             )
         if not transform.can_apply(kind):
             raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

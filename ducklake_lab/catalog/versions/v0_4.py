@@ -1,11 +1,11 @@
-"""Spec 0.3 to 0.4: macros, sort keys, variant statistics, merged files, schema versions table by table."""
+"""Spec 0.4: macros, sort keys, variant statistics, merged files, schema versions table by table."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.migrations.step import Step, definition
+from ducklake_lab.catalog.versions.version import Version, definition
 
 _VERSIONS_BY_TABLE = (
     "SELECT v.begin_snapshot, v.schema_version, t.table_id FROM {ducklake_schema_versions} AS v "
@@ -53,9 +53,9 @@ def _convert_partial_files(connection: sa.Connection) -> None:
         connection.execute(f.update().where(f.c.data_file_id == file_id).values(partial_max=last))
 
 
-STEP = Step(
-    "0.3",
+VERSION = Version(
     "0.4",
+    after=("0.3",),
     created={
         table.name: table.columns.values()
         for table in (t.macro, t.macro_impl, t.macro_parameters, t.sort_info, t.sort_expression, t.file_variant_stats)

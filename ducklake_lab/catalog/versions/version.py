@@ -1,8 +1,8 @@
-"""What one spec version has that the version before it lacks: said once, for reading and for migrating."""
+"""What one spec version has that those before it lack: said once, for reading, writing and migrating."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,32 +12,46 @@ Added = tuple["sa.Column[Any]", str | None]
 
 
 def _nothing(connection: sa.Connection) -> None:
-    """A step without rows to convert."""
+    """A version without rows to convert."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The step from one spec version to the next.
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """A spec version.
 
     Attributes:
-        created: tables that are new, with their columns as of the new version.
+        name: what `ducklake_metadata` calls it.
+        after: the versions that are migrated to it; the first is the one before it.
+        created: tables that are new, with their columns as of this version.
         added: columns that are new, each with the SQL literal that rows of before have in it; None for NULL.
         renamed: old names of tables, by their new ones.
-        views: what a table of the new version would hold, as a SELECT; `{ducklake_x}` stands for a table of the old
-            version. Tables that `created`, `added` or `renamed` say enough about need none.
+        views: what a table of this version would hold, as a SELECT; `{ducklake_x}` stands for a table of the version
+            before. Tables that `created`, `added` or `renamed` say enough about need none.
         convert: fills tables and columns after they were made.
+        is_native: catalogs are read as they are; those of others are shown as the next version that is.
+        is_written: catalogs are written.
+        inlined_prefix: what the names of the format's own columns begin with in tables of inlined rows.
     """
 
-    old: str
-    new: str
+    name: str
+    after: tuple[str, ...] = ()
     created: Mapping[str, Sequence[sa.Column[Any]]] = field(default_factory=dict)
     added: Sequence[Added] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     convert: Callable[[sa.Connection], None] = _nothing
+    is_native: bool = False
+    is_written: bool = False
+    inlined_prefix: str = ""
+
+    @property
+    def inlined_columns(self) -> tuple[str, str, str]:
+        """The format's own columns of a table of inlined rows: row id, first snapshot, end."""
+        row_id, begin, end = (self.inlined_prefix + name for name in ("row_id", "begin_snapshot", "end_snapshot"))
+        return row_id, begin, end
 
     def apply(self, connection: sa.Connection) -> None:
-        """Migrates the catalog of the connection's transaction. The caller commits."""
+        """Migrates a catalog of the version before, in the connection's transaction. The caller commits."""
         for new, old in self.renamed.items():
             connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
         for name, columns in self.created.items():
@@ -50,14 +64,14 @@ class Step:
             )
         self.convert(connection)
         connection.execute(
-            sa.text("UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"), {"version": self.new}
+            sa.text("UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"), {"version": self.name}
         )
 
     def define(self, connection: sa.Connection, sources: Mapping[str, str]) -> dict[str, str]:
-        """SELECTs that show tables of the old version as the new one has them, by the tables' names.
+        """SELECTs that show tables of the version before as this one has them, by the tables' names.
 
         Args:
-            sources: SQL that stands for each table of the old version.
+            sources: SQL that stands for each table of the version before.
         """
         found: dict[str, str] = {}
         for name, columns in self.created.items():
@@ -94,3 +108,20 @@ def _literal(connection: sa.Connection, literal: str | None) -> str:
     if connection.dialect.name == "sqlite":
         return {"TRUE": "1", "FALSE": "0"}.get(literal, literal)
     return literal
+
+
+def without(tables: sa.MetaData, later: Iterable[Version]) -> sa.MetaData:
+    """The metadata tables without those, and without columns, that come with later versions."""
+    created = {name for version in later for name in version.created}
+    added = {column for version in later for column, _ in version.added}
+    found = sa.MetaData()
+    for table in tables.sorted_tables:
+        if table.name not in created:
+            columns = [_copy(column) for column in table.columns if column not in added]
+            sa.Table(table.name, found, *columns)
+    return found
+
+
+def _copy(column: sa.Column[Any]) -> sa.Column[Any]:
+    key = column.primary_key
+    return sa.Column(column.name, column.type, primary_key=key, autoincrement=False, nullable=column.nullable)

@@ -1,11 +1,11 @@
-"""Spec 0.1 to 0.2: paths of schemas and tables, scoped options, column mappings; partition keys by column id."""
+"""Spec 0.2: paths of schemas and tables, scoped options, column mappings; partition keys by column id."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.migrations.step import Step
+from ducklake_lab.catalog.versions.version import Version
 
 #: 0.1 counts the columns of a partition key from 0, among those the table has now.
 _POSITIONS = (
@@ -22,9 +22,9 @@ def _convert(connection: sa.Connection) -> None:
     )
 
 
-STEP = Step(
-    "0.1",
+VERSION = Version(
     "0.2",
+    after=("0.1",),
     created={
         "ducklake_column_mapping": t.column_mapping.columns.values(),
         "ducklake_name_mapping": [column for column in t.name_mapping.columns if column.name != "is_partition"],

@@ -1,11 +1,11 @@
-"""Spec 0.2 to 0.3: who committed what and why, the snapshots of schema versions, further statistics."""
+"""Spec 0.3: who committed what and why, the snapshots of schema versions, further statistics."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.migrations.step import Step
+from ducklake_lab.catalog.versions.version import Version
 
 _FIRST_SNAPSHOTS = (
     "SELECT MIN(snapshot_id) AS begin_snapshot, schema_version FROM {ducklake_snapshot} GROUP BY schema_version"
@@ -17,9 +17,9 @@ def _convert(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
 
 
-STEP = Step(
-    "0.2",
+VERSION = Version(
     "0.3",
+    after=("0.2",),
     created={"ducklake_schema_versions": [t.schema_versions.c.begin_snapshot, t.schema_versions.c.schema_version]},
     renamed={"ducklake_file_column_stats": "ducklake_file_column_statistics"},
     added=[

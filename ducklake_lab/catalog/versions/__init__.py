@@ -1,0 +1,142 @@
+"""Spec versions: what lives on them, which can be read and written, how an older one is migrated (spec: migrations).
+
+A module for each version says what is new in it. Code that works on catalogs of several versions asks `of(connection)`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1_dev1
+from ducklake_lab.catalog.versions.version import Version, without
+from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError
+
+#: Oldest first.
+VERSIONS = (
+    Version("0.1"),
+    v0_2.VERSION,
+    v0_3.VERSION,
+    v0_4.VERSION,
+    v1_0.VERSION,
+    v1_1_dev1.VERSION,
+)
+_BY_NAME = {version.name: version for version in VERSIONS}
+#: The version of new catalogs.
+DEFAULT = v1_0.VERSION
+_KEY = "ducklake_version"
+
+
+def readable(name: str | None, display: str) -> Version:
+    """The version of that name.
+
+    Raises:
+        CatalogVersionError: catalogs of this version cannot be read.
+    """
+    if name is None or name not in _BY_NAME:
+        raise CatalogVersionError(
+            f"{display} is a DuckLake catalog of version {name}; this release reads versions "
+            f"{', '.join(_BY_NAME)}. Use a newer release, or the client that made it."
+        )
+    return _BY_NAME[name]
+
+
+def read_version(connection: sa.Connection) -> str | None:
+    """The spec version that the catalog says it has."""
+    # 0.1 has no scopes, so none is asked for
+    version: str | None = connection.scalar(
+        sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version")
+    )
+    return version
+
+
+def begin(connection: sa.Connection, version: Version) -> None:
+    """Makes the catalog readable for the connection's transaction: as it is, or shown as of a native version."""
+    if not version.is_native:
+        _show(connection, version, DEFAULT)
+    connection.info[_KEY] = version if version.is_native else DEFAULT
+
+
+def of(connection: sa.Connection) -> Version:
+    """The version as which the connection's transaction sees the catalog."""
+    version: Version = connection.info[_KEY]
+    return version
+
+
+@cache
+def tables(version: Version) -> sa.MetaData:
+    """The metadata tables of a native version."""
+    return without(t.metadata, VERSIONS[VERSIONS.index(version) + 1 :])
+
+
+def column(connection: sa.Connection, wanted: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """A column of a metadata table, to be selected; NULL where the catalog's version lacks it."""
+    known = tables(of(connection)).tables.get(wanted.table.name)
+    return wanted if known is not None and wanted.name in known.c else sa.null().label(wanted.name)
+
+
+def path(version: Version, target: Version) -> tuple[Version, ...]:
+    """The versions that a catalog goes through until it is of the target; none where no way leads there."""
+    found = [target]
+    while version.name not in found[0].after:
+        if not found[0].after:
+            return ()
+        found.insert(0, _BY_NAME[found[0].after[0]])
+    return tuple(found)
+
+
+def migrate(connection: sa.Connection, version: Version, target: Version, display: str) -> None:
+    """Brings the catalog to another version, in the connection's transaction; the caller commits.
+
+    Raises:
+        CatalogError: a step failed; the transaction must be rolled back.
+    """
+    if connection.dialect.name == "mysql":
+        raise UnsupportedFeatureError(
+            f"{display} cannot be migrated: MySQL cannot undo a migration that fails half way."
+        )
+    for following in path(version, target):
+        try:
+            following.apply(connection)
+        except sa.exc.DBAPIError as error:
+            reason = str(error.orig or error).strip().splitlines()[0]
+            raise CatalogError(
+                f"{display} could not be migrated from version {version.name} to {following.name}; "
+                f"it was left as it was: {reason}"
+            ) from error
+        version = following
+
+
+def _show(connection: sa.Connection, version: Version, target: Version) -> None:
+    """Puts temporary views with the tables of the target before the catalog's own tables, for this transaction only."""
+    if connection.dialect.name == "mysql":
+        raise UnsupportedFeatureError(
+            f"MySQL catalogs can be read from version {target.name} on only, not {version.name}."
+        )
+    schema = _schema(connection)
+    steps = path(version, target)
+    sources = {name: f"{schema}.{name}" for name in t.metadata.tables}
+    sources |= {old: f"{schema}.{old}" for step in steps for old in step.renamed.values()}
+    views: dict[str, str] = {}
+    for step in steps:
+        for name, select in step.define(connection, sources).items():
+            views[name] = select
+            sources[name] = f"({select})"
+    for name, select in views.items():
+        statement = f"CREATE TEMPORARY VIEW {name} AS {select}"
+        # psycopg would take a `%` for a parameter
+        connection.exec_driver_sql(
+            statement.replace("%", "%%") if connection.dialect.name == "postgresql" else statement
+        )
+
+
+def _schema(connection: sa.Connection) -> str:
+    """The schema that holds the catalog's own tables: views must name it, or they would mean themselves."""
+    if connection.dialect.name == "sqlite":
+        return "main"
+    functions = "current_database(), current_schema()" if connection.dialect.name == "duckdb" else "current_schema()"
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    return ".".join(quote(name) for name in connection.exec_driver_sql(f"SELECT {functions}").one())
