@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import (
     Macro,
@@ -31,6 +32,17 @@ def column_comments(connection: sa.Connection, snapshot_id: int) -> dict[tuple[i
     c = t.column_tag
     query = sa.select(c.c.table_id, c.c.column_id, c.c.value).where(visible(c, snapshot_id), c.c.key == "comment")
     return {(table_id, column_id): value for table_id, column_id, value in connection.execute(query)}
+
+
+def view_column_comments(connection: sa.Connection, snapshot_id: int) -> dict[int, dict[str, str | None]]:
+    """The comments of views' columns, by view id and the column's name in the view's query."""
+    v = t.view_column_tag
+    found: dict[int, dict[str, str | None]] = defaultdict(dict)
+    if versions.has(connection, v):
+        query = sa.select(v.c.view_id, v.c.column_name, v.c.value).where(visible(v, snapshot_id), v.c.key == "comment")
+        for view_id, name, value in connection.execute(query):
+            found[view_id][name] = value
+    return dict(found)
 
 
 def partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:

@@ -16,7 +16,7 @@ _MAY_BE_NULL = frozenset(
     "contains_null extra_stats initial_default default_value nulls_allowed parent_column default_value_type "
     "default_value_dialect scope scope_id column_aliases partition_value is_partition target_field_id parameter_type "
     "path_is_relative file_format sort_direction null_order dialect value schema_uuid table_uuid view_uuid "
-    "table_id variant_path shredded_type".split()
+    "table_id variant_path shredded_type parent_schema_id row_group_count min_is_exact max_is_exact".split()
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import paths
+from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.mappings import read_mappings
@@ -257,6 +257,8 @@ def read_column_stats(
             s.c.max_value,
             s.c.contains_nan,
             s.c.extra_stats,
+            versions.column(connection, s.c.min_is_exact),
+            versions.column(connection, s.c.max_is_exact),
         )
         .join(f, sa.and_(s.c.data_file_id == f.c.data_file_id, f.c.table_id == table_id))
         .where(s.c.table_id == table_id, visible(f, snapshot_id))
@@ -267,8 +269,8 @@ def read_column_stats(
         query = query.where(s.c.data_file_id.in_(sorted(file_ids)))
     found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
     # tens of thousands of rows for a table of many files: fetched at once, and taken by place
-    for file_id, *stats in connection.execute(query).all():
-        found[file_id][stats[0]] = ColumnStats(*stats)
+    for file_id, *stats, low, high in connection.execute(query).all():
+        found[file_id][stats[0]] = ColumnStats(*(*stats, (), low, high))
     return dict(found)
 
 

@@ -207,13 +207,15 @@ def _read_table(
         return table.rename_columns(schema.names).cast(schema)
     selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())
     rows = run_text(connection, f"SELECT {own}{selected} {source}").all()
-    data = pa.table(
-        {
-            column: pa.array([_from_driver(row[i + 2], data_type.name) for row in rows])
-            for i, (column, data_type) in enumerate(types.items())
-        }
-    )
-    values = cast_columns(_untyped_nulls_as_text(data), types)
+    arrays = [
+        pa.array([_from_driver(row[i + 2], kind.name) for row in rows], pa.binary() if kind.name == "variant" else None)
+        for i, kind in enumerate(types.values())
+    ]
+    fields = [
+        kind.field(column) if kind.name == "variant" else pa.field(column, array.type)
+        for (column, kind), array in zip(types.items(), arrays, strict=True)
+    ]
+    values = cast_columns(_untyped_nulls_as_text(pa.table(arrays, schema=pa.schema(fields))), types)
     ids = [pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)]
     return pa.table([*ids, *values.columns], names=[*system.names, *types])
 
@@ -235,14 +237,14 @@ def _readable(database: CatalogDatabase, column: str, data_type: DataType) -> st
 def _from_driver(value: object, type_name: str) -> object:
     """A driver's value in a form that DuckDB casts to the column's type: itself for bytes and numbers, else text."""
     if isinstance(value, bytes | memoryview):
-        return bytes(value) if type_name == "blob" else bytes(value).decode()
+        return bytes(value) if type_name in ("blob", "variant") else bytes(value).decode()
     if value is None or isinstance(value, bool | int | str):
         return value
     return str(value)
 
 
 def _untyped_nulls_as_text(table: pa.Table) -> pa.Table:
-    fields = [pa.field(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in table.schema]
+    fields = [pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import attachments
+from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.tables import visible
-from ducklake_lab.errors import SnapshotNotFoundError
+from ducklake_lab.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import (
     Column,
     Schema,
@@ -137,12 +137,8 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     partitions = attachments.partitions(connection, at)
     sorts = attachments.sorts(connection, at)
     comments = attachments.comments(connection, at)
-    schemas = {
-        row["schema_id"]: Schema(
-            row["schema_id"], row["schema_uuid"], row["schema_name"], row["path"] or "", _flag(row["path_is_relative"])
-        )
-        for row in _rows(connection, sa.select(t.schema).where(visible(t.schema, at)))
-    }
+    column_comments = attachments.view_column_comments(connection, at)
+    schemas = _schemas(connection, at)
     tables = {table_id: row for table_id, *row in connection.execute(_TABLES.where(visible(t.table, at))).all()}
 
     def make(table_id: int) -> Table:
@@ -171,10 +167,25 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
             row["sql"],
             row["column_aliases"] or "",
             comments.get(row["view_id"]),
+            column_comments.get(row["view_id"], {}),
         )
         for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))
     }
     return CatalogState(snapshot, schemas, Tables(names, make), views, attachments.macros(connection, at))
+
+
+def _schemas(connection: sa.Connection, at: int) -> dict[int, Schema]:
+    s = t.schema
+    query = sa.select(s.c.schema_id, s.c.schema_uuid, s.c.schema_name, s.c.path, s.c.path_is_relative)
+    parent = versions.column(connection, s.c.parent_schema_id)
+    found = {}
+    for schema_id, uuid, name, path, relative, above in connection.execute(
+        query.add_columns(parent).where(visible(s, at))
+    ):
+        if above is not None:
+            raise UnsupportedFeatureError(f"The lake has a nested schema, {name}; these are not supported yet.")
+        found[schema_id] = Schema(schema_id, uuid, name, path or "", _flag(relative))
+    return found
 
 
 def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""The metadata tables of spec 1.0 (spec: specification/tables/overview)."""
+"""The metadata tables of all versions (spec: specification/tables/overview); `versions.tables` are those of one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ snapshot_changes = _table(
 )
 schema = _table(
     "schema",
-    "schema_id! schema_uuid:uuid begin_snapshot end_snapshot schema_name:text path:text path_is_relative:flag",
+    "schema_id! schema_uuid:uuid begin_snapshot end_snapshot schema_name:text path:text path_is_relative:flag"
+    " parent_schema_id",
 )
 table = _table(
     "table",
@@ -45,17 +46,19 @@ view = _table(
     "view_id view_uuid:uuid begin_snapshot end_snapshot schema_id view_name:text dialect:text sql:text"
     " column_aliases:text",
 )
+view_column_tag = _table("view_column_tag", "view_id column_name:text begin_snapshot end_snapshot key:text value:text")
 tag = _table("tag", "object_id begin_snapshot end_snapshot key:text value:text")
 column_tag = _table("column_tag", "table_id column_id begin_snapshot end_snapshot key:text value:text")
 data_file = _table(
     "data_file",
     "data_file_id! table_id begin_snapshot end_snapshot file_order path:text path_is_relative:flag file_format:text"
-    " record_count file_size_bytes footer_size row_id_start partition_id encryption_key:text mapping_id partial_max",
+    " record_count file_size_bytes footer_size row_id_start partition_id encryption_key:text mapping_id partial_max"
+    " row_group_count",
 )
 file_column_stats = _table(
     "file_column_stats",
     "data_file_id table_id column_id column_size_bytes value_count null_count min_value:text max_value:text"
-    " contains_nan:flag extra_stats:text",
+    " contains_nan:flag extra_stats:text min_is_exact:flag max_is_exact:flag",
 )
 file_variant_stats = _table(
     "file_variant_stats",
@@ -65,7 +68,7 @@ file_variant_stats = _table(
 delete_file = _table(
     "delete_file",
     "delete_file_id! table_id begin_snapshot end_snapshot data_file_id path:text path_is_relative:flag format:text"
-    " delete_count file_size_bytes footer_size encryption_key:text partial_max",
+    " delete_count file_size_bytes footer_size encryption_key:text partial_max row_group_count",
 )
 column = _table(
     "column",
@@ -76,7 +79,8 @@ column = _table(
 table_stats = _table("table_stats", "table_id record_count next_row_id file_size_bytes")
 table_column_stats = _table(
     "table_column_stats",
-    "table_id column_id contains_null:flag contains_nan:flag min_value:text max_value:text extra_stats:text",
+    "table_id column_id contains_null:flag contains_nan:flag min_value:text max_value:text extra_stats:text"
+    " min_is_exact:flag max_is_exact:flag",
 )
 partition_info = _table("partition_info", "partition_id table_id begin_snapshot end_snapshot")
 partition_column = _table("partition_column", "partition_id table_id partition_key_index column_id transform:text")

@@ -1,12 +1,13 @@
 """Deletion vectors: deleted positions as a Roaring bitmap (Iceberg's Puffin specification, blob deletion-vector-v1).
 
-A delete file of the format `puffin` is such a blob and nothing around it, which is what the reference writes. Positions
-are grouped by their high 32 bits; a bitmap of the low 32 bits is a container for each run of 65,536 of them: a sorted
+A delete file of the format `puffin` is such a blob and nothing around it, or, since spec 1.1, a Puffin file with a blob
+for each snapshot that deleted rows, which holds the positions deleted by it and those before. In a blob positions are grouped by their high 32 bits; a bitmap of the low 32 bits is a container for each run of 65,536 of them: a sorted
 list of 16-bit numbers, 65,536 bits, or runs (Roaring's portable format).
 """
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from ducklake_lab.model.positions import Positions, ascending
 
+_PUFFIN = b"PFA1"
+_SNAPSHOT = "ducklake-snapshot-id"
 _MAGIC = b"\xd1\xd3\x39\x64"
 #: Roaring's marks of bitmaps with and without run containers.
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
@@ -24,6 +27,43 @@ _OFFSETS_FROM = 4
 #: Values up to which a container lists them.
 _LISTED = 4096
 _BITMAP_BYTES = 8192
+
+
+def read(data: bytes) -> tuple[Positions, Positions | None]:
+    """The positions in a delete file, ascending, and of each the snapshot that deleted it, if the file tells.
+
+    Raises:
+        ValueError: it is no such file, or was damaged.
+    """
+    if data[:4] != _PUFFIN:
+        return decode(data), None
+    vectors = sorted(_vectors(data), key=lambda vector: vector[0])
+    every = np.concatenate([positions for _, positions in vectors])
+    snapshots = np.repeat([snapshot for snapshot, _ in vectors], [len(positions) for _, positions in vectors])
+    found, first = np.unique(every, return_index=True)
+    return found, snapshots[first].astype(np.int64)
+
+
+def _vectors(data: bytes) -> list[tuple[int, Positions]]:
+    """(snapshot, positions) of the blobs of a Puffin file."""
+    if len(data) < 16 or data[-4:] != _PUFFIN:
+        raise ValueError("its end is missing")
+    size, flags = struct.unpack("<II", data[-12:-4])
+    start = len(data) - 12 - size
+    if start < 8 or data[start - 4 : start] != _PUFFIN:
+        raise ValueError("its footer is damaged")
+    if flags:
+        raise ValueError("its footer is compressed, which is not supported")
+    try:
+        listed = [blob for blob in json.loads(data[start:-12])["blobs"] if blob["type"] == "deletion-vector-v1"]
+        places = [(blob["offset"], blob["offset"] + blob["length"]) for blob in listed]
+        named = [(int(blob["properties"][_SNAPSHOT]), int(blob["properties"]["cardinality"])) for blob in listed]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError("its footer does not list deletion vectors by snapshot") from error
+    found = [(snapshot, decode(data[a:b])) for (snapshot, _), (a, b) in zip(named, places, strict=True)]
+    if not found or [len(positions) for _, positions in found] != [count for _, count in named]:
+        raise ValueError("it holds other deletion vectors than its footer says")
+    return found
 
 
 def encode(positions: Positions) -> bytes:

@@ -6,7 +6,7 @@ All of it is immutable; a changed entry is a new object.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -191,6 +191,7 @@ class View:
         sql: the query; `{DUCKLAKE_CATALOG}.` stands for the name the lake is attached under.
         column_aliases: names for the first of its columns, quoted and separated by commas; "" for none.
         comment: the view's comment, or None.
+        column_comments: those of its columns, by their names in the query, before `column_aliases`.
     """
 
     view_id: int
@@ -201,6 +202,7 @@ class View:
     sql: str
     column_aliases: str = ""
     comment: str | None = None
+    column_comments: Mapping[str, str | None] = field(default_factory=dict, hash=False)
 
     @property
     def column_names(self) -> tuple[str, ...]:

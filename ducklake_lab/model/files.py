@@ -37,6 +37,9 @@ class ColumnStats:
         contains_nan: for floats; None for other types and where unknown.
         extra_stats: JSON, of geometries and variants.
         variant_stats: of variants, one per field that is stored in a column of its own.
+        min_is_exact: whether `min_value` is a value of the column rather than below all; None where the catalog, or
+            its version, does not tell.
+        max_is_exact: likewise.
     """
 
     column_id: int
@@ -48,6 +51,13 @@ class ColumnStats:
     contains_nan: bool | None = None
     extra_stats: str | None = None
     variant_stats: tuple[VariantStats, ...] = ()
+    min_is_exact: bool | None = None
+    max_is_exact: bool | None = None
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether a bound may be no value of the column."""
+        return self.min_is_exact is False or self.max_is_exact is False
 
 
 def counts(values: int | None, nulls: int | None) -> tuple[int | None, int | None]:

@@ -55,9 +55,11 @@ _PRIMITIVES: dict[str, tuple[str, pa.DataType]] = {
     "interval": ("INTERVAL", pa.month_day_nano_interval()),
     "variant": ("VARIANT", pa.binary()),
     "geometry": ("GEOMETRY", pa.binary()),
+    # of which NULL is the only value; DuckDB itself shows it as INTEGER
+    "null": ('"NULL"', pa.int32()),
 }
 #: Types whose Arrow form is that of another type.
-_DISGUISED = ("json", "uuid", "int128", "uint128", "timetz", "variant", "geometry")
+_DISGUISED = ("json", "uuid", "int128", "uint128", "timetz", "variant", "geometry", "null")
 _TYPE_KEY = b"ducklake:type"
 
 NESTED = ("struct", "list", "map")

@@ -1,7 +1,7 @@
 """A digest of a table: rows with its extremes, and how many rows each stands for, from the catalog alone.
 
 A file is there twice: with the smallest value of each column, and with the largest. All of it is exact, or there is no
-digest: extremes of a file with deleted rows, of floats (NaN, and two zeros), of long texts (writers may cut them) and of
+digest: extremes of a file with deleted rows, of floats (NaN, and two zeros), of long texts (writers may cut them), bounds that the catalog says are not exact, and of
 columns whose statistics are missing are not known without reading rows.
 """
 
@@ -96,6 +96,8 @@ def _bounds(file: ScanFile, stats: Stats, column: Column) -> tuple[str | None, s
     if known.null_count is not None and known.null_count == file.data_file.record_count:
         return None, None
     low, high = known.min_value, known.max_value
+    if known.is_inexact:
+        return None
     if low is None or high is None or decode(low, kind) is None or decode(high, kind) is None:
         return None
     if kind.name == "varchar" and (

@@ -18,7 +18,7 @@ from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
+from ducklake_lab.model.files import DeleteFile
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import in_one
 from ducklake_lab.scan.parallel import in_parallel
@@ -197,10 +197,7 @@ class _Counting:
         f, d = t.data_file, t.delete_file
         # one written together with a merged file has snapshot ids, though its `partial_max` does not say so
         unnamed = sa.case((f.c.partial_max.is_not(None), _EVER), else_=d.c.begin_snapshot)
-        last = sa.case(
-            (sa.func.lower(d.c.format) == VECTOR_FORMAT, d.c.begin_snapshot),
-            else_=sa.func.coalesce(d.c.partial_max, unnamed),
-        )
+        last = sa.func.coalesce(d.c.partial_max, unnamed)
         query = (
             sa.select(d.c.data_file_id, f.c.table_id, f.c.end_snapshot)
             .add_columns(d.c.begin_snapshot, d.c.end_snapshot, last, d.c.delete_count)

@@ -23,7 +23,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_column_names, read_type_origins, read_zoned_since
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile, WrittenDeletes, WrittenFile
+from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import LOCAL_ROWS, ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
@@ -222,9 +222,7 @@ def may_name_snapshots(data_file: DataFile, delete: DeleteFile | None) -> bool:
 
     One written together with a file of rows of several snapshots has them, though its `partial_max` does not say so.
     """
-    if delete is None or delete.format.lower() == VECTOR_FORMAT:
-        return False
-    return delete.partial_max is not None or data_file.partial_max is not None
+    return delete is not None and (delete.partial_max is not None or data_file.partial_max is not None)
 
 
 def rows_up_to(data_file: DataFile, at: int) -> int | None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
-from ducklake_lab.model.deletion_vectors import decode
+from ducklake_lab.model.deletion_vectors import read as read_vectors
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
 from ducklake_lab.model.positions import Positions, ascending
@@ -130,7 +130,7 @@ def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> tuple[P
         if delete.encryption_key and not is_vector:
             return _read_encrypted_deletes(path, delete.encryption_key, storage)
         with storage.open_input(path) as source:
-            return (decode(source.read()), None) if is_vector else _read_parquet(pq.ParquetFile(source))
+            return read_vectors(source.read()) if is_vector else _read_parquet(pq.ParquetFile(source))
     except _UNREADABLE as error:
         raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
 

@@ -92,7 +92,7 @@ def _share(part: int, total: int) -> float | None:
 
 def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
     """Smallest and largest value as text; None where a file with values does not tell."""
-    if any(stats.min_value is None and stats.value_count for stats in known):
+    if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in known):
         return None, None
     pairs = [
         (decoded, text)

@@ -20,6 +20,7 @@ timetz        STRING                  TIME(6)                DuckDB's text; file
 interval      STRING                  BINARY                 DuckDB's text; files hold no microseconds
 geometry      BINARY                  the same               WKB
 variant       VARIANT                 the same               shredded too
+null          INT                     the same               NULL is its only value
 ============  ======================  =====================  ===============================================
 """
 
@@ -68,6 +69,7 @@ _SPARK: dict[str, T.DataType] = {
     "interval": T.StringType(),
     "geometry": T.BinaryType(),
     "variant": T.VariantType(),
+    "null": T.IntegerType(),
 }
 #: Where the Parquet reader's type is another one.
 _STORED: dict[str, T.DataType] = {

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_data_files, read_table_stats
+from ducklake_lab.catalog.files import read_column_stats, read_data_files, read_table_stats
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Table
@@ -100,9 +100,9 @@ class CompactionWriter:
             return
         written = [c.file for c in staged.compactions.values() if c.file is not None]
         by_column: dict[int, list[ColumnStats]] = {}
-        s = t.file_column_stats
-        for row in connection.execute(sa.select(s).where(s.c.data_file_id.in_(ids))).mappings():
-            by_column.setdefault(row["column_id"], []).append(_stats(row))
+        for of_file in read_column_stats(connection, table_id, None, at, ids).values():
+            for column_id, column in of_file.items():
+                by_column.setdefault(column_id, []).append(column)
         for file in written:
             for column in file.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
@@ -143,15 +143,3 @@ class CompactionWriter:
                     max_value=merged.max_value,
                 )
             )
-
-
-def _stats(row: sa.RowMapping) -> ColumnStats:
-    return ColumnStats(
-        column_id=row["column_id"],
-        column_size_bytes=row["column_size_bytes"],
-        value_count=row["value_count"],
-        null_count=row["null_count"],
-        min_value=row["min_value"],
-        max_value=row["max_value"],
-        contains_nan=row["contains_nan"],
-    )

@@ -136,6 +136,8 @@ def _schema(schema: SchemaNode, shown: Sequence[TableNode], unfold: bool) -> str
 
 def _view(entry: View) -> str:
     comment = f'<p class="dlk-soft">{escape(clip(entry.comment, 400))}</p>' if entry.comment else ""
+    for name, text in list(entry.column_comments.items())[:_COLUMNS]:
+        comment += f'<p class="dlk-soft">{escape(clip(name, 120))}: {escape(clip(text, 200))}</p>' if text else ""
     return (
         f"<details><summary>{escape(clip(entry.name, 120))} "
         f'<span class="dlk-soft">view</span></summary><div class="dlk-in">{comment}'

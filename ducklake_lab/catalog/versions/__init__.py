@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1_dev1
+from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
 from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError
 
@@ -23,6 +23,7 @@ VERSIONS = (
     v0_4.VERSION,
     v1_0.VERSION,
     v1_1_dev1.VERSION,
+    v1_1.VERSION,
 )
 _BY_NAME = {version.name: version for version in VERSIONS}
 #: The version of new catalogs.
@@ -78,8 +79,18 @@ def column(connection: sa.Connection, wanted: sa.Column[Any]) -> sa.ColumnElemen
     return wanted if known is not None and wanted.name in known.c else sa.null().label(wanted.name)
 
 
+def has(connection: sa.Connection, table: sa.Table) -> bool:
+    """Whether the catalog's version has a metadata table."""
+    return table.name in tables(of(connection)).tables
+
+
+def is_since(version: Version, name: str) -> bool:
+    """Whether a version has what the version of that name brought."""
+    return VERSIONS.index(version) >= VERSIONS.index(_BY_NAME[name])
+
+
 def path(version: Version, target: Version) -> tuple[Version, ...]:
-    """The versions that a catalog goes through until it is of the target; none where no way leads there."""
+    """The versions that a migration to the target goes through; none where there is no such migration."""
     found = [target]
     while version.name not in found[0].after:
         if not found[0].after:

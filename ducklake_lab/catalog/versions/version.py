@@ -30,6 +30,7 @@ class Version:
         convert: fills tables and columns after they were made.
         is_native: catalogs are read as they are; those of others are shown as the next version that is.
         is_written: catalogs are written.
+        inlines_variants: databases that have no variants take the bytes of Parquet's in tables of inlined rows.
         inlined_prefix: what the names of the format's own columns begin with in tables of inlined rows.
     """
 
@@ -43,6 +44,7 @@ class Version:
     is_native: bool = False
     is_written: bool = False
     inlined_prefix: str = ""
+    inlines_variants: bool = False
 
     @property
     def inlined_columns(self) -> tuple[str, str, str]:

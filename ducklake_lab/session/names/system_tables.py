@@ -21,8 +21,8 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.sql.types import type_or_none
 
-#: Columns of a view by lake, schema and name; empty where it cannot be bound.
-ViewColumns = Callable[[Lake, str, View], list[tuple[str, DataType]]]
+#: Columns of a query; empty where it cannot be bound.
+QueryColumns = Callable[[str], list[tuple[str, DataType]]]
 
 #: Ids of a lake's entries begin here, those of the next lake that much later.
 _OIDS = 1_000_000
@@ -42,10 +42,10 @@ _BITS = {
 class SystemTables:
     """The functions that list entries, with those of the attached lakes, and the views that are made of them."""
 
-    def __init__(self, lakes: Lakes, database: SessionDatabase, view_columns: ViewColumns) -> None:
+    def __init__(self, lakes: Lakes, database: SessionDatabase, query_columns: QueryColumns) -> None:
         self._lakes = lakes
         self._database = database
-        self._view_columns = view_columns
+        self._query_columns = query_columns
         self._functions: dict[str, Callable[[Lake, int, CatalogState], Iterator[dict[str, Any]]]] = {
             "duckdb_databases": self._databases,
             "duckdb_schemas": self._schemas,
@@ -177,14 +177,34 @@ class SystemTables:
                 }
         for view in state.views.values():
             schema = state.schema_of(view)
+            comments = self._column_comments(lake, schema.name, view)
             for index, (name, kind) in enumerate(self._view_columns(lake, schema.name, view), 1):
                 yield {
                     **_place(lake, base, schema.schema_id, schema.name),
                     "table_name": view.name,
                     "table_oid": base + view.view_id,
+                    "comment": comments.get(index),
                     "is_nullable": True,
                     **_shape(index, name, kind),
                 }
+
+    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
+        return self._query_columns("FROM " + ".".join(map(quote_identifier, (lake.alias, schema, view.name))))
+
+    def _column_comments(self, lake: Lake, schema: str, view: View) -> dict[int, str | None]:
+        """The comments of a view's columns, by their places from 1; the lake knows them by their names in the query."""
+        if not view.column_comments:
+            return {}
+        comments = {name.casefold(): text for name, text in view.column_comments.items()}
+        names = self._view_columns(lake, schema, view)
+        if view.column_aliases:
+            # the query's names are those it has in the lake in use; of another lake's only the others are known
+            aliased = len(view.column_names)
+            inner = self._query_columns(resolved(view.sql, lake.alias)) if self._lakes.current is lake else []
+            names = inner or [
+                ("", kind) if place < aliased else (name, kind) for place, (name, kind) in enumerate(names)
+            ]
+        return {place: comments.get(name.casefold()) for place, (name, _) in enumerate(names, 1)}
 
 
 def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:

@@ -23,8 +23,6 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.entries import View
-from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
@@ -78,7 +76,7 @@ class NameResolver:
         self._run = run
         self._columns_of = columns_of
         self.functions = functions
-        self.system = SystemTables(lakes, database, self._view_columns)
+        self.system = SystemTables(lakes, database, self._query_columns)
         self.frames: dict[str, Frame] = {}
         self._counter = itertools.count(1)
 
@@ -117,12 +115,11 @@ class NameResolver:
             and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
         )
 
-    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
-        quoted = ".".join(map(quote_identifier, (lake.alias, schema, view.name)))
+    def _query_columns(self, query: str) -> list[tuple[str, DataType]]:
         try:
-            found = self._columns_of(plan_or_leave(parse_query(f"FROM {quoted}"), self))
+            found = self._columns_of(plan_or_leave(parse_query(query), self))
         except DuckLakeError:
-            return []  # its tables are gone; it is listed all the same
+            return []  # of a view whose tables are gone, which is listed all the same
         return _typed(found)
 
     def moment(self, at: op.At | None) -> At:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
@@ -104,7 +105,7 @@ class Ddl:
             transaction.drop_table(existing)
         table = transaction.create_table(schema, place.name, columns)
         if partitioned_by:
-            fields = _partition_fields(table, partitioned_by)
+            fields = _partition_fields(table, partitioned_by, place.lake.version)
             table = replace(table, partition=transaction.new_partition(fields))
             transaction.replace_table(table)
         return table
@@ -162,7 +163,7 @@ class Ddl:
                     )
                 return changed
             case op.SetPartitionedBy():
-                fields = _partition_fields(table, statement.keys)
+                fields = _partition_fields(table, statement.keys, transaction.lake.version)
                 same = table.partition is not None and table.partition.fields == fields
                 return table if same else replace(table, partition=transaction.new_partition(fields))
             case op.ResetPartitionedBy():
@@ -236,15 +237,15 @@ def _sort_keys(table: Table, keys: Sequence[op.SortKey]) -> tuple[SortKey, ...]:
     return tuple(SortKey(canonical.expression_text(key.sql), key.direction, key.null_order) for key in keys)
 
 
-def _partition_fields(table: Table, keys: Sequence[op.PartitionKey]) -> tuple[PartitionField, ...]:
+def _partition_fields(table: Table, keys: Sequence[op.PartitionKey], version: Version) -> tuple[PartitionField, ...]:
     fields = []
     for key in keys:
         column = altering.existing(table, key.column)
         transform, kind = parse_transform(key.transform), column.data_type
-        if transform.since is not None:
+        if transform.since is not None and not versions.is_since(version, transform.since):
             raise UnsupportedFeatureError(
                 f"Partition transform {transform} is not supported: DuckLake {transform.since} brought it, "
-                f"and catalogs are written by DuckLake {versions.DEFAULT.name}."
+                f"and the lake is of version {version.name}."
             )
         if not transform.can_apply(kind):
             raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")

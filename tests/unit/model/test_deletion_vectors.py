@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ducklake_lab.model.deletion_vectors import decode, encode
+from ducklake_lab.model.deletion_vectors import decode, encode, read
 
 _RANGES = st.tuples(st.integers(0, 1 << 34), st.integers(1, 70_000), st.integers(1, 7))
 
@@ -50,3 +51,39 @@ def test_what_is_no_deletion_vector() -> None:
     ):
         with pytest.raises(ValueError, match=reason):
             decode(bad)
+
+
+def _puffin(vectors: dict[int, list[int]], **changes: object) -> bytes:
+    """A Puffin file with a blob for each snapshot."""
+    body, blobs = b"PFA1", []
+    for snapshot, positions in vectors.items():
+        blob = encode(np.array(positions, np.int64))
+        properties = {"ducklake-snapshot-id": str(snapshot), "cardinality": str(len(positions))}
+        entry = {"type": "deletion-vector-v1", "offset": len(body), "length": len(blob), "properties": properties}
+        blobs.append({**entry, **changes})
+        body += blob
+    footer = json.dumps({"blobs": [{"type": "other"}, *blobs]}).encode()
+    return body + b"PFA1" + footer + struct.pack("<II", len(footer), 0) + b"PFA1"
+
+
+def test_a_position_is_of_the_first_snapshot_whose_vector_holds_it() -> None:
+    positions, snapshots = read(_puffin({9: [1, 3, 5, 7], 4: [3], 6: [3, 5]}))
+    assert snapshots is not None
+    assert (positions.tolist(), snapshots.tolist()) == ([1, 3, 5, 7], [9, 4, 6, 9])
+    alone, unnamed = read(encode(positions))
+    assert alone.tolist() == [1, 3, 5, 7] and unnamed is None
+
+
+def test_what_is_no_puffin_file() -> None:
+    good = _puffin({4: [3], 6: [3, 5]})
+    for bad, reason in (
+        (good[:-1], "end is missing"),
+        (good[:-12] + struct.pack("<II", 10**6, 0) + b"PFA1", "footer is damaged"),
+        (good[:-8] + struct.pack("<I", 1) + b"PFA1", "compressed"),
+        (_puffin({4: [3]}, properties={}), "does not list"),
+        (_puffin({4: [3]}, properties={"ducklake-snapshot-id": "4", "cardinality": "2"}), "other deletion vectors"),
+        (_puffin({}), "other deletion vectors"),
+        (_puffin({4: [3]}, offset=5), "no deletion vector"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            read(bad)
