@@ -319,7 +319,7 @@ def test_a_migration_that_fails_leaves_the_catalog_as_it_was(spec: str, kind: st
     assert content(tmp_path, kind) == before
 
 
-@pytest.mark.parametrize("version", ["0.5", "1.1", "2.0", "latest"])
+@pytest.mark.parametrize("version", ["0.5", "1.2", "2.0", "latest"])
 def test_an_unknown_version_is_refused_by_name(version: str, tmp_path: Path) -> None:
     unpack("0.4", "duckdb", tmp_path)
     change = f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'"
