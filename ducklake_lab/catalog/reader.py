@@ -13,7 +13,7 @@ from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.tables import visible
-from ducklake_lab.errors import SnapshotNotFoundError, UnsupportedFeatureError
+from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
 from ducklake_lab.model.entries import (
     Column,
     Schema,
@@ -22,6 +22,7 @@ from ducklake_lab.model.entries import (
     Table,
     View,
 )
+from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 
 _NEWEST = (
@@ -138,8 +139,12 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
     sorts = attachments.sorts(connection, at)
     comments = attachments.comments(connection, at)
     column_comments = attachments.view_column_comments(connection, at)
-    schemas = _schemas(connection, at)
-    tables = {table_id: row for table_id, *row in connection.execute(_TABLES.where(visible(t.table, at))).all()}
+    schemas, hidden = _schemas(connection, at)
+    tables = {
+        table_id: row
+        for table_id, *row in connection.execute(_TABLES.where(visible(t.table, at))).all()
+        if row[0] not in hidden
+    }
 
     def make(table_id: int) -> Table:
         schema_id, name, uuid, path, path_is_relative = tables[table_id]
@@ -170,22 +175,34 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
             column_comments.get(row["view_id"], {}),
         )
         for row in _rows(connection, sa.select(t.view).where(visible(t.view, at)))
+        if row["schema_id"] not in hidden
     }
-    return CatalogState(snapshot, schemas, Tables(names, make), views, attachments.macros(connection, at))
+    macros = {i: macro for i, macro in attachments.macros(connection, at).items() if macro.schema_id not in hidden}
+    return CatalogState(snapshot, schemas, Tables(names, make), views, macros)
 
 
-def _schemas(connection: sa.Connection, at: int) -> dict[int, Schema]:
+def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set[int]]:
+    """The schemas of a snapshot by id, and the ids of those that are in one that is not visible, nor are they."""
     s = t.schema
-    query = sa.select(s.c.schema_id, s.c.schema_uuid, s.c.schema_name, s.c.path, s.c.path_is_relative)
     parent = versions.column(connection, s.c.parent_schema_id)
-    found = {}
-    for schema_id, uuid, name, path, relative, above in connection.execute(
-        query.add_columns(parent).where(visible(s, at))
-    ):
-        if above is not None:
-            raise UnsupportedFeatureError(f"The lake has a nested schema, {name}; these are not supported yet.")
-        found[schema_id] = Schema(schema_id, uuid, name, path or "", _flag(relative))
-    return found
+    query = sa.select(s.c.schema_id, s.c.schema_name, parent, s.c.schema_uuid, s.c.path, s.c.path_is_relative)
+    rows = {schema_id: row for schema_id, *row in connection.execute(query.where(visible(s, at))).all()}
+    found, hidden = {}, set()
+    for schema_id, (own, above, uuid, path, relative) in rows.items():
+        names, parent_id, seen = [own], above, {schema_id}
+        while parent_id in rows and parent_id not in seen:
+            seen.add(parent_id)
+            names.insert(0, rows[parent_id][0])
+            parent_id = rows[parent_id][1]
+        if parent_id in seen:
+            raise CatalogError(
+                f"The catalog is damaged: the schema {own} is inside of itself; restore it from a backup."
+            )
+        if parent_id is None:
+            found[schema_id] = Schema(schema_id, uuid, schema_path(names), path or "", _flag(relative), above)
+        else:
+            hidden.add(schema_id)
+    return found, hidden
 
 
 def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> tuple[Column, ...]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
+from ducklake_lab.model.quoting import path_title
 
 # The sidebar asks for the lakes as soon as there is a kernel, when there may be none to speak of.
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Questions:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         schemas = [
             {
-                "name": schema.name,
+                "name": path_title(schema.name),
                 "tables": [
                     _table(table, counts.get(table.table_id, TableCounts()))
                     for table in state.tables_of(schema.schema_id)

@@ -30,7 +30,7 @@ _BITMAP_BYTES = 8192
 
 
 def read(data: bytes) -> tuple[Positions, Positions | None]:
-    """The positions in a delete file, ascending, and of each the snapshot that deleted it, if the file tells.
+    """The positions in a delete file, ascending, and the snapshot that deleted each, if the file says so.
 
     Raises:
         ValueError: it is no such file, or was damaged.

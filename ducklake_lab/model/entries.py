@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import path_parts, quote_identifier
 from ducklake_lab.model.types import DataType
 
 #: Ids handed out before commit are at or above this; commit replaces them by real ones.
@@ -130,11 +130,25 @@ class SortSpec:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """A schema as of one snapshot.
+
+    Attributes:
+        name: the name it goes by: its own, or the path of a nested one, see `schema_path`.
+        path: relative to the lake's data path, of nested ones too.
+        parent_id: the schema that it is in, or None.
+    """
+
     schema_id: int
     uuid: str
     name: str
     path: str
     path_is_relative: bool = True
+    parent_id: int | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names from the outermost schema to it."""
+        return path_parts(self.name)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 #: duckdb_keywords() of DuckDB 1.5.
 KEYWORDS = frozenset(
@@ -61,3 +62,46 @@ def quote_text(text: str | None) -> str:
 def quoted_if_needed(name: str) -> str:
     """A name as DuckDB writes it in types and in SQL: quoted where it is a keyword of any kind, or no plain word."""
     return name if _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS else quote_identifier(name)
+
+
+_PATH = re.compile(r'"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")+')
+
+
+def schema_path(parts: Sequence[str]) -> str:
+    """The name that a schema goes by: its own, or of a nested one the quoted names from the outermost schema to it."""
+    return parts[0] if len(parts) == 1 else ".".join(map(quote_identifier, parts))
+
+
+def path_parts(schema: str) -> tuple[str, ...]:
+    """The inverse of `schema_path`."""
+    return split_dotted(schema) if _PATH.fullmatch(schema) else (schema,)
+
+
+def path_title(schema: str) -> str:
+    """What people are shown of the name that a schema goes by: `sales.europe` for a nested one."""
+    parts = path_parts(schema)
+    return schema if len(parts) == 1 else ".".join(map(quoted_if_needed, parts))
+
+
+def split_dotted(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name, of which some may be quoted; a quoted dot divides nothing.
+
+    Raises:
+        ValueError: a part is empty, or a quote is not closed.
+    """
+    parts: list[str] = []
+    current, quoted = "", False
+    for index, character in enumerate(name):
+        if character == '"':
+            if quoted and name[index + 1 : index + 2] == '"':
+                current += '"'
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    parts.append(current)
+    if quoted or not all(parts):
+        raise ValueError(name)
+    return tuple(parts)

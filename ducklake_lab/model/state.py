@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Macro, Schema, Snapshot, Table, View
+from ducklake_lab.model.quoting import path_title, schema_path, split_dotted
 
 
 class Tables(Mapping[int, Table]):
@@ -90,16 +91,38 @@ class CatalogState:
         folded = name.casefold()
         return next((schema for schema in self.schemas.values() if schema.name.casefold() == folded), None)
 
+    def schema_in_text(self, text: str) -> Schema:
+        """The schema that a text names, as arguments of functions do: by its dotted path, or else as one name.
+
+        Raises:
+            EntryNotFoundError: there is none.
+        """
+        return self.find_schema_in_text(text) or self.schema(text)
+
+    def find_schema_in_text(self, text: str) -> Schema | None:
+        """As `schema_in_text`; None where there is none."""
+        try:
+            nested = self.find_schema(schema_path(split_dotted(text)))
+        except ValueError:
+            nested = None
+        return nested or self.find_schema(text)
+
+    def table_in_text(self, schema: str, name: str) -> Table:
+        """The table of that name, in the schema that a text names; see `schema_in_text`."""
+        return self.table(self.schema_in_text(schema).name, name)
+
     def schema(self, name: str) -> Schema:
-        """The schema of that name.
+        """The schema of that name; of a nested one the path, see `schema_path`.
 
         Raises:
             EntryNotFoundError: there is none.
         """
         found = self.find_schema(name)
         if found is None:
-            hint = did_you_mean(name, (schema.name for schema in self.schemas.values()))
-            raise EntryNotFoundError(f'There is no schema "{name}" at snapshot {self.snapshot.snapshot_id}.{hint}')
+            hint = did_you_mean(path_title(name), (path_title(schema.name) for schema in self.schemas.values()))
+            raise EntryNotFoundError(
+                f'There is no schema "{path_title(name)}" at snapshot {self.snapshot.snapshot_id}.{hint}'
+            )
         return found
 
     def find_table(self, schema: str, name: str) -> Table | None:
@@ -122,17 +145,17 @@ class CatalogState:
         found = self.tables.named(parent.schema_id, name)
         if found is None:
             if _named(self.views.values(), parent.schema_id, name) is not None:
-                raise EntryNotFoundError(f"{parent.name}.{name} is a view, not a table.")
+                raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a view, not a table.")
             hint = did_you_mean(name, (table.name for table in self.tables_of(parent.schema_id)))
             if not hint:
                 others = [
-                    f"{self.schemas[table.schema_id].name}.{table.name}"
+                    self.qualified_name(table)
                     for table in self.tables.values()
                     if table.name.casefold() == name.casefold()
                 ]
                 hint = f" Did you mean {' or '.join(others[:3])}?" if others else ""
             raise EntryNotFoundError(
-                f'There is no table "{name}" in schema {parent.name} at snapshot {self.snapshot.snapshot_id}.{hint}'
+                f'There is no table "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'
             )
         return found
 
@@ -154,10 +177,10 @@ class CatalogState:
         found = _named(self.views.values(), parent.schema_id, name)
         if found is None:
             if self.tables.named(parent.schema_id, name) is not None:
-                raise EntryNotFoundError(f"{parent.name}.{name} is a table, not a view.")
+                raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a table, not a view.")
             hint = did_you_mean(name, (view.name for view in self.views.values()))
             raise EntryNotFoundError(
-                f'There is no view "{name}" in schema {parent.name} at snapshot {self.snapshot.snapshot_id}.{hint}'
+                f'There is no view "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'
             )
         return found
 
@@ -169,7 +192,7 @@ class CatalogState:
         return self.schemas[entry.schema_id]
 
     def qualified_name(self, entry: Table | View | Macro) -> str:
-        return f"{self.schema_of(entry).name}.{entry.name}"
+        return f"{path_title(self.schema_of(entry).name)}.{entry.name}"
 
     def with_schema(self, schema: Schema) -> CatalogState:
         return replace(self, schemas={**self.schemas, schema.schema_id: schema})

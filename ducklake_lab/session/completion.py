@@ -14,7 +14,7 @@ from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import Column, SnapshotInfo, Table
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import path_title, quote_identifier
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.functions import FUNCTIONS
 from ducklake_lab.session.names.attached_lakes import Lakes
@@ -179,7 +179,7 @@ class SqlCompleter:
                 current = state.find_schema(self._lakes.current_schema)
                 if current is not None:
                     yield from _entries(state, current.schema_id)
-                yield from ((schema.name, "schema") for schema in state.schemas.values())
+                yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
             yield from ((other.alias, "lake") for other in self._lakes)
             return
         lake_named = self._lakes.find(path[0])
@@ -197,7 +197,7 @@ class SqlCompleter:
             main = state.find_schema("main")
             if main is not None:
                 yield from _entries(state, main.schema_id)
-            yield from ((schema.name, "schema") for schema in state.schemas.values())
+            yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
             yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if not function.changes_lake)
         elif (schema := state.find_schema(path[1])) is not None:
             yield from _entries(state, schema.schema_id)
@@ -210,7 +210,7 @@ class SqlCompleter:
         lake = self._lakes.find(path[0]) if path else self._lakes.get()
         state = self._state(lake) if lake is not None else None
         if state is not None:
-            yield from ((schema.name, "schema") for schema in state.schemas.values())
+            yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
 
     def _snapshots(self, *, timestamps: bool) -> Iterator[tuple[str, Kind]]:
         if not self._any():

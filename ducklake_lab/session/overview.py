@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes
@@ -35,7 +36,7 @@ def all_tables(lakes: Lakes, at: At) -> list[TableInfo]:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         for table in state.tables.values():
             known = counts.get(table.table_id, TableCounts())
-            found.append(TableInfo(lake.alias, state.schema_of(table).name, table, known.rows, known.bytes))
+            found.append(TableInfo(lake.alias, path_title(state.schema_of(table).name), table, known.rows, known.bytes))
     return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
 
 
@@ -46,7 +47,7 @@ def options_of(lakes: Lakes) -> Listing:
     with lake.connect() as connection:
         values = lake.options(connection).values
     names: dict[tuple[str, int | None], str] = {}
-    names |= {("schema", number): schema.name for number, schema in state.schemas.items()}
+    names |= {("schema", number): path_title(schema.name) for number, schema in state.schemas.items()}
     names |= {("table", number): state.qualified_name(table) for number, table in state.tables.items()}
     rows = [
         (key, value, "lake" if scope is None else f"{scope} {names.get((scope, number), str(number))}")

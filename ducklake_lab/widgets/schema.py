@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.entries import Column, Macro, Table, View
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, size, table, view
@@ -96,7 +97,7 @@ def of_catalog(lake: str, state: CatalogState, counts: Mapping[int, TableCounts]
             tables.append(TableNode(entry, known.rows if known else 0, known.bytes if known else 0))
         views = sorted((v for v in state.views.values() if v.schema_id == schema.schema_id), key=lambda v: v.name)
         macros = sorted((m for m in state.macros.values() if m.schema_id == schema.schema_id), key=lambda m: m.name)
-        nodes.append(SchemaNode(schema.name, tuple(tables), tuple(views), tuple(macros)))
+        nodes.append(SchemaNode(path_title(schema.name), tuple(tables), tuple(views), tuple(macros)))
     return SchemaTree(lake, tuple(nodes), state.snapshot.snapshot_id)
 
 

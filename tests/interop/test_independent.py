@@ -39,10 +39,16 @@ def check_history(uri: str, expected: dict[tuple[int, str], list[tuple[Any, ...]
         for entry in session.snapshots():
             at = entry.info.snapshot_id
             for info in session.tables(at=at):
-                name = f"{info.schema}.{info.table.name}"
+                table = info.table
+                schema = session.catalog(at)[0].schema_of(table)
+                name = ".".join(map(_spelled, (*schema.parts, table.name)))
                 rows = session.sql(f"SELECT * FROM {name} AT (VERSION => {at})").arrow().to_pylist()
                 found[at, name] = sorted((tuple(row.values()) for row in rows), key=repr)
     assert found == expected
+
+
+def _spelled(name: str) -> str:
+    return f'"{name}"' if "." in name else name
 
 
 def run(uri: str, *statements: str) -> None:
@@ -273,13 +279,102 @@ def _literal(value: Any) -> str:
     return f"'{value}'::VARIANT" if isinstance(value, str) else "NULL" if value is None else f"{value}::VARIANT"
 
 
-def test_nested_schemas_are_refused_by_name(uri: str, tmp_path: Path) -> None:
-    catalog = open_lake(uri, f"{tmp_path}/data/")
-    catalog.create_table("main.n", schema=schema_of("i int32"))
-    catalog.create_namespace("sales")
-    before = catalog.current_snapshot().snapshot_id
-    catalog.create_namespace("sales.europe")
-    with ours(uri) as session, pytest.raises(dl.UnsupportedFeatureError, match="nested schema, europe"):
-        session.sql("SELECT * FROM n")
-    with ours(uri, snapshot_version=before) as session:
-        assert session.sql("SELECT count(*) FROM n").fetchall() == [(0,)]
+def nested(uri: str, folder: Path) -> DuckLakeCatalog:
+    """Schemas in schemas, one with a dot in its name beside the path that is spelled so."""
+    catalog = open_lake(uri, f"{folder}/data/")
+    for name in ("sales", "sales.europe", "sales.europe.north", '"sales.europe"', "other"):
+        catalog.create_namespace(name)
+    for place, start in (("sales.europe", 0), ("sales.europe.north", 10), ('"sales.europe"', 20), ("sales", 30)):
+        catalog.create_table(f"{place}.orders", schema=schema_of("i int32, s varchar"))
+        catalog.load_table(f"{place}.orders").append(numbers(start, start + 2))
+    catalog.load_table("sales.europe.orders").append(numbers(100, 200))
+    catalog.create_view("sales.europe.v", "SELECT i FROM sales.europe.orders")
+    return catalog
+
+
+def first(session: dl.Session, query: str) -> object:
+    return session.sql(query).fetchall()[0][0]
+
+
+def test_nested_schemas_are_read_by_their_paths(uri: str, tmp_path: Path) -> None:
+    catalog = nested(uri, tmp_path)
+    check_history(uri, history(catalog))
+    with ours(uri) as session:
+        for name, low in (
+            ("sales.europe.orders", 0),
+            ("lake.sales.europe.orders", 0),
+            ("lake.SALES.Europe.orders", 0),
+            ("sales.europe.north.orders", 10),
+            ("lake.sales.europe.north.orders", 10),
+            ('lake."sales.europe".orders', 20),
+            ('"sales.europe".orders', 20),
+            ("sales.orders", 30),
+            ("lake.sales.europe.v", 0),
+            ("sales.europe.v", 0),
+        ):
+            assert first(session, f"SELECT min(i) FROM {name}") == low, name
+            assert first(session, f"SELECT min({name}.i) FROM {name}") == low, name
+        assert first(session, "SELECT min(europe.orders.i) FROM lake.sales.europe.orders") == 0
+        joined = "SELECT count(*) FROM sales.europe.orders AS a JOIN sales.europe.north.orders AS b ON a.i + 10 = b.i"
+        assert first(session, joined) == 2
+        assert session.table("sales.europe.north.orders").arrow().num_rows == 2
+        for missing in (
+            "lake.sales.asia.orders",
+            "lake.europe.orders",
+            "sales.north.orders",
+            'lake."sales.europe.north".orders',
+        ):
+            with pytest.raises(dl.BindError, match=r"There is no|No lake"):
+                session.sql(f"SELECT * FROM {missing}").fetchall()
+
+
+def test_functions_take_the_path_of_a_nested_schema(uri: str, tmp_path: Path) -> None:
+    catalog = nested(uri, tmp_path)
+    last = catalog.current_snapshot().snapshot_id
+    with ours(uri) as session:
+        feed = f"SELECT count(*) FROM ducklake_table_changes('lake', 'sales.europe', 'orders', 0, {last})"
+        assert first(session, feed) == 102
+        listed = session.sql("SELECT * FROM ducklake_list_files('lake', 'orders', schema => 'sales.europe')").fetchall()
+        assert len(listed) == 1
+        dotted = f"SELECT count(*) FROM ducklake_table_changes('lake', 'other', 'orders', 0, {last})"
+        with pytest.raises(dl.EntryNotFoundError, match="schema other"):
+            session.sql(dotted).fetchall()
+
+
+def test_nested_schemas_are_listed(uri: str, tmp_path: Path) -> None:
+    nested(uri, tmp_path)
+    with ours(uri) as session:
+        listed = session.sql("SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake'").fetchall()
+        assert sorted(listed) == [("europe",), ("main",), ("north",), ("other",), ("sales",), ("sales.europe",)]
+        shown = {(info.schema, info.table.name) for info in session.tables()}
+        assert shown == {("sales", "orders"), ("sales.europe", "orders"), ("sales.europe.north", "orders")}
+        assert len(session.tables()) == 4
+        drawn = render(of_catalog("lake", *session.catalog()))
+        assert "<b>sales.europe.north</b>" in drawn
+        assert [entry.changes for entry in session.snapshots()][3][0].endswith("sales.europe.north")
+
+
+def test_a_schema_is_visible_while_all_above_it_are(uri: str, tmp_path: Path) -> None:
+    catalog = nested(uri, tmp_path)
+    last = catalog.current_snapshot().snapshot_id
+    run(
+        uri,
+        f"INSERT INTO ducklake_snapshot SELECT {last + 1}, snapshot_time, schema_version + 1, next_catalog_id, "
+        f"next_file_id FROM ducklake_snapshot WHERE snapshot_id = {last}",
+        f"UPDATE ducklake_schema SET end_snapshot = {last + 1} WHERE schema_name = 'sales'",
+        f"UPDATE ducklake_table SET end_snapshot = {last + 1} WHERE schema_id = 1",
+    )
+    check_history(uri, history(catalog))
+    with ours(uri) as session:
+        assert [(info.schema, info.table.name) for info in session.tables()] == [("sales.europe", "orders")]
+        assert first(session, 'SELECT min(i) FROM "sales.europe".orders') == 20
+        assert first(session, f"SELECT min(i) FROM sales.europe.orders AT (VERSION => {last})") == 0
+        with pytest.raises(dl.BindError):
+            session.sql("SELECT * FROM sales.europe.orders").fetchall()
+
+
+def test_a_schema_inside_of_itself_is_damage(uri: str, tmp_path: Path) -> None:
+    nested(uri, tmp_path)
+    run(uri, "UPDATE ducklake_schema SET parent_schema_id = 3 WHERE schema_name = 'sales'")
+    with ours(uri) as session, pytest.raises(dl.CatalogError, match="inside of itself"):
+        session.tables()

@@ -216,6 +216,10 @@ def _unwrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     raise UnsupportedFeatureError(f"Results of the type {name.rsplit('.', 1)[-1]} are not supported yet; cast them.")
 
 
+#: What DuckDB 1.5 says of names of more than three parts, which only tables in nested schemas of a lake have.
+_LONG_NAME = "NameListToString NOT IMPLEMENTED"
+
+
 def translated(error: duckdb.Error) -> DuckLakeError:
     """The error of ours for one of DuckDB's, in one line."""
     text = str(error).strip().split("\n\nLINE ")[0].splitlines()
@@ -228,6 +232,8 @@ def translated(error: duckdb.Error) -> DuckLakeError:
         return BindError(message)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | duckdb.ConstraintException):
         return ConstraintError(message)
+    if message == _LONG_NAME:
+        return BindError("A name has more parts than a table of this database may have.")
     missing = _NO_FILES.match(message)
     if missing is not None:
         return SqlError(f"There is no file {missing[1]}; relative paths start at {Path.cwd()}.")

@@ -28,7 +28,7 @@ def _add_data_files(call: Call) -> pa.Table:
             raise UnsupportedFeatureError(
                 "Files cannot be added to an encrypted lake, which has a key for each of its files; INSERT their rows."
             )
-        table = transaction.state.table(str(call.named("schema", call.schema)), str(name))
+        table = transaction.state.table_in_text(str(call.named("schema", call.schema)), str(name))
         files = describe_files(table, patterns, options, call.lake.session.time_zone())
         transaction.append_files(table, files)
     return arrow_schema(_ADDED).empty_table()

@@ -37,7 +37,7 @@ def _feed(call: Call) -> FeedCall:
 
 def _columns(call: Call) -> Columns:
     feed = _feed(call)
-    table = call.lakes.state(feed.lake, feed.end).table(feed.schema, feed.table)
+    table = call.lakes.state(feed.lake, feed.end).table_in_text(feed.schema, feed.table)
     own = tuple((column.name, column.data_type) for column in table.columns)
     if feed.name != "table_changes":
         return own  # and the virtual columns rowid and snapshot_id

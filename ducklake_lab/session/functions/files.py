@@ -31,7 +31,7 @@ def _list_files(call: Call) -> pa.Table:
     if isinstance(at, date | str):
         at = instant(at, NAMED_ZONE)
     state = call.lakes.state(call.lake, at)
-    table = state.table(str(call.named("schema", call.schema)), str(call.args[0]))
+    table = state.table_in_text(str(call.named("schema", call.schema)), str(call.args[0]))
     with call.lake.connect() as connection:
         plan = plan_scan(call.lake, connection, state, table)
     rows = []

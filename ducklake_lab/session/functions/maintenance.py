@@ -13,6 +13,7 @@ from ducklake_lab.maintenance.flush_inlined_data import flush_inlined_data
 from ducklake_lab.maintenance.merge_adjacent_files import MergeOptions, merge_adjacent_files
 from ducklake_lab.maintenance.rewrite_data_files import rewrite_data_files
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
@@ -87,11 +88,11 @@ def _chosen(call: Call, state: CatalogState, schema: str | None, name: str | Non
         return [state.table(str(where), str(name))]
     if schema is None:
         return sorted(state.tables.values(), key=lambda table: table.table_id)
-    return sorted(state.tables_of(state.schema(str(schema)).schema_id), key=lambda table: table.table_id)
+    return sorted(state.tables_of(state.schema_in_text(str(schema)).schema_id), key=lambda table: table.table_id)
 
 
 def _name(state: CatalogState, table: Table) -> tuple[str, str]:
-    return state.schema_of(table).name, table.name
+    return path_title(state.schema_of(table).name), table.name
 
 
 def _size(call: Call, name: str) -> int | None:

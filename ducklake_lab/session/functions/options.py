@@ -13,7 +13,7 @@ from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.model.entries import LOCAL_ID_START
-from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.quoting import path_title, quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
@@ -185,9 +185,9 @@ def _values(call: Call) -> dict[tuple[str | None, int | None, str], str]:
 def _scope(call: Call, state: CatalogState) -> Scope:
     table, schema = call.named("table_name"), call.named("schema")
     if table:
-        scope: Scope = ("table", state.table(str(schema or call.schema), str(table)).table_id)
+        scope: Scope = ("table", state.table_in_text(str(schema or call.schema), str(table)).table_id)
     elif schema:
-        scope = ("schema", state.schema(str(schema)).schema_id)
+        scope = ("schema", state.schema_in_text(str(schema)).schema_id)
     else:
         return None, None
     if scope[1] is not None and scope[1] >= LOCAL_ID_START:
@@ -198,7 +198,7 @@ def _scope(call: Call, state: CatalogState) -> Scope:
 def _options(call: Call) -> pa.Table:
     state = call.lakes.state(call.lake)
     values = _values(call)
-    names = {("schema", schema.schema_id): schema.name for schema in state.schemas.values()}
+    names = {("schema", schema.schema_id): path_title(schema.name) for schema in state.schemas.values()}
     names |= {("table", table.table_id): state.qualified_name(table) for table in state.tables.values()}
     rows = [
         {

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import EntryNotFoundError, UsageError
 from ducklake_lab.maintenance.restore import restore
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
 from ducklake_lab.session.names.attached_lakes import Lakes
 
@@ -18,15 +19,19 @@ _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snaps
 def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | datetime) -> tuple[str, str, int]:
     """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now)."""
     with lakes.writing(lake) as transaction:
-        current = transaction.state.find_table(schema, name)
         with lake.connect() as connection:
             then = lake.state(connection, lake.snapshot(connection, to))
+        named = transaction.state.find_schema_in_text(schema) or then.find_schema_in_text(schema)
+        schema = named.name if named is not None else schema
+        current = transaction.state.find_table(schema, name)
         old = then.tables.get(current.table_id) if current is not None else then.find_table(schema, name)
         if old is None:
-            raise EntryNotFoundError(f"{schema}.{name} was not there at snapshot {then.snapshot.snapshot_id}.")
+            raise EntryNotFoundError(
+                f"{path_title(schema)}.{name} was not there at snapshot {then.snapshot.snapshot_id}."
+            )
         restore(transaction, then, old)
         table = transaction.state.tables[old.table_id]
-        return transaction.state.schema_of(table).name, table.name, then.snapshot.snapshot_id
+        return path_title(transaction.state.schema_of(table).name), table.name, then.snapshot.snapshot_id
 
 
 def _restore(call: Call) -> pa.Table:

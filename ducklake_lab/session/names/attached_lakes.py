@@ -25,7 +25,9 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.model.quoting import path_parts, schema_path, split_dotted
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.sql.operations import TableName
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -223,8 +225,13 @@ class Lakes:
         return at_newest and self._open is None and not self._explicit
 
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
-        """Where `[catalog.][schema.]name` points; with two parts the first may also be a lake."""
+        """Where `[catalog.][schema.]name` points; the first part may be a lake or a schema."""
         if catalog is not None:
+            if self.find(catalog) is None and schema is not None and self._current is not None:
+                lake = self.get()
+                nested = schema_path((catalog, *path_parts(schema)))
+                if self.state(lake, at).find_schema(nested) is not None:
+                    return Place(lake, self.state(lake, at), nested, name)
             lake = self.get(catalog)
             return Place(lake, self.state(lake, at), schema or "main", name)
         if schema is not None:
@@ -238,9 +245,8 @@ class Lakes:
 
     def parse(self, name: str, at: At = None) -> Place:
         """Where a dotted name in a string points; parts may be quoted."""
-        parts = split_name(name)
-        padded = (None,) * (3 - len(parts)) + parts
-        return self.place(padded[0], padded[1], parts[-1], at)
+        found = TableName.of(split_name(name))
+        return self.place(found.catalog, found.schema, found.name, at)
 
     # Transactions
 
@@ -384,19 +390,8 @@ def explains_damage(reader: _Reader) -> _Reader:
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    parts: list[str] = []
-    current, quoted = "", False
-    for index, character in enumerate(name):
-        if character == '"':
-            if quoted and name[index + 1 : index + 2] == '"':
-                current += '"'
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    parts.append(current)
-    if quoted or not all(parts) or len(parts) > 3:
-        raise UsageError(f"{name} is not a table name; write table, schema.table or lake.schema.table.")
-    return tuple(parts)
+    """The parts of a dotted name in a string, which may be quoted."""
+    try:
+        return split_dotted(name)
+    except ValueError:
+        raise UsageError(f"{name} is not a table name; write table, schema.table or lake.schema.table.") from None

@@ -126,7 +126,7 @@ class SystemTables:
 
     def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         for schema in state.schemas.values():
-            yield {"oid": base + schema.schema_id, **_place(lake, base, schema.schema_id, schema.name)}
+            yield {"oid": base + schema.schema_id, **_place(lake, base, schema.schema_id, schema.parts[-1])}
 
     def _tables(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         with lake.connect() as connection:
@@ -135,7 +135,7 @@ class SystemTables:
             schema = state.schema_of(table)
             known = counts.get(table.table_id)
             yield {
-                **_place(lake, base, schema.schema_id, schema.name),
+                **_place(lake, base, schema.schema_id, schema.parts[-1]),
                 "table_name": table.name,
                 "table_oid": base + table.table_id,
                 "comment": table.comment,
@@ -153,7 +153,7 @@ class SystemTables:
         for view in state.views.values():
             schema = state.schema_of(view)
             yield {
-                **_place(lake, base, schema.schema_id, schema.name),
+                **_place(lake, base, schema.schema_id, schema.parts[-1]),
                 "view_name": view.name,
                 "view_oid": base + view.view_id,
                 "comment": view.comment,
@@ -167,7 +167,7 @@ class SystemTables:
             schema = state.schema_of(table)
             for index, column in enumerate(table.columns, 1):
                 yield {
-                    **_place(lake, base, schema.schema_id, schema.name),
+                    **_place(lake, base, schema.schema_id, schema.parts[-1]),
                     "table_name": table.name,
                     "table_oid": base + table.table_id,
                     "comment": column.comment,
@@ -180,7 +180,7 @@ class SystemTables:
             comments = self._column_comments(lake, schema.name, view)
             for index, (name, kind) in enumerate(self._view_columns(lake, schema.name, view), 1):
                 yield {
-                    **_place(lake, base, schema.schema_id, schema.name),
+                    **_place(lake, base, schema.schema_id, schema.parts[-1]),
                     "table_name": view.name,
                     "table_oid": base + view.view_id,
                     "comment": comments.get(index),

@@ -76,7 +76,7 @@ def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
     with lake.connect() as connection:
         last = lake.snapshot(connection, call.end)
         state = lake.state(connection, last)
-        table = state.table(call.schema, call.table)
+        table = state.table_in_text(call.schema, call.table)
         begin = call.start if isinstance(call.start, int) else lake.instant(call.start)
         start = _first_snapshot(connection, begin, last.snapshot_id)
         return Feed(call.name, plan_feed(lake, connection, state, table, start, last.snapshot_id), virtual)

@@ -157,9 +157,9 @@ class NameResolver:
         """The schema and the lake of a table; what was written for other rows."""
         other = self.frame(name) is not None or self.metadata_lake(name) is not None or self.listing(name) is not None
         if other:
-            return tuple(part for part in (name.schema, name.catalog) if part)
+            return name.qualifiers
         place = self.place(name)
-        return (place.schema, place.lake.alias)
+        return op.TableName(place.lake.alias, place.schema, place.name).qualifiers
 
     def owns(self, name: op.TableName) -> bool:
         """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""

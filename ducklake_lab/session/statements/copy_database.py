@@ -12,7 +12,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import path_title, quote_identifier, quote_text
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.session.names.system_tables import create_table_sql
@@ -97,6 +97,11 @@ def _transaction(lakes: Lakes) -> Iterator[None]:
 def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:
     """What is in a lake; its views read what is copied, rather than the lake."""
     state = lakes.state(lake)
+    nested = next((schema for schema in state.schemas.values() if schema.parent_id is not None), None)
+    if nested is not None:
+        raise UnsupportedFeatureError(
+            f"COPY FROM DATABASE cannot copy the nested schema {path_title(nested.name)}; create its tables by CREATE TABLE AS."
+        )
     found = _Database([quote_identifier(schema.name) for schema in state.schemas.values()])
     for table in state.tables.values():
         schema = quote_identifier(state.schema_of(table).name)

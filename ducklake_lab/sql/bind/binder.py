@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
+from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
@@ -86,9 +87,14 @@ class QueryBinder:
 
     def _candidates(self, name: TableName) -> list[TableName]:
         """What a name may mean: inside of a view or macro first an entry of the place where that lives."""
-        if self._place is None or name.catalog is not None:
+        if self._place is None:
             return [name]
         lake, schema = self._place
+        if name.catalog is not None and name.catalog.casefold() == lake.casefold():
+            return [name]
+        if name.catalog is not None:
+            nested = schema_path((name.catalog, *path_parts(name.schema or "main")))
+            return [TableName(lake, nested, name.name, name.line, name.column), name]
         return [TableName(lake, name.schema or schema, name.name, name.line, name.column), name]
 
     # -- views and macros ------------------------------------------------------------------------
@@ -341,8 +347,8 @@ class QueryBinder:
             call = node.expression.copy()
             subject: exp.Expr = node.this
             qualifiers = [part.name for part in dotted(subject) or ()]
-            if 1 <= len(qualifiers) <= 2:
-                name = TableName(qualifiers[0] if len(qualifiers) > 1 else None, qualifiers[-1], call.name)
+            if qualifiers:
+                name = TableName.of([*qualifiers, call.name])
                 expanded = self._scalar_macro(name, call, scope, ctes, aliases)
                 if expanded is not None:
                     return expanded

@@ -213,25 +213,25 @@ def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
 
 def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
-    if isinstance(node.this, exp.Anonymous):
-        return _function(binder, node, scope, ctes)
-    if not isinstance(node.this, exp.Identifier):
+    parts = node.parts
+    if isinstance(parts[-1], exp.Anonymous):
+        return _function(binder, node, parts[-1], scope, ctes)
+    if not all(isinstance(part, exp.Identifier) for part in parts):
         raise UnsupportedFeatureError(f"{type(node.this).__name__} in FROM is not supported yet.")
     moment = node.args.get("when")
     folded = node.name.casefold()
-    if not node.db and moment is None and folded in ctes:
+    if len(parts) == 1 and moment is None and folded in ctes:
         relation = Relation(alias or node.name, alias or node.name, name_columns(ctes[folded], names, alias))
         scope.add(relation)
         _set_alias(node, relation, names)
         return node
-    first = next(node.args[part] for part in ("catalog", "db", "this") if node.args.get(part))
-    name = TableName(node.catalog or None, node.db or None, node.name, *place(first))
+    name = TableName.of([part.name for part in parts], *place(parts[0]))
     if moment is None and binder.owns(name):
         return _local(binder, node, scope, alias or name.name, names, name)
     found = binder.table(name, _at(moment))
     if isinstance(found, StoredView):
         tree, outputs = binder.view(found, _at(moment))
-        qualifiers: tuple[str, ...] = () if alias else (found.schema, found.lake)
+        qualifiers: tuple[str, ...] = () if alias else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names], scope)
     source, columns = found
@@ -280,12 +280,11 @@ def _at(moment: exp.Expr | None) -> At | None:
     return At(version_sql=constant) if moment.text("kind").upper() == "VERSION" else At(timestamp_sql=constant)
 
 
-def _function(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
-    call = node.this
+def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     shown = alias or call.name
-    name = TableName(node.catalog or None, node.db or None, call.name, *place(call))
-    if not node.db and call.name.lower() in ("range", "generate_series"):
+    name = TableName.of([part.name for part in node.parts], *place(call))
+    if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
         kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
         integers = kind is not None and kind.name.startswith("int")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
 
+from ducklake_lab.model.quoting import path_parts, path_title, schema_path
 from ducklake_lab.model.types import DataType
 
 
@@ -14,9 +16,10 @@ from ducklake_lab.model.types import DataType
 class TableName:
     """A name as written: `name`, `schema.name` or `catalog.schema.name`.
 
-    With two parts the first one may also be a catalog; who resolves the name decides.
+    The first of two parts may also be a catalog, the first of more a schema; who resolves the name decides.
 
     Attributes:
+        schema: with more than three parts the path of a nested schema, see `schema_path`.
         line: 1-based line of its first character in the text that was run, or None.
         column: 1-based column there, or None.
     """
@@ -27,8 +30,21 @@ class TableName:
     line: int | None = field(default=None, compare=False)
     column: int | None = field(default=None, compare=False)
 
+    @classmethod
+    def of(cls, parts: Sequence[str], line: int | None = None, column: int | None = None) -> TableName:
+        """The name that has these parts."""
+        schema = schema_path(parts[1:-1]) if len(parts) > 2 else parts[0] if len(parts) == 2 else None
+        return cls(parts[0] if len(parts) > 2 else None, schema, parts[-1], line, column)
+
     def __str__(self) -> str:
-        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+        schema = path_title(self.schema) if self.schema is not None else None
+        return ".".join(part for part in (self.catalog, schema, self.name) if part is not None)
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """The names before the last, innermost first."""
+        schema = path_parts(self.schema) if self.schema else ()
+        return (*reversed(schema), self.catalog) if self.catalog else tuple(reversed(schema))
 
 
 @dataclass(frozen=True, slots=True)

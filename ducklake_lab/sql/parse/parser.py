@@ -216,12 +216,12 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
     """The name of a table reference, with the place it was written at."""
     if isinstance(table, exp.Schema):
         table = table.this
-    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+    parts = table.parts if isinstance(table, exp.Table) else []
+    if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
         raise SqlSyntaxError("A table's name was expected here.")
-    first = next((table.args[part] for part in ("catalog", "db", "this") if table.args.get(part)), table.this)
-    start = first.meta.get("start")
+    start = parts[0].meta.get("start")
     line, column = position(text, start) if isinstance(start, int) else (None, None)
-    return op.TableName(table.catalog or None, table.db or None, table.name, line, column)
+    return op.TableName.of([part.name for part in parts], line, column)
 
 
 def _schema_name(text: str, table: exp.Expr) -> op.TableName:

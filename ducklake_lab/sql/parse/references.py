@@ -158,11 +158,7 @@ class _Finder:
             return None
         end = self._name_end(index)
         parts = [self.tokens[place].text for place in range(index, end + 1, 2)]
-        if len(parts) > 3:
-            return None
-        padded = [None] * (3 - len(parts)) + parts
-        line, column = position(self.text, first.start)
-        return Reference(index, end, TableName(padded[0], padded[1], parts[-1], line, column))
+        return Reference(index, end, TableName.of(parts, *position(self.text, first.start)))
 
     def _reference(self, index: int) -> Reference | None:
         first = self.tokens[index]
@@ -170,11 +166,9 @@ class _Finder:
             return None
         end = self._name_end(index)
         parts = [self.tokens[place].text for place in range(index, end + 1, 2)]
-        if len(parts) > 3 or any(self.tokens[place].token_type in _STRINGS for place in range(index, end + 1, 2)):
+        if any(self.tokens[place].token_type in _STRINGS for place in range(index, end + 1, 2)):
             return None
-        line, column = position(self.text, first.start)
-        padded = [None] * (3 - len(parts)) + parts
-        name = TableName(padded[0], padded[1], parts[-1], line, column)
+        name = TableName.of(parts, *position(self.text, first.start))
         if end + 1 < len(self.tokens) and self.tokens[end + 1].token_type is TokenType.L_PAREN:
             close = matching(self.tokens, end + 1)
             arguments = _arguments(self.tokens[end + 2 : close])

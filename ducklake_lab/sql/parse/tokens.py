@@ -87,12 +87,9 @@ def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> S
 
 def table_of(parts: Sequence[str], text: str, first: Token | None) -> TableName:
     """The name of a table from its dotted parts, the first of which was read from token `first`."""
-    if len(parts) > 3 or first is None:
+    if first is None:
         raise syntax_error(text, first, "catalog.schema.table")
-    line, column = position(text, first.start)
-    catalog = parts[0] if len(parts) == 3 else None
-    schema = parts[-2] if len(parts) > 1 else None
-    return TableName(catalog, schema, parts[-1], line, column)
+    return TableName.of(parts, *position(text, first.start))
 
 
 @dataclass(slots=True)
