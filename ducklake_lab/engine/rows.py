@@ -202,7 +202,7 @@ class _Inputs:
     def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
         return None
 
-    def qualifiers(self, name: op.TableName) -> tuple[str, ...]:
+    def qualifiers(self, name: op.TableName, at: op.At | None) -> tuple[str, ...]:
         return ()
 
     def owns(self, name: op.TableName) -> bool:

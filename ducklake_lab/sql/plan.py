@@ -59,7 +59,7 @@ class Resolver(Protocol):
     ) -> Sequence[tuple[str, DataType]] | None:
         """The columns of a table function of a lake; None if it is none."""
 
-    def qualifiers(self, name: TableName) -> tuple[str, ...]:
+    def qualifiers(self, name: TableName, at: At | None) -> tuple[str, ...]:
         """The schema and the lake of a table, which columns may be qualified by; what was written for others."""
 
     def owns(self, name: TableName) -> bool:

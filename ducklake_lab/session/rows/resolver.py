@@ -153,12 +153,12 @@ class NameResolver:
     def place(self, name: op.TableName, at: op.At | None = None) -> Place:
         return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
 
-    def qualifiers(self, name: op.TableName) -> tuple[str, ...]:
+    def qualifiers(self, name: op.TableName, at: op.At | None) -> tuple[str, ...]:
         """The schema and the lake of a table; what was written for other rows."""
         other = self.frame(name) is not None or self.metadata_lake(name) is not None or self.listing(name) is not None
         if other:
             return name.qualifiers
-        place = self.place(name)
+        place = self.place(name, at)
         return op.TableName(place.lake.alias, place.schema, place.name).qualifiers
 
     def owns(self, name: op.TableName) -> bool:

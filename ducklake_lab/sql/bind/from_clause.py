@@ -235,7 +235,7 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names], scope)
     source, columns = found
-    qualifiers = () if alias else binder.resolver.qualifiers(source.name)
+    qualifiers = () if alias else binder.resolver.qualifiers(source.name, source.at)
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
     # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.

@@ -88,7 +88,7 @@ class Lakes:
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         return MACROS
 
-    def qualifiers(self, name: TableName) -> tuple[str, ...]:
+    def qualifiers(self, name: TableName, at: At | None) -> tuple[str, ...]:
         return (name.schema or "main", name.catalog or "lake")
 
     def owns(self, name: TableName) -> bool:
