@@ -134,6 +134,14 @@ class DuckLakeSql(DuckDB):
                 return self._parse_column_ops(literal)
             return super()._parse_type(parse_interval, fallback_to_identifier)
 
+        def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
+            # The base parser takes `map` for a type, which it is before a parenthesis only.
+            if self._match(TokenType.MAP) and not self._match(TokenType.L_PAREN, advance=False):
+                return self._parse_column_def(exp.to_identifier(self._prev.text))
+            if self._prev and self._prev.token_type == TokenType.MAP:
+                self._retreat(self._index - 1)
+            return super()._parse_struct_types(type_required=type_required)
+
         def _parse_typed_literal(self) -> exp.Expr | None:
             """`DATE '2024-01-31'`: what follows it (`::`, `[…]`) applies to the value, not to the text in it.
 

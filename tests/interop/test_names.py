@@ -120,3 +120,32 @@ def test_two_fields_of_one_name_are_refused(tmp_path: Path, reference: duckdb.Du
         pytest.raises(dl.DuckLakeError, match='has the field "A" twice'),
     ):
         session.sql(statement)
+
+
+#: Fields of structs under bare keywords, as the reference takes them.
+BARE_KEYWORDS = (
+    "CREATE TABLE k (s STRUCT(map INT, interval INT, a STRUCT(map MAP(INT, INT), struct INT)[]))",
+    "INSERT INTO k SELECT {'map': 1, 'interval': 2, a: [{'map': MAP {1: 2}, struct: 3}]}",
+    "ALTER TABLE k ADD COLUMN s.select INT",
+    "ALTER TABLE k ADD COLUMN s.from INT DEFAULT 7",
+    "ALTER TABLE k ADD COLUMN s.between VARCHAR",
+    'ALTER TABLE k RENAME s.between TO "where"',
+    "ALTER TABLE k DROP COLUMN s.select",
+    "INSERT INTO k SELECT {'map': 4, 'interval': 5, a: NULL, 'from': 6, 'where': 'w'}",
+)
+
+
+def test_fields_may_be_named_by_bare_keywords(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    found = []
+    for name in ("theirs", "ours"):
+        uri = f"ducklake:{tmp_path}/{name}.ducklake"
+        if name == "ours":
+            with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/{name}/", engine="duckdb") as session:
+                for statement in BARE_KEYWORDS:
+                    session.sql(statement)
+        reference.execute(f"ATTACH '{uri}' AS lake (DATA_PATH '{tmp_path}/{name}/'); USE lake")
+        for statement in BARE_KEYWORDS if name == "theirs" else ():
+            reference.execute(statement)
+        found.append(reference.execute("SELECT s::VARCHAR, typeof(s) FROM k ORDER BY s.map").fetchall())
+        reference.execute("USE memory; DETACH lake")
+    assert found[0] == found[1]

@@ -12,7 +12,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_tokens
-from ducklake_lab.sql.parse.tokens import Cursor, syntax_error
+from ducklake_lab.sql.parse.tokens import Cursor, as_identifier, syntax_error
 from ducklake_lab.sql.types import from_sqlglot
 
 
@@ -70,7 +70,10 @@ def _add(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: bool) -
     while cursor.word(1) == ".":
         parents.append(cursor.name("a column"))
         cursor.expect(".")
-    definition = parse_tokens(exp.ColumnDef, cursor.rest(), cursor.text, binder)
+    tokens = list(cursor.rest())
+    if parents and tokens:
+        tokens[0] = as_identifier(tokens[0])  # a field may have any keyword's name
+    definition = parse_tokens(exp.ColumnDef, tokens, cursor.text, binder)
     return op.AddColumn(table, column_definition(definition), if_exists, if_not_exists, tuple(parents))
 
 

@@ -85,6 +85,13 @@ def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> S
     return syntax_error(text, token)
 
 
+def as_identifier(token: Token) -> Token:
+    """A word as if it was quoted."""
+    if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text.replace("_", "a").isalnum():
+        return token
+    return Token(TokenType.IDENTIFIER, token.text, token.line, token.col, token.start, token.end, token.comments)
+
+
 def table_of(parts: Sequence[str], text: str, first: Token | None) -> TableName:
     """The name of a table from its dotted parts, the first of which was read from token `first`."""
     if first is None:
