@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from ducklake_lab.duckdb.casting import carried_as, through, typed_values_sql
 from ducklake_lab.duckdb.zones import in_zone
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.spark.types import from_spark, spark_type
 
@@ -59,13 +60,19 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
 
     Raises:
         ConstraintError: a whole number has more than 38 digits.
+        UnsupportedFeatureError: a VARIANT holds a value that Parquet's variants, which Spark takes, cannot hold.
     """
     for index, kind in enumerate([from_field(field) for field in table.schema]):
         if not any(part.name in _CASTS or part.name in ("variant", "geometry") for part in kind.walk()):
             continue
         values = table.column(index)
-        values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
         name = table.schema.field(index).name
+        try:
+            values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(
+                f"Spark cannot read column {name}: {error}. Read it in process, with arrow() or engine='duckdb'."
+            ) from None
         table = table.set_column(index, name, with_variants(values, kind))
     return table
 

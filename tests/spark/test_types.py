@@ -81,3 +81,12 @@ def test_both_engines_hand_out_equal_values(lake: str, spark: SparkSession) -> N
 
 #: Types with values that are not equal to themselves, or that Python has no form for.
 _UNEQUAL = ("float32", "float64", "date", "timestamp", "timestamptz")
+
+
+def test_a_variant_that_spark_cannot_hold_is_refused_with_its_column(spark: Any, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", spark=spark, engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INT, good VARIANT, bad VARIANT)")
+        session.sql("INSERT INTO t VALUES (1, 1::VARIANT, (INTERVAL 3 DAY)::VARIANT)")
+        with pytest.raises(dl.UnsupportedFeatureError, match=r"column bad: .*INTERVAL.*engine='duckdb'"):
+            session.table("t").spark()
+        assert session.table("t").arrow().num_rows == 1
