@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import sqlalchemy as sa
 from ducklakepy import DuckLakeCatalog
 from ducklakepy.schema import Schema
 from ducklakepy.types import Column, parse_primitive_type
@@ -17,13 +18,15 @@ KINDS = ("sqlite", "postgres")
 
 def open_lake(uri: str, data_path: str | None = None, version: str = "1.1", **options: Any) -> DuckLakeCatalog:
     """A lake as ducklakepy sees it; made if a data path is given."""
-    catalog = DuckLakeCatalog(
-        "lake",
-        url=parse_uri(uri).url.render_as_string(hide_password=False),
-        data_path=data_path or "/",
-        spec_version=version,
-        **options,
-    )
+    url = parse_uri(uri).url
+    if data_path is None:
+        engine = sa.create_engine(url)
+        with engine.connect() as connection:
+            query = sa.text("SELECT value FROM ducklake_metadata WHERE key = 'data_path'")
+            stored = connection.execute(query).scalar_one()
+        engine.dispose()
+    place = url.render_as_string(hide_password=False)
+    catalog = DuckLakeCatalog("lake", url=place, data_path=data_path or stored, spec_version=version, **options)
     if data_path is not None:
         catalog.initialize()
     return catalog

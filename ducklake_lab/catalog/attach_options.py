@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ducklake_lab.catalog import versions
 from ducklake_lab.errors import UsageError
 
 
@@ -20,6 +21,7 @@ class AttachOptions:
     create_if_not_exists: bool = True
     create_folders: bool = False
     automatic_migration: bool = False
+    ducklake_version: str | None = None
     override_data_path: bool = False
     metadata_catalog: str | None = None
     metadata_schema: str | None = None
@@ -29,6 +31,10 @@ class AttachOptions:
     def __post_init__(self) -> None:
         if self.snapshot_version is not None and self.snapshot_time is not None:
             raise UsageError("Give snapshot_version or snapshot_time, not both.")
+        if self.ducklake_version is not None and self.ducklake_version not in versions.WRITTEN:
+            raise UsageError(
+                f"{self.ducklake_version} is no version of DuckLake that is written; use {' or '.join(versions.WRITTEN)}."
+            )
 
     @property
     def at(self) -> int | datetime | str | None:

@@ -116,6 +116,8 @@ _SQLITE_NATIVE = {
     "uint16": "BIGINT",
     "uint32": "BIGINT",
     "blob": "BLOB",
+    "variant": "BLOB",
+    "null": "BIGINT",
 }
 _POSTGRES_NATIVE = {
     "boolean": "BOOLEAN",
@@ -129,6 +131,8 @@ _POSTGRES_NATIVE = {
     "float32": "REAL",
     "float64": "DOUBLE PRECISION",
     "blob": "BYTEA",
+    "variant": "BYTEA",
+    "null": "INTEGER",
     "varchar": "BYTEA",
 }
 
@@ -143,6 +147,8 @@ _MYSQL_NATIVE = {
     "uint16": "INTEGER",
     "uint32": "BIGINT",
     "blob": "LONGBLOB",
+    "variant": "LONGBLOB",
+    "null": "INTEGER",
 }
 _NATIVE = {"sqlite": _SQLITE_NATIVE, "postgresql": _POSTGRES_NATIVE, "mysql": _MYSQL_NATIVE}
 #: Types that PostgreSQL has too, and takes as text.

@@ -17,6 +17,7 @@ from ducklake_lab.catalog.backends import inlined_type, takes_text
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
+from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import (
     cast_columns,
@@ -25,17 +26,23 @@ from ducklake_lab.duckdb.casting import (
     texts,
     typed_values_sql,
 )
-from ducklake_lab.errors import CatalogError
+from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 
 
-def can_inline(columns: Sequence[Column], backend: Backend) -> bool:
+def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
     """Whether rows with these columns can be kept in a catalog; the reference decides so too."""
+    whole = backend == "duckdb"
     kinds = {part.type for column in columns for part in column.walk()}
-    return "geometry" not in kinds and ("variant" not in kinds or backend == "duckdb")
+    if version.inlines_variants and not whole:
+        # as bytes, for which nested values have no place
+        kinds -= {column.type for column in columns} - {
+            part.type for c in columns for part in c.walk() if part is not c
+        }
+    return "geometry" not in kinds and ("variant" not in kinds or whole)
 
 
 def data_table_name(table_id: int, schema_version: int) -> str:
@@ -403,6 +410,10 @@ def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType
     columns: dict[str, Sequence[object]] = dict(zip(by_text, zip(*texts(rows, by_text), strict=True), strict=True))
     for name in types.keys() - by_text.keys():
         values = rows.column(name).to_pylist()
+        if types[name].name == "variant" and variants.kept_in(types[name], rows.column(name)) is not None:
+            raise UnsupportedFeatureError(
+                f"A value of {name} has a type that Parquet's variants lack, and only these are kept in the catalog."
+            )
         if backend == "postgresql":
             values = [value.encode() if isinstance(value, str) else value for value in values]
         elif backend == "sqlite":

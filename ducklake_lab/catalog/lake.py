@@ -97,11 +97,9 @@ class Lake:
             raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
         version = self.database.version
         if version is not None and not version.is_written:
-            target = versions.DEFAULT
-            how = "attach it with automatic_migration=True" if versions.path(version, target) else "use a newer release"
             raise CatalogVersionError(
-                f"The catalog of {self.alias} is of version {version.name} and can only be read; writing needs "
-                f"{target.name}: {how}."
+                f"The catalog of {self.alias} is of version {version.name} and can only be read; to write, attach it "
+                "with automatic_migration=True."
             )
 
     @property
@@ -245,10 +243,10 @@ def open_lake(
     with database.connect(create=options.creates) as connection:
         exists = _is_initialised(connection, database)
         if exists:
-            _settle_version(connection, database, automatic_migration=options.automatic_migration)
+            _settle_version(connection, database, options)
             stored = _check(connection, location, encrypted=options.encrypted)
         elif options.creates:
-            stored = _create(connection, database, options.data_path, encrypted=options.encrypted)
+            stored = _create(connection, database, options)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
@@ -277,18 +275,33 @@ def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> boo
     return database.backend != "mysql" or versions.read_version(connection) is not None
 
 
-def _settle_version(connection: sa.Connection, database: CatalogDatabase, *, automatic_migration: bool) -> None:
+def _settle_version(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions) -> None:
     """Migrates an older catalog where that is wanted; makes it readable as its version is."""
     display = database.location.display
     version = versions.readable(versions.read_version(connection), display)
-    target = versions.DEFAULT
-    if automatic_migration and versions.path(version, target):
+    target = _target(version, options)
+    steps = versions.path(version, target)
+    if steps and options.automatic_migration:
         versions.migrate(connection, version, target, display)
         connection.commit()
         connection.begin()
         version = target
+    if options.ducklake_version is not None and version is not target:
+        how = "there is no way back" if not steps else "attach it with automatic_migration=True, or without a version"
+        raise CatalogVersionError(f"{display} is of version {version.name}, not {target.name}; {how}.")
     database.version = version
     versions.begin(connection, version)
+
+
+def _target(version: Version, options: AttachOptions) -> Version:
+    """The version that a catalog is to have: the one asked for, or the first that is written."""
+    if options.ducklake_version is not None:
+        return versions.named(options.ducklake_version)
+    return (
+        next(known for known in versions.VERSIONS if known.is_written and versions.path(version, known))
+        if (not version.is_written)
+        else version
+    )
 
 
 def _check(connection: sa.Connection, location: CatalogLocation, *, encrypted: bool) -> str:
@@ -334,15 +347,15 @@ def _absolute(path: str) -> str:
     return _folder(path if "://" in path else str(Path(path).expanduser().absolute()))
 
 
-def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str | None, *, encrypted: bool) -> str:
+def _create(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
     location = database.location
-    chosen = data_path or location.default_data_path
+    chosen = options.data_path or location.default_data_path
     if chosen is None:
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
     stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
     # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
-    version = versions.DEFAULT
+    version = versions.named(options.ducklake_version) if options.ducklake_version is not None else versions.DEFAULT
     versions.tables(version).create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(
         t.lake_metadata.insert(),
@@ -350,7 +363,7 @@ def _create(connection: sa.Connection, database: CatalogDatabase, data_path: str
             {"key": "version", "value": version.name},
             {"key": "created_by", "value": f"DuckLake Lab {__version__}"},
             {"key": "data_path", "value": stored},
-            {"key": "encrypted", "value": str(encrypted).casefold()},
+            {"key": "encrypted", "value": str(options.encrypted).casefold()},
         ],
     )
     main = Schema(0, new_uuid(), "main", "main/")

@@ -139,6 +139,7 @@ class _File:
             path_is_relative=False,
             is_own=False,
             mapping=mapping,
+            row_group_count=self._file["num_row_groups"],
         )
 
     # Columns
@@ -240,6 +241,8 @@ class _File:
                 null_count=0 if value is not None else rows,
                 min_value=value,
                 max_value=value,
+                min_is_exact=value is not None or None,
+                max_is_exact=value is not None or None,
             )
 
     def _partition_values(self) -> tuple[str | None, ...]:
@@ -290,6 +293,9 @@ def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
         min_value=bounds[0],
         max_value=bounds[1],
         extra_stats=_geometry(chunks) if column.type == "geometry" else None,
+        # other writers may have cut them
+        min_is_exact=False,
+        max_is_exact=False,
     )
 
 

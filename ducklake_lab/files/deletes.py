@@ -17,7 +17,7 @@ from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
-from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
+from ducklake_lab.model.files import DELETES_PER_ROW_GROUP, VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import ascending
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import FILE_ID, POSITION
@@ -251,6 +251,7 @@ def write_delete_file(
             use_dictionary=["file_path", _SNAPSHOT_FIELD.name],
             column_encoding={"pos": "DELTA_BINARY_PACKED"},
             store_schema=False,
+            row_group_size=DELETES_PER_ROW_GROUP,
         )
     with storage.open_input(path) as source:
         return source.size(), pq.read_metadata(source).serialized_size

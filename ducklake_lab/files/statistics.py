@@ -13,6 +13,8 @@ from ducklake_lab.model.files import ColumnStats, counts
 
 #: The report on one leaf column of a file: `min`, `null_count`, …, all as text.
 Report: TypeAlias = Mapping[str, str]
+#: Bytes to which DuckDB cuts bounds.
+_CUT = 256
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -64,7 +66,14 @@ def _statistics(column: Column, report: Report) -> ColumnStats:
         max_value=report.get("max"),
         contains_nan=report["has_nan"] == "true" if "has_nan" in report else None,
         extra_stats=_bounding_box(report) if column.type == "geometry" else None,
+        min_is_exact=_is_exact(report.get("min")),
+        max_is_exact=_is_exact(report.get("max")),
     )
+
+
+def _is_exact(bound: str | None) -> bool | None:
+    """Whether a bound is a value of the file; DuckDB cuts long ones."""
+    return None if bound is None else len(bound.encode()) < _CUT
 
 
 def number(report: Report, name: str) -> int | None:

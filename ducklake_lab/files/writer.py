@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.duckdb import library as duckdb
@@ -227,6 +228,7 @@ class Writer:
                 column_stats=column_statistics(self.table.columns, reports),
                 has_row_ids=self.keeps_ids,
                 encryption_key=key,
+                row_group_count=pq.read_metadata(path).num_row_groups if key is None else None,
             )
             for path, count, size, footer, reports, *_ in written
         ]

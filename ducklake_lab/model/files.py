@@ -8,6 +8,8 @@ from ducklake_lab.model.mapping import ColumnMapping
 
 #: The format of delete files that are deletion vectors; that of others is `parquet`.
 VECTOR_FORMAT = "puffin"
+#: Rows of a row group of a delete file.
+DELETES_PER_ROW_GROUP = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class WrittenFile:
         is_own: the file was written for the table, and goes if it is not committed.
         mapping: which columns of the table the file's are, by name; None where the file has field ids.
         encryption_key: as the catalog keeps it; None of files that are not encrypted. Never shown.
+        row_group_count: None where it is not known.
     """
 
     path: str
@@ -100,6 +103,7 @@ class WrittenFile:
     is_own: bool = True
     mapping: ColumnMapping | None = None
     encryption_key: str | None = field(default=None, repr=False)
+    row_group_count: int | None = None
 
     def own_paths(self, folder: str) -> list[str]:
         """The absolute path of the file, if it is to be removed when it is not wanted any more."""
@@ -141,6 +145,11 @@ class WrittenDeletes:
     replaces: tuple[DeleteFile, ...] = ()
     format: str = "parquet"
     encryption_key: str | None = field(default=None, repr=False)
+
+    @property
+    def row_group_count(self) -> int | None:
+        """The row groups of a delete file; None of a deletion vector, which has none."""
+        return None if self.format == VECTOR_FORMAT else -(-self.delete_count // DELETES_PER_ROW_GROUP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,7 @@ class Session:
         create_if_not_exists: bool = True,
         create_folders: bool = False,
         automatic_migration: bool = False,
+        ducklake_version: str | None = None,
         override_data_path: bool = False,
         metadata_catalog: str | None = None,
         metadata_schema: str | None = None,
@@ -147,7 +148,10 @@ class Session:
             encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
             create_if_not_exists: make a lake where there is none.
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
-            automatic_migration: bring a catalog of an older version to the one that is written, in one transaction.
+            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0, in one
+                transaction; one of a development version to the version that it led to.
+            ducklake_version: the version of a lake that is created, `1.0` by default, or `1.1`; a lake of another
+                version is an error, or is migrated.
             override_data_path: use `data_path` although the lake says another one.
             metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
             metadata_schema: the schema of the catalog database that the metadata tables are in.
@@ -168,6 +172,7 @@ class Session:
             create_if_not_exists=create_if_not_exists,
             create_folders=create_folders,
             automatic_migration=automatic_migration,
+            ducklake_version=ducklake_version,
             override_data_path=override_data_path,
             metadata_catalog=metadata_catalog,
             metadata_schema=metadata_schema,

@@ -153,6 +153,8 @@ def _encode_column(leaf: Column, files: Sequence[_Leaf]) -> list[ColumnStats]:
             max_value=high,
             # without bounds and with values it is not known whether one of them is NaN
             contains_nan=None if not is_float or not (file.known or file.nan) else file.nan,
+            min_is_exact=None if low is None else len(low) < LONGEST,
+            max_is_exact=None if high is None else len(high) < LONGEST,
         )
         for file, low, high in zip(files, lows, highs, strict=True)
     ]

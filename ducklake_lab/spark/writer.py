@@ -175,6 +175,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
             column_stats=stats,
             partition_values=value,
             has_row_ids=keeps_ids,
+            row_group_count=len(footer.row_groups),
         )
         for part, value, footer, stats in zip(parts, values, footers, statistics, strict=True)
         if footer.record_count

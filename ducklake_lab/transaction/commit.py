@@ -23,6 +23,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
 from ducklake_lab.transaction.transaction import Transaction
@@ -163,7 +164,7 @@ def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> Non
     names = {table.table_id: base.qualified_name(table) for table in base.tables.values()}
     names |= {view.view_id: base.qualified_name(view) for view in base.views.values()}
     names |= {macro.macro_id: base.qualified_name(macro) for macro in base.macros.values()}
-    names |= {schema.schema_id: schema.name for schema in base.schemas.values()}
+    names |= {schema.schema_id: path_title(schema.name) for schema in base.schemas.values()}
     same_files = _deleted_from_same_files(transaction, connection, since)
     rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query)]
     for number, text in rows:
@@ -206,20 +207,20 @@ def own_changes(transaction: Transaction) -> list[Change]:
     changes += [Change(f"dropped_{base.macros[i].kind}_macro", i) for i in base.macros.keys() - state.macros.keys()]
     for schema in state.schemas.values():
         if schema.schema_id not in base.schemas:
-            changes.append(Change("created_schema", (schema.name,)))
+            changes.append(Change("created_schema", schema.parts))
     for view in state.views.values():
         old = base.views.get(view.view_id)
         if old is None or old.name != view.name:
-            changes.append(Change("created_view", (state.schema_of(view).name, view.name)))
+            changes.append(Change("created_view", (*state.schema_of(view).parts, view.name)))
         if old is not None and old != view:
             changes.append(Change("altered_view", view.view_id))
     for macro in state.macros.values():
         if macro.macro_id not in base.macros:
-            changes.append(Change(f"created_{macro.kind}_macro", (state.schema_of(macro).name, macro.name)))
+            changes.append(Change(f"created_{macro.kind}_macro", (*state.schema_of(macro).parts, macro.name)))
     for table in state.tables.made():
         before = base.tables.get(table.table_id)
         if before is None or (before.name, before.schema_id) != (table.name, table.schema_id):
-            changes.append(Change("created_table", (state.schemas[table.schema_id].name, table.name)))
+            changes.append(Change("created_table", (*state.schemas[table.schema_id].parts, table.name)))
         if before is not None and before != table:
             changes.append(Change("altered_table", table.table_id))
     for table_id, staged in transaction.data.items():

@@ -133,13 +133,16 @@ class CompactionWriter:
             found = by_column.get(column.column_id, [])
             merged = merge(None, found, column.data_type, unbounded=False)
             known = bool(found)
+            row = {
+                "contains_null": merged.contains_null if known else None,
+                "contains_nan": merged.contains_nan if known else None,
+                "min_value": merged.min_value,
+                "max_value": merged.max_value,
+                "min_is_exact": merged.min_is_exact,
+                "max_is_exact": merged.max_is_exact,
+            }
             self._metadata.connection.execute(
                 c.update()
                 .where(c.c.table_id == table.table_id, c.c.column_id == column.column_id)
-                .values(
-                    contains_null=merged.contains_null if known else None,
-                    contains_nan=merged.contains_nan if known else None,
-                    min_value=merged.min_value,
-                    max_value=merged.max_value,
-                )
+                .values(self._metadata.known(c, row))
             )

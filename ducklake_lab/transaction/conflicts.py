@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from ducklake_lab.model.changes import Change
+from ducklake_lab.model.quoting import path_parts, schema_path
 
 _Kinds = dict[str, str]
 
@@ -86,10 +87,11 @@ def find_conflict(
     Args:
         ours: changes about to be committed; objects that they create go by name.
         theirs: changes committed since the transaction began.
-        schema_ids: id of every schema that our created tables are in, by name.
+        schema_ids: id of every schema, by the name it goes by.
         names: names of objects by id, for the message.
         same_files: both sides deleted from one data file.
     """
+    schemas = {schema_id: name for name, schema_id in schema_ids.items()}
     by_kind: dict[str, set[object]] = defaultdict(set)
     for change in theirs:
         by_kind[change.kind].add(_folded(change.value))
@@ -99,17 +101,20 @@ def find_conflict(
                 if change.value in by_kind[kind]:
                     what = names.get(change.value, f"with id {change.value}")
                     return f"attempting to {_VERBS[change.kind]} {what}, but another transaction has {did}"
-            if change.kind == "dropped_schema" and _creates_in(by_kind, names.get(change.value, "")):
+            if change.kind == "dropped_schema" and _creates_in(by_kind, schemas.get(change.value, "")):
                 return f"attempting to drop schema {names[change.value]}, but another transaction has created an entry in it"
             continue
         name = ".".join(change.value)
+        place = schema_path(change.value[:-1] or ("",))
         if change.kind == "created_schema" and _folded(change.value) in by_kind["created_schema"]:
             return f"attempting to create schema {name}, but another transaction has created it"
+        if change.kind == "created_schema" and schema_ids.get(place) in by_kind["dropped_schema"]:
+            return f"attempting to create schema {name}, but another transaction has dropped the schema around it"
         if change.kind in _CREATIONS:
             kinds, what = _CREATIONS[change.kind]
             if any(_folded(change.value) in by_kind[kind] for kind in kinds):
                 return f"attempting to create {name}, but another transaction has created {what} of that name"
-            if schema_ids.get(change.value[0]) in by_kind["dropped_schema"]:
+            if schema_ids.get(place) in by_kind["dropped_schema"]:
                 return f"attempting to create {name}, but another transaction has dropped the schema"
     if same_files:
         return "attempting to delete from a data file, but another transaction has deleted from it"
@@ -117,8 +122,8 @@ def find_conflict(
 
 
 def _creates_in(by_kind: dict[str, set[object]], schema: str) -> bool:
-    created = set[object]().union(*(by_kind[kind] for kind in _CREATIONS))
-    return any(isinstance(name, tuple) and name[0] == schema.casefold() for name in created)
+    created = set[object]().union(*(by_kind[kind] for kind in (*_CREATIONS, "created_schema")))
+    return any(isinstance(name, tuple) and name[:-1] == path_parts(schema.casefold()) for name in created)
 
 
 def _folded(value: int | tuple[str, ...]) -> int | tuple[str, ...]:

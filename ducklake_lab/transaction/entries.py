@@ -86,7 +86,8 @@ class EntryWriter:
         views = sorted(base.views.keys() - state.views.keys())
         self.changes += [Change("dropped_view", view_id) for view_id in views]
         if views:
-            self._metadata.end(t.view, t.view.c.view_id.in_(views))
+            for table in (t.view, t.view_column_tag):
+                self._metadata.end(table, table.c.view_id.in_(views))
         if tables or views:
             self._metadata.end(t.tag, t.tag.c.object_id.in_([*tables, *views]))
         macros = sorted(base.macros.keys() - state.macros.keys())
@@ -95,16 +96,18 @@ class EntryWriter:
             self._metadata.end(t.macro, t.macro.c.macro_id.in_(macros))
 
     def _create_schema(self, schema: Schema) -> None:
+        parent = self._ids.catalog(schema.parent_id) if schema.parent_id is not None else None
         self._metadata.insert(
             t.schema,
             schema_id=self._ids.catalog(schema.schema_id),
             schema_uuid=schema.uuid,
             begin_snapshot=self._metadata.snapshot_id,
-            schema_name=schema.name,
+            schema_name=schema.parts[-1],
             path=schema.path,
             path_is_relative=schema.path_is_relative,
+            parent_schema_id=parent,
         )
-        self.changes.append(Change("created_schema", (schema.name,)))
+        self.changes.append(Change("created_schema", schema.parts))
 
     # Tables
 
@@ -130,7 +133,7 @@ class EntryWriter:
         if (
             (reshaped or renamed)
             and self._inlining_limit(table) > 0
-            and inlined.can_inline(table.columns, self._tx.lake.location.backend)
+            and inlined.can_inline(table.columns, self._tx.lake.location.backend, self._tx.lake.version)
         ):
             inlined.create_data_table(
                 self._metadata.connection, self._tx.lake.database, table_id, self._schema_version, table.columns
@@ -156,7 +159,7 @@ class EntryWriter:
             path=table.path,
             path_is_relative=table.path_is_relative,
         )
-        names = [*self._tx.former_names.get(table.table_id, ()), (self._tx.state.schema_of(table).name, table.name)]
+        names = [*self._tx.former_names.get(table.table_id, ()), (*self._tx.state.schema_of(table).parts, table.name)]
         self.changes += [Change("created_table", name) for name in names]
 
     def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
@@ -293,7 +296,7 @@ class EntryWriter:
                 sql=view.sql,
                 column_aliases=view.column_aliases,
             )
-            names = [*self._tx.former_names.get(view.view_id, ()), (self._tx.state.schema_of(view).name, view.name)]
+            names = [*self._tx.former_names.get(view.view_id, ()), (*self._tx.state.schema_of(view).parts, view.name)]
             self.changes += [Change("created_view", name) for name in names]
         commented = self._write_comment(view_id, before, view)
         if view.view_id in self._tx.altered if before is None else commented:
@@ -332,8 +335,8 @@ class EntryWriter:
                     for index, parameter in enumerate(implementation.parameters)
                 ],
             )
-        schema_name = self._tx.state.schema_of(macro).name
-        self.changes.append(Change(f"created_{macro.kind}_macro", (schema_name, macro.name)))
+        place = self._tx.state.schema_of(macro).parts
+        self.changes.append(Change(f"created_{macro.kind}_macro", (*place, macro.name)))
 
 
 def _entry_id(entry: Table | View) -> int:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp
 from ducklake_lab.catalog.database import raw_duckdb
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
@@ -63,6 +64,7 @@ class Metadata:
     def __init__(self, connection: sa.Connection, snapshot_id: int) -> None:
         self._connection = connection
         self.snapshot_id = snapshot_id
+        self._tables = versions.tables(versions.of(connection)).tables
         self._held: dict[tuple[sa.Table, frozenset[str]], list[dict[str, Any]]] = {}
 
     @property
@@ -72,17 +74,26 @@ class Metadata:
         return self._connection
 
     def end(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> None:
-        """Ends the live rows for which the condition holds."""
+        """Ends the live rows for which the condition holds, of a table that the catalog's version has."""
+        if table.name not in self._tables:
+            return
         self.connection.execute(
             table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
         )
+
+    def known(self, table: sa.Table, row: dict[str, Any]) -> dict[str, Any]:
+        """The row without columns that the catalog's version lacks."""
+        columns = self._tables[table.name].c
+        lacking = row.keys() - columns.keys()
+        return {name: value for name, value in row.items() if name not in lacking} if lacking else row
 
     def insert(self, table: sa.Table, **values: object) -> None:
         self.insert_many(table, [values])
 
     def insert_many(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Inserts rows of the same columns."""
+        """Inserts rows of the same columns; columns that the catalog's version lacks are left out."""
         if rows:
+            rows = [self.known(table, row) for row in rows]
             self._held.setdefault((table, frozenset(rows[0])), []).extend(rows)
 
     def flush(self) -> None:

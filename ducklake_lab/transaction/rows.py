@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import TableStats, read_table_stats
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
@@ -121,6 +121,7 @@ class RowWriter:
             partial_max=partial_max,
             mapping_id=self._mapping_ids[table_id, file.mapping.key()] if file.mapping is not None else None,
             encryption_key=file.encryption_key,
+            row_group_count=file.row_group_count,
         )
         self._metadata.insert_many(
             t.file_partition_value,
@@ -143,6 +144,8 @@ class RowWriter:
                     "max_value": stats.max_value,
                     "contains_nan": stats.contains_nan,
                     "extra_stats": stats.extra_stats,
+                    "min_is_exact": stats.min_is_exact if stats.min_value is not None else None,
+                    "max_is_exact": stats.max_is_exact if stats.max_value is not None else None,
                 }
                 for stats in file.column_stats
             ],
@@ -228,7 +231,14 @@ class RowWriter:
         """
         c = t.table_column_stats
         query = sa.select(
-            c.c.column_id, c.c.contains_null, c.c.contains_nan, c.c.min_value, c.c.max_value, c.c.extra_stats
+            c.c.column_id,
+            c.c.contains_null,
+            c.c.contains_nan,
+            c.c.min_value,
+            c.c.max_value,
+            c.c.extra_stats,
+            versions.column(self._metadata.connection, c.c.min_is_exact),
+            versions.column(self._metadata.connection, c.c.max_is_exact),
         )
         existing = {
             column_id: TableColumnStats(*values)
@@ -313,6 +323,7 @@ class RowWriter:
             footer_size=deletes.footer_size,
             encryption_key=deletes.encryption_key,
             partial_max=deletes.partial_max,
+            row_group_count=deletes.row_group_count,
         )
 
     def _replace_delete_files(self, table: Table, deletes: WrittenDeletes) -> None:

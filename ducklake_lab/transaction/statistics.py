@@ -24,6 +24,8 @@ class TableColumnStats:
     min_value: str | None
     max_value: str | None
     extra_stats: str | None = None
+    min_is_exact: bool | None = None
+    max_is_exact: bool | None = None
 
 
 def leaves(columns: Sequence[Column]) -> Iterator[Column]:
@@ -40,7 +42,14 @@ def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, Column
     found = extremes([(values, leaf.data_type) for leaf, values in parts])
     return {
         leaf.column_id: ColumnStats(
-            leaf.column_id, None, len(values) - of.nulls, of.nulls, of.low, of.high, contains_nan=None
+            leaf.column_id,
+            None,
+            len(values) - of.nulls,
+            of.nulls,
+            of.low,
+            of.high,
+            min_is_exact=True,
+            max_is_exact=True,
         )
         for (leaf, values), of in zip(parts, found, strict=True)
     }
@@ -90,12 +99,17 @@ def merge(
     low = high = None
     if bounds:
         low, high = smallest_and_largest(bounds, data_type)
+    low, high = None if None in lows else low, None if None in highs else high
+    # of equal bounds that of the table goes on saying whether it is exact
+    sources = [*([existing] if existing is not None else ()), *new]
     return TableColumnStats(
         contains_null,
         contains_nan,
-        None if None in lows else low,
-        None if None in highs else high,
+        low,
+        high,
         _merge_extra(existing, new, data_type),
+        None if low is None else next((of.min_is_exact for of in sources if of.min_value == low), None),
+        None if high is None else next((of.max_is_exact for of in sources if of.max_value == high), None),
     )
 
 

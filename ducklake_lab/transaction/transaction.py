@@ -9,13 +9,19 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog import paths
+from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Scope
 from ducklake_lab.catalog.reader import highest_column_id
-from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError, TransactionError
+from ducklake_lab.errors import (
+    BindError,
+    EntryExistsError,
+    EntryNotFoundError,
+    TransactionError,
+    UnsupportedFeatureError,
+)
 from ducklake_lab.model.entries import (
     FILE_COLUMNS,
     LOCAL_ID_START,
@@ -33,6 +39,7 @@ from ducklake_lab.model.entries import (
     join_names,
 )
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.quoting import path_parts, path_title, schema_path
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage
@@ -76,7 +83,7 @@ class Transaction:
         self.snapshot: Snapshot | None = None
         self.only_appends = False
         self.altered: set[int] = set()
-        self.former_names: dict[int, list[tuple[str, str]]] = {}
+        self.former_names: dict[int, list[tuple[str, ...]]] = {}
         self._next_local_id = LOCAL_ID_START
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
@@ -108,11 +115,26 @@ class Transaction:
 
     # Entries
 
+    def _check_version(self, feature: str, since: str) -> None:
+        """Raises UnsupportedFeatureError where the lake's version lacks what a later one brought."""
+        version = self.lake.version
+        if not versions.is_since(version, since):
+            raise UnsupportedFeatureError(
+                f"DuckLake {version.name} has no {feature}; attach the lake with DUCKLAKE_VERSION '{since}' and "
+                "AUTOMATIC_MIGRATION to bring it to a version that has."
+            )
+
     def create_schema(self, name: str) -> Schema:
+        """Adds a schema; of a nested one the name is its path, see `schema_path`."""
         if self.state.find_schema(name) is not None:
             raise EntryExistsError(f"There is a schema {name} already; use CREATE SCHEMA IF NOT EXISTS to keep it.")
         uuid = new_uuid()
-        schema = Schema(self.local_id(), uuid, name, paths.folder_name(name, uuid))
+        *outer, own = path_parts(name)
+        if outer:
+            self._check_version("nested schemas", "1.1")
+        parent = self.state.schema(schema_path(outer)).schema_id if outer else None
+        path = f"{uuid}/" if outer else paths.folder_name(own, uuid)
+        schema = Schema(self.local_id(), uuid, name, path, parent_id=parent)
         self.state = self.state.with_schema(schema)
         return schema
 
@@ -120,11 +142,16 @@ class Transaction:
         tables = self.state.tables_of(schema.schema_id)
         views = [view for view in self.state.views.values() if view.schema_id == schema.schema_id]
         macros = [macro for macro in self.state.macros.values() if macro.schema_id == schema.schema_id]
-        if (tables or views or macros) and not cascade:
+        inner = [other for other in self.state.schemas.values() if other.parent_id == schema.schema_id]
+        if (tables or views or macros or inner) and not cascade:
+            kinds = "tables, views, macros or schemas" if inner else "tables, views or macros"
+            count = len(tables) + len(views) + len(macros) + len(inner)
             raise EntryExistsError(
-                f"The schema {schema.name} is not empty: {len(tables) + len(views) + len(macros)} tables, views or "
-                "macros depend on it. Use DROP SCHEMA … CASCADE to drop them too."
+                f"The schema {path_title(schema.name)} is not empty: {count} {kinds} depend on it. "
+                "Use DROP SCHEMA … CASCADE to drop them too."
             )
+        for other in inner:
+            self.drop_schema(other, cascade=True)
         for table in tables:
             self.drop_table(table)
         for view in views:
@@ -145,16 +172,19 @@ class Transaction:
             path=paths.folder_name(name, uuid),
             columns=tuple(columns),
         )
-        self._check_column_names(table)
+        self._check_columns(table)
         self.state = self.state.with_table(table)
         return table
 
-    def _check_column_names(self, table: Table) -> None:
+    def _check_columns(self, table: Table) -> None:
         inlines = self.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id) > 0
-        reserved = FILE_COLUMNS.union(self.lake.version.inlined_columns if inlines else ())
+        if any(column.type == "null" for column in table.all_columns()):
+            self._check_version("type NULL", "1.1")
         for column in table.columns:
-            if column.name.casefold() in reserved:
-                hint = "" if column.name.casefold() in FILE_COLUMNS else ", or set data_inlining_row_limit to 0"
+            name = column.name.casefold()
+            if name in FILE_COLUMNS or self.lake.version.reserves(name, inlines=inlines):
+                always = name in FILE_COLUMNS or self.lake.version.reserves(name, inlines=False)
+                hint = "" if always else ", or set data_inlining_row_limit to 0"
                 raise BindError(
                     f'The column name "{column.name}" is reserved, for what a lake keeps beside the rows of '
                     f"{table.name}; choose another one{hint}."
@@ -208,7 +238,7 @@ class Transaction:
         if old is None:
             raise EntryNotFoundError(f"The table {table.name} has been dropped in this transaction.")
         if table.columns != old.columns:
-            self._check_column_names(table)
+            self._check_columns(table)
         highest = max(column.column_id for column in old.all_columns())
         known = self._highest_column_ids.get(table.table_id)
         if known is not None or not self.is_committed(table):
@@ -226,7 +256,7 @@ class Transaction:
 
     def _note(self, entry_id: int, old: Table | View, *, renamed: bool, noted: bool) -> None:
         if renamed:
-            self.former_names.setdefault(entry_id, []).append((self.state.schemas[old.schema_id].name, old.name))
+            self.former_names.setdefault(entry_id, []).append((*self.state.schemas[old.schema_id].parts, old.name))
         elif noted:
             self.altered.add(entry_id)
 

@@ -94,23 +94,6 @@ def test_rows_are_the_same_at_every_snapshot(uri: str, tmp_path: Path) -> None:
     check_history(uri, expected)
 
 
-def test_nothing_is_written(uri: str, tmp_path: Path) -> None:
-    catalog = open_lake(uri, f"{tmp_path}/data/")
-    script(catalog)
-    before = catalog.current_snapshot().snapshot_id
-    with ours(uri) as session:
-        for statement in (
-            "INSERT INTO n (i) VALUES (1)",
-            "CREATE TABLE x (i INTEGER)",
-            "CALL lake.set_option('parquet_compression', 'zstd')",
-            "CALL ducklake_expire_snapshots('lake', versions => [1])",
-            "CALL ducklake_flush_inlined_data('lake')",
-        ):
-            with pytest.raises(dl.CatalogVersionError, match=r"version 1\.1 and can only be read"):
-                session.sql(statement)
-    assert open_lake(uri).current_snapshot().snapshot_id == before
-
-
 def test_the_feed_and_the_history_know_inlined_rows(uri: str, tmp_path: Path) -> None:
     catalog = open_lake(uri, f"{tmp_path}/data/")
     script(catalog)

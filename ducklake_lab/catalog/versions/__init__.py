@@ -28,7 +28,14 @@ VERSIONS = (
 _BY_NAME = {version.name: version for version in VERSIONS}
 #: The version of new catalogs.
 DEFAULT = v1_0.VERSION
+#: Names of the versions that are written.
+WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
 _KEY = "ducklake_version"
+
+
+def named(name: str) -> Version:
+    """The version that is known to have a name."""
+    return _BY_NAME[name]
 
 
 def readable(name: str | None, display: str) -> Version:

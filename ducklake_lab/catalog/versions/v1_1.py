@@ -17,7 +17,9 @@ VERSION = Version(
         (t.table_column_stats.c.max_is_exact, None),
         (t.schema.c.parent_schema_id, None),
     ],
+    after=("1.0", "1.1-dev1"),
     is_native=True,
+    is_written=True,
     inlined_prefix="_ducklake_",
     inlines_variants=True,
 )

@@ -52,6 +52,12 @@ class Version:
         row_id, begin, end = (self.inlined_prefix + name for name in ("row_id", "begin_snapshot", "end_snapshot"))
         return row_id, begin, end
 
+    def reserves(self, name: str, *, inlines: bool) -> bool:
+        """Whether columns of tables cannot have a name, given in lower case; `inlines`: where rows are inlined."""
+        if self.inlined_prefix:
+            return name.startswith(self.inlined_prefix)
+        return inlines and name in self.inlined_columns
+
     def apply(self, connection: sa.Connection) -> None:
         """Migrates a catalog of the version before, in the connection's transaction. The caller commits."""
         for new, old in self.renamed.items():

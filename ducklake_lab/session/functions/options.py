@@ -165,7 +165,7 @@ def _check_inlining(call: Call, scope: Scope, value: str) -> None:
         if scope[1] != ids[scope[0]] or not now.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
             continue
         for column in table.columns:
-            if column.name.casefold() in call.lake.version.inlined_columns:
+            if call.lake.version.reserves(column.name.casefold(), inlines=True):
                 raise BindError(
                     f"Cannot enable data inlining: {state.qualified_name(table)} has a column {column.name}, a name that "
                     "is reserved; rename it, or set data_inlining_row_limit to 0 for the table first."

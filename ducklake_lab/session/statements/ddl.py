@@ -8,11 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
@@ -75,18 +77,26 @@ class Ddl:
         self._lakes = lakes
 
     def create_schema(self, statement: op.CreateSchema) -> None:
-        lake = self._lakes.get(statement.name.schema)
-        if statement.if_not_exists and self._lakes.state(lake).find_schema(statement.name.name) is not None:
+        lake, name = self._schema(statement.name)
+        if statement.if_not_exists and self._lakes.state(lake).find_schema(name) is not None:
             return
         with self._lakes.writing(lake) as transaction:
-            transaction.create_schema(statement.name.name)
+            transaction.create_schema(name)
 
     def drop_schema(self, statement: op.DropSchema) -> None:
-        lake = self._lakes.get(statement.name.schema)
-        if statement.if_exists and self._lakes.state(lake).find_schema(statement.name.name) is None:
+        lake, name = self._schema(statement.name)
+        if statement.if_exists and self._lakes.state(lake).find_schema(name) is None:
             return
         with self._lakes.writing(lake) as transaction:
-            transaction.drop_schema(transaction.state.schema(statement.name.name), cascade=statement.cascade)
+            transaction.drop_schema(transaction.state.schema(name), cascade=statement.cascade)
+
+    def _schema(self, written: op.TableName) -> tuple[Lake, str]:
+        """The lake and the name of a schema, whose first part may be a lake or a schema."""
+        first, current = written.schema, self._lakes.current
+        if first is not None and self._lakes.find(first) is None and current is not None:
+            if self._lakes.state(current).find_schema(first) is not None:
+                return current, schema_path((first, *path_parts(written.name)))
+        return self._lakes.get(first), written.name
 
     def create_table(
         self,

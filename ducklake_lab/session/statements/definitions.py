@@ -100,6 +100,10 @@ class Definitions:
                 view = state.view(place.schema, place.name)
                 transaction.replace_view(replace(view, comment=statement.text))
                 return
+            if statement.column is not None and state.find_view(place.schema, place.name) is not None:
+                raise UnsupportedFeatureError(
+                    f"{place.name} is a view, and comments of view columns are not written yet; those there are, are read."
+                )
             table = state.table(place.schema, place.name)
             if statement.column is None:
                 transaction.replace_table(replace(table, comment=statement.text))

@@ -302,8 +302,9 @@ class Dml:
 
     def _row_limit(self, table: Table) -> int:
         """Rows up to which an insert is kept in the catalog."""
-        backend = self._transaction.lake.location.backend
-        return self._inline_limit(table) if can_inline(table.columns, backend) else 0
+        lake = self._transaction.lake
+        inlines = can_inline(table.columns, lake.location.backend, lake.version)
+        return self._inline_limit(table) if inlines else 0
 
     def _inline_limit(self, table: Table) -> int:
         """Deletions of a file up to which they are kept in the catalog."""

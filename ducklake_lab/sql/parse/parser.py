@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token
 
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.alter import alter_statement, column_definition, partition_keys
@@ -188,7 +189,7 @@ def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation
     if isinstance(tree, exp.Create):
         return _create(text, tokens, tree)
     if isinstance(tree, exp.Drop):
-        return _drop(text, tree)
+        return _drop(text, tokens, tree)
     if isinstance(tree, exp.Insert):
         return _insert(text, tree)
     if isinstance(tree, exp.Update):
@@ -224,13 +225,22 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
     return op.TableName.of([part.name for part in parts], line, column)
 
 
-def _schema_name(text: str, table: exp.Expr) -> op.TableName:
-    """The name of a schema, which the parser keeps in the qualifiers of a nameless table."""
-    if not isinstance(table, exp.Table) or not table.db:
+def _schema_name(text: str, tokens: Sequence[Token]) -> op.TableName:
+    """The name after SCHEMA and IF [NOT] EXISTS, of which the parser keeps the last two parts only.
+
+    Its last part, or all parts but the first, are the schema; the first may also be a catalog.
+    """
+    start = next(i for i, token in enumerate(tokens) if word(token) == "SCHEMA") + 1
+    while start < len(tokens) and word(tokens[start]) in ("IF", "NOT", "EXISTS"):
+        start += 1
+    end = start
+    while end + 2 < len(tokens) and tokens[end + 1].token_type is TokenType.DOT:
+        end += 2
+    parts = [token.text for token in tokens[start : end + 1 : 2]]
+    if not parts:
         raise SqlSyntaxError("A schema's name was expected here.")
-    start = table.args["db"].meta.get("start")
-    line, column = position(text, start) if isinstance(start, int) else (None, None)
-    return op.TableName(None, table.catalog or None, table.db, line, column)
+    catalog, path = (parts[0], parts[1:]) if len(parts) > 1 else (None, parts)
+    return op.TableName(None, catalog, schema_path(path), *position(text, tokens[start].start))
 
 
 def _refuse(tree: exp.Expr, statement: str, **parts: str) -> None:
@@ -244,7 +254,7 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operatio
     if tree.args.get("kind") == "SCHEMA":
         if tree.args.get("replace"):
             raise UnsupportedFeatureError("CREATE OR REPLACE SCHEMA is not supported; DROP SCHEMA first.")
-        return op.CreateSchema(_schema_name(text, tree.this), bool(tree.args.get("exists")))
+        return op.CreateSchema(_schema_name(text, tokens), bool(tree.args.get("exists")))
     name = table_name(text, tree.this)
     with_data, partitioned = True, False
     for item in tree.args["properties"].expressions if tree.args.get("properties") else []:
@@ -303,13 +313,13 @@ def _query(tree: exp.Expr) -> exp.Query:
     raise UnsupportedFeatureError(f"{type(tree).__name__} is not supported as a source of rows.")
 
 
-def _drop(text: str, tree: exp.Drop) -> op.Operation:
+def _drop(text: str, tokens: Sequence[Token], tree: exp.Drop) -> op.Operation:
     tables = tree.args.get("tables") or [tree.this]
     if len(tables) != 1:
         raise UnsupportedFeatureError("DROP of several tables at once is not supported.")
     exists, cascade = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
     if tree.args.get("kind") == "SCHEMA":
-        return op.DropSchema(_schema_name(text, tables[0]), exists, cascade)
+        return op.DropSchema(_schema_name(text, tokens), exists, cascade)
     return op.DropTable(table_name(text, tables[0]), exists)
 
 

@@ -1,0 +1,252 @@
+"""Lakes of 1.1 that we write: their metadata is that of the independent implementation, which reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from ducklakepy.expressions import col
+
+import ducklake_lab as dl
+from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.uri import parse_uri
+from tests.independent import KINDS, history, numbers, open_lake, schema_of
+from tests.interop.test_independent import Make, check_history
+
+#: What cannot be equal: names of files and their sizes, UUIDs, times, who wrote it.
+IGNORED = {
+    "schema_uuid", "table_uuid", "view_uuid", "snapshot_time", "path", "file_size_bytes", "footer_size",
+    "column_size_bytes", "commit_extra_info", "schedule_start",
+    # the reference of 1.0 and we take an id of a file for inlined rows, ducklakepy does not
+    "next_file_id",
+}  # fmt: skip
+#: Columns in which both mean the same by NULL or a text, or of which one leaves more unknown, by table.
+SPELLED = {
+    # ducklakepy leaves NULL what the reference and we write as "NULL" and "literal"
+    "ducklake_column": {"default_value", "default_value_type", "default_value_dialect"},
+    # the reference and we leave it NULL
+    "ducklake_data_file": {"file_order"},
+    # of inlined rows and of types without NaN ducklakepy and we may know more or less
+    "ducklake_table_column_stats": {"extra_stats", "contains_nan"},
+    "ducklake_file_column_stats": {"extra_stats", "contains_nan"},
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def content(uri: str) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of all metadata tables and tables of inlined rows, without what cannot be equal."""
+    engine = sa.create_engine(parse_uri(uri).url)
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    with engine.connect() as connection:
+        names = [name for name in sa.inspect(connection).get_table_names() if name.startswith("ducklake_")]
+        for name in names:
+            result = connection.exec_driver_sql(f'SELECT * FROM "{name}"')
+            left_out = IGNORED | SPELLED.get(name, set())
+            columns = [column for column in list(result.keys()) if column not in left_out]
+            rows = [tuple(_normal(getattr(row, column)) for column in columns) for row in result]
+            if name.startswith(
+                ("ducklake_data_file", "ducklake_delete_file", "ducklake_file_", "ducklake_inlined_delete")
+            ):
+                rows = _numbered(rows, columns)
+            if name == "ducklake_metadata":
+                rows = [row for row in rows if row[0] not in ("created_by", "data_path")]
+            found[name] = [tuple(columns), *sorted(rows, key=repr)]
+    engine.dispose()
+    return found
+
+
+def _numbered(rows: list[tuple[Any, ...]], columns: list[str]) -> list[tuple[Any, ...]]:
+    """The rows with the ids of files counted from 0, in their order."""
+    for place, column in enumerate(columns):
+        if column in ("data_file_id", "delete_file_id", "file_id"):
+            ids = sorted({row[place] for row in rows})
+            rows = [(*row[:place], ids.index(row[place]), *row[place + 1 :]) for row in rows]
+    return rows
+
+
+def _normal(value: Any) -> Any:
+    return (
+        bytes(value).decode()
+        if isinstance(value, bytes | memoryview)
+        else int(value)
+        if isinstance(value, bool)
+        else value
+    )
+
+
+def connect(uri: str, folder: Path, **options: Any) -> dl.Session:
+    options = {"ducklake_version": "1.1", "data_path": f"{folder}/ours/", **options}
+    return dl.connect(uri, alias="lake", engine="duckdb", **options)
+
+
+def test_the_same_script_leaves_the_same_metadata(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    theirs, ours = new_catalog(kind, "theirs"), new_catalog(kind, "ours")
+    catalog = open_lake(theirs, f"{tmp_path}/theirs/")
+    catalog.create_namespace("sales")
+    catalog.create_namespace("sales.europe")
+    catalog.create_table("sales.europe.n", schema=schema_of("i int32, s varchar"))
+
+    def table() -> Any:
+        return catalog.load_table("sales.europe.n")
+
+    table().append(numbers(0, 5))
+    table().append(numbers(5, 200))
+    table().delete(col("i") == 3)
+    table().delete(col("i") == 7)
+    table().delete((col("i") >= 20) & (col("i") < 60))
+    catalog.create_table("main.t", schema=schema_of("d date, x float64"))
+    catalog.create_view("sales.europe.v", "SELECT 1 AS a")
+    catalog.drop_view("sales.europe.v")
+    catalog.drop_table("main.t")
+    with connect(ours, tmp_path) as session:
+        session.sql("CREATE SCHEMA sales")
+        session.sql("CREATE SCHEMA lake.sales.europe")
+        session.sql("CREATE TABLE sales.europe.n (i INTEGER, s VARCHAR)")
+        for start, stop in ((0, 5), (5, 200)):
+            session.sql(f"INSERT INTO lake.sales.europe.n SELECT i, 'row ' || i FROM range({start}, {stop}) AS r(i)")
+        session.sql("DELETE FROM sales.europe.n WHERE i = 3")
+        session.sql("DELETE FROM sales.europe.n WHERE i = 7")
+        session.sql("DELETE FROM sales.europe.n WHERE i >= 20 AND i < 60")
+        session.sql("CREATE TABLE t (d DATE, x DOUBLE)")
+        session.sql("CREATE VIEW sales.europe.v AS SELECT 1 AS a")
+        session.sql("DROP VIEW sales.europe.v")
+        session.sql("DROP TABLE t")
+    expected, found = content(theirs), content(ours)
+    assert set(found) == set(expected)
+    for name, rows in expected.items():
+        assert found[name] == rows, name
+    assert len(found["ducklake_snapshot"]) == 13
+    check_history(ours, history(open_lake(ours, version="1.1")))
+
+
+SCRIPT = """
+CREATE SCHEMA sales; CREATE SCHEMA sales.europe;
+CREATE TABLE sales.europe.n (row_id INTEGER, begin_snapshot VARCHAR, d DECIMAL(9,2) DEFAULT 1.5);
+INSERT INTO sales.europe.n SELECT i, 'x' || i, i / 4 FROM range(5) AS r(i);
+INSERT INTO sales.europe.n SELECT i, 'x' || i, i / 4 FROM range(5, 500) AS r(i);
+UPDATE sales.europe.n SET begin_snapshot = 'seven' WHERE row_id = 7;
+DELETE FROM sales.europe.n WHERE row_id % 50 = 3;
+ALTER TABLE sales.europe.n ADD COLUMN e DATE DEFAULT '2024-02-29';
+INSERT INTO sales.europe.n VALUES (1000, NULL, NULL, NULL);
+CALL ducklake_flush_inlined_data('lake', schema_name => 'sales.europe');
+INSERT INTO sales.europe.n (row_id) SELECT 2000 + i FROM range(50) AS r(i);
+CALL ducklake_merge_adjacent_files('lake');
+DELETE FROM sales.europe.n WHERE row_id > 480;
+CALL ducklake_rewrite_data_files('lake', delete_threshold => 0);
+CREATE TABLE main.p (t TIMESTAMP, i INTEGER);
+ALTER TABLE main.p SET PARTITIONED BY (epoch_month(t));
+INSERT INTO main.p SELECT TIMESTAMP '1969-11-30 12:00:00' + to_days(i::INTEGER), i FROM range(100) AS r(i);
+ALTER TABLE sales.europe.n RENAME COLUMN begin_snapshot TO _s
+"""
+
+
+def test_every_snapshot_is_read_by_the_independent_implementation(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path) as session:
+        session.sql(SCRIPT)
+        rows = session.sql("SELECT count(*), sum(row_id), min(d), count(e) FROM sales.europe.n").fetchall()
+    theirs = history(open_lake(uri))
+    assert max(map(len, theirs.values())) > 500
+    check_history(uri, theirs)
+    newest = open_lake(uri).load_table("sales.europe.n").to_arrow()
+    assert newest.num_rows == rows[0][0]
+    with connect(uri, tmp_path) as session:
+        session.sql("DROP SCHEMA sales CASCADE")
+        assert [info.table.name for info in session.tables()] == ["p"]
+    assert open_lake(uri).list_namespaces() == ["main"]
+
+
+def test_what_they_go_on_with_is_read_and_what_we_do_then(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    catalog = open_lake(uri, f"{tmp_path}/data/")
+    catalog.create_namespace("a")
+    catalog.create_table("a.n", schema=schema_of("i int32, s varchar"))
+    catalog.load_table("a.n").append(numbers(0, 5))
+    with connect(uri, tmp_path, data_path=None) as session:
+        session.sql("INSERT INTO a.n VALUES (100, 'ours')")
+        session.sql("DELETE FROM a.n WHERE i = 1")
+    catalog.load_table("a.n").append(numbers(5, 300))
+    with connect(uri, tmp_path, data_path=None) as session:
+        session.sql("DELETE FROM a.n WHERE i % 10 = 0")
+        session.sql("CREATE SCHEMA a.b; CREATE TABLE a.b.c AS SELECT 1 AS i")
+    check_history(uri, history(open_lake(uri)))
+
+
+def test_variants_are_inlined_as_bytes(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path) as session:
+        session.sql("CREATE TABLE v (i INTEGER, v VARIANT)")
+        session.sql("INSERT INTO v SELECT 1, {'a': [1, 2]}::VARIANT UNION ALL SELECT 2, 'text'::VARIANT")
+        session.sql("INSERT INTO v VALUES (3, NULL)")
+        found = session.sql("SELECT i, v::VARCHAR FROM v ORDER BY i").fetchall()
+        assert found == [(1, "{'a': [1, 2]}"), (2, "text"), (3, None)]
+    assert not list((tmp_path / "ours").rglob("*.parquet"))
+    rows = open_lake(uri).load_table("main.v").to_arrow().sort_by("i").to_pylist()
+    assert [row["v"] is None for row in rows] == [False, False, True]
+    assert rows[1]["v"]["value"] == b"\x11text"
+
+
+def test_bounds_that_duckdb_cuts_are_not_exact(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path) as session:
+        session.sql("CREATE TABLE n AS SELECT i::INTEGER AS i, repeat('x', 300) || i AS s FROM range(50) AS r(i)")
+        (file,) = session.table("n").files()
+        assert [(stats.min_is_exact, stats.max_is_exact) for stats in file.stats.values()] == [
+            (True, True),
+            (False, False),
+        ]
+        assert session.sql("SELECT max(length(s)), min(s) = repeat('x', 300) || 0 FROM n").fetchall() == [(302, True)]
+
+
+def test_names_with_the_prefix_of_the_format_are_reserved(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path, data_inlining_row_limit=0) as session, pytest.raises(dl.BindError, match="is reserved"):
+        session.sql("CREATE TABLE n (_ducklake_x INTEGER)")
+
+
+def test_a_lake_of_1_0_has_nothing_of_1_1(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path, ducklake_version="1.0") as session:
+        session.sql("CREATE TABLE p (t TIMESTAMP)")
+        before = session.current_snapshot()
+        session.sql("CREATE SCHEMA sales")
+        for statement, feature in (
+            ("CREATE SCHEMA sales.europe", "nested schemas"),
+            ("ALTER TABLE p SET PARTITIONED BY (epoch_month(t))", "epoch_month"),
+        ):
+            with pytest.raises(dl.UnsupportedFeatureError, match=feature):
+                session.sql(statement)
+        assert session.current_snapshot().snapshot_id == before.snapshot_id + 1
+    tables = content(uri)
+    assert "ducklake_view_column_tag" not in tables
+    assert not {"row_group_count", "parent_schema_id", "min_is_exact"} & {
+        name for rows in tables.values() for name in rows[0]
+    }
+
+
+@pytest.mark.parametrize("name", ["1.2", "0.4", "latest", "1.1-dev1"])
+def test_only_versions_that_are_written_can_be_asked_for(name: str, tmp_path: Path) -> None:
+    with pytest.raises(dl.UsageError, match=r"use 1\.0 or 1\.1"):
+        connect(f"ducklake:{tmp_path}/x.ducklake", tmp_path, ducklake_version=name)
+    with dl.Session(engine="duckdb") as session, pytest.raises(dl.UsageError, match=r"use 1\.0 or 1\.1"):
+        session.sql(f"ATTACH 'ducklake:{tmp_path}/x.ducklake' AS x (DUCKLAKE_VERSION '{name}')")
+
+
+def test_attach_says_the_version(lake_uri: Make, tmp_path: Path) -> None:
+    for version in versions.WRITTEN:
+        uri = lake_uri(f"lake{version}")
+        with dl.Session(engine="duckdb") as session:
+            session.sql(f"ATTACH '{uri}' AS x (DUCKLAKE_VERSION '{version}', DATA_PATH '{tmp_path}/d{version}')")
+            session.sql("CREATE TABLE x.t AS SELECT 1 AS i")
+            found = session.sql("SELECT value FROM __ducklake_metadata_x.ducklake_metadata WHERE key = 'version'")
+            assert found.fetchall() == [(version,)]
+            session.sql("DETACH x")
+        other = next(name for name in versions.WRITTEN if name != version)
+        with pytest.raises(dl.CatalogVersionError, match=rf"is of version {version}, not {other}"):
+            dl.connect(uri, ducklake_version=other)
