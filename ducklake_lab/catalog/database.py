@@ -27,7 +27,6 @@ from ducklake_lab.errors import (
     CatalogError,
     CatalogLockedError,
     CatalogNotFoundError,
-    CatalogVersionError,
     DuckLakeError,
     UnsupportedFeatureError,
 )
@@ -168,7 +167,6 @@ class CatalogDatabase:
         connection = self._open(create=create)
         try:
             if self.version is not None:
-                self._check(connection, self.version)
                 versions.begin(connection, self.version)
             yield connection
         except DuckLakeError:
@@ -246,13 +244,6 @@ class CatalogDatabase:
             raise CatalogNotFoundError(f"{self.location.display} has no schema {schema}.") from None
         connection.commit()
         connection.begin()
-
-    def _check(self, connection: sa.Connection, version: Version) -> None:
-        if not version.is_native and versions.read_version(connection) != version.name:
-            raise CatalogVersionError(
-                f"{self.location.display} was of version {version.name} when it was attached and has been migrated "
-                "since; attach it again."
-            )
 
     def _open(self, *, create: bool) -> sa.Connection:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""

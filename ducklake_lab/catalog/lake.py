@@ -281,11 +281,13 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, option
     version = versions.readable(versions.read_version(connection), display)
     target = _target(version, options)
     steps = versions.path(version, target)
-    if steps and options.automatic_migration:
-        versions.migrate(connection, version, target, display)
-        connection.commit()
-        connection.begin()
-        version = target
+    if options.automatic_migration:
+        # DuckDB cannot alter a table in one transaction as often as the way from the oldest versions asks for
+        for step in [step for step in steps if step.is_native]:
+            versions.migrate(connection, version, step, display)
+            connection.commit()
+            connection.begin()
+            version = step
     if options.ducklake_version is not None and version is not target:
         how = "there is no way back" if not steps else "attach it with automatic_migration=True, or without a version"
         raise CatalogVersionError(f"{display} is of version {version.name}, not {target.name}; {how}.")

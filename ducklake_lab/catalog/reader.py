@@ -38,6 +38,10 @@ _NEWEST = (
 )
 
 
+#: With the snapshot, as another client may have migrated the catalog.
+_VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
+
+
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
     """The newest snapshot, the one of that id, or the newest not younger than that time, which is aware.
 
@@ -49,10 +53,12 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
         query = query.where(t.snapshot.c.snapshot_time <= at)
     elif at is not None:
         query = query.where(t.snapshot.c.snapshot_id == at)
-    row = connection.execute(query).first()
+    row = connection.execute(query.add_columns(_VERSION)).first()
     if row is None:
         raise SnapshotNotFoundError(_no_snapshot(connection, at))
-    return Snapshot(*row)
+    *values, version = row
+    versions.check_unchanged(connection, version)
+    return Snapshot(*values)
 
 
 def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:

@@ -148,8 +148,8 @@ class Session:
             encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
             create_if_not_exists: make a lake where there is none.
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
-            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0, in one
-                transaction; one of a development version to the version that it led to.
+            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0; one of 1.1-dev1 to
+                1.1. Nothing is changed where that fails.
             ducklake_version: the version of a lake that is created, `1.0` by default, or `1.1`; a lake of another
                 version is an error, or is migrated.
             override_data_path: use `data_path` although the lake says another one.

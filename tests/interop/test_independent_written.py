@@ -121,7 +121,7 @@ def test_the_same_script_leaves_the_same_metadata(kind: str, new_catalog: Make, 
     assert set(found) == set(expected)
     for name, rows in expected.items():
         assert found[name] == rows, name
-    assert len(found["ducklake_snapshot"]) == 13
+    assert len(found["ducklake_snapshot"]) == 14
     check_history(ours, history(open_lake(ours, version="1.1")))
 
 

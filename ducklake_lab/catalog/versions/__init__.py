@@ -30,7 +30,7 @@ _BY_NAME = {version.name: version for version in VERSIONS}
 DEFAULT = v1_0.VERSION
 #: Names of the versions that are written.
 WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
-_KEY = "ducklake_version"
+_KEY, _NAME = "ducklake_version", "ducklake_version_name"
 
 
 def named(name: str) -> Version:
@@ -63,15 +63,26 @@ def read_version(connection: sa.Connection) -> str | None:
 
 def begin(connection: sa.Connection, version: Version) -> None:
     """Makes the catalog readable for the connection's transaction: as it is, or shown as of a native version."""
-    if not version.is_native:
-        _show(connection, version, DEFAULT)
+    connection.info[_NAME] = version.name
     connection.info[_KEY] = version if version.is_native else DEFAULT
+    if not version.is_native:
+        check_unchanged(connection, read_version(connection))
+        _show(connection, version, DEFAULT)
 
 
 def of(connection: sa.Connection) -> Version:
     """The version as which the connection's transaction sees the catalog."""
     version: Version = connection.info[_KEY]
     return version
+
+
+def check_unchanged(connection: sa.Connection, found: str | None) -> None:
+    """Raises CatalogVersionError where the catalog has another version now than when it was attached."""
+    known = connection.info[_NAME]
+    if found != known:
+        raise CatalogVersionError(
+            f"The catalog was of version {known} when it was attached and has been migrated since; attach it again."
+        )
 
 
 @cache
@@ -119,8 +130,9 @@ def migrate(connection: sa.Connection, version: Version, target: Version, displa
     for following in path(version, target):
         try:
             following.apply(connection)
-        except sa.exc.DBAPIError as error:
-            reason = str(error.orig or error).strip().splitlines()[0]
+        except (sa.exc.DBAPIError, CatalogError) as error:
+            cause = error.orig if isinstance(error, sa.exc.DBAPIError) else None
+            reason = str(cause or error).strip().splitlines()[0]
             raise CatalogError(
                 f"{display} could not be migrated from version {version.name} to {following.name}; "
                 f"it was left as it was: {reason}"

@@ -27,7 +27,9 @@ class Version:
         renamed: old names of tables, by their new ones.
         views: what a table of this version would hold, as a SELECT; `{ducklake_x}` stands for a table of the version
             before. Tables that `created`, `added` or `renamed` say enough about need none.
+        prepare: changes what is there before tables and columns are made.
         convert: fills tables and columns after they were made.
+        is_repeatable: a catalog may have some of its tables and columns already; these are left as they are.
         is_native: catalogs are read as they are; those of others are shown as the next version that is.
         is_written: catalogs are written.
         inlines_variants: databases that have no variants take the bytes of Parquet's in tables of inlined rows.
@@ -40,7 +42,9 @@ class Version:
     added: Sequence[Added] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[sa.Connection], None] = _nothing
     convert: Callable[[sa.Connection], None] = _nothing
+    is_repeatable: bool = False
     is_native: bool = False
     is_written: bool = False
     inlined_prefix: str = ""
@@ -60,12 +64,16 @@ class Version:
 
     def apply(self, connection: sa.Connection) -> None:
         """Migrates a catalog of the version before, in the connection's transaction. The caller commits."""
+        self.prepare(connection)
         for new, old in self.renamed.items():
             connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
         for name, columns in self.created.items():
             definitions = ", ".join(definition(connection, column) for column in columns)
-            connection.exec_driver_sql(f"CREATE TABLE {name} ({definitions})")
+            condition = "IF NOT EXISTS " if self.is_repeatable else ""
+            connection.exec_driver_sql(f"CREATE TABLE {condition}{name} ({definitions})")
         for column, literal in self.added:
+            if self.is_repeatable and column.name in columns_of(connection, column.table.name):
+                continue
             default = f" DEFAULT {_literal(connection, literal)}" if literal is not None else ""
             connection.exec_driver_sql(
                 f"ALTER TABLE {column.table.name} ADD COLUMN {definition(connection, column)}{default}"
@@ -95,6 +103,12 @@ class Version:
         for name, select in self.views.items():
             found[name] = select.format_map(sources)
         return found
+
+
+def columns_of(connection: sa.Connection, table: str) -> list[str]:
+    """The names of the columns that a table of the catalog has, in their order."""
+    quoted = connection.dialect.identifier_preparer.quote_identifier(table)
+    return list(connection.exec_driver_sql(f"SELECT * FROM {quoted} LIMIT 0").keys())
 
 
 def definition(connection: sa.Connection, column: sa.Column[Any]) -> str:

@@ -226,7 +226,7 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
 
 
 def _schema_name(text: str, tokens: Sequence[Token]) -> op.TableName:
-    """The name after SCHEMA and IF [NOT] EXISTS, of which the parser keeps the last two parts only.
+    """The name after SCHEMA and IF [NOT] EXISTS; the parser keeps only its last two parts.
 
     Its last part, or all parts but the first, are the schema; the first may also be a catalog.
     """
