@@ -31,10 +31,8 @@ class AttachOptions:
     def __post_init__(self) -> None:
         if self.snapshot_version is not None and self.snapshot_time is not None:
             raise UsageError("Give snapshot_version or snapshot_time, not both.")
-        if self.ducklake_version is not None and self.ducklake_version not in versions.WRITTEN:
-            raise UsageError(
-                f"{self.ducklake_version} is no version of DuckLake that is written; use {' or '.join(versions.WRITTEN)}."
-            )
+        if self.ducklake_version is not None:
+            versions.written(self.ducklake_version)
 
     @property
     def at(self) -> int | datetime | str | None:

@@ -246,7 +246,7 @@ def open_lake(
             _settle_version(connection, database, options)
             stored = _check(connection, location, encrypted=options.encrypted)
         elif options.creates:
-            stored = _create(connection, database, options)
+            stored = _create(connection, database, options, session or SessionOptions())
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
@@ -298,7 +298,7 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, option
 def _target(version: Version, options: AttachOptions) -> Version:
     """The version that a catalog is to have: the one asked for, or the first that is written."""
     if options.ducklake_version is not None:
-        return versions.named(options.ducklake_version)
+        return versions.written(options.ducklake_version)
     return (
         next(known for known in versions.VERSIONS if known.is_written and versions.path(version, known))
         if (not version.is_written)
@@ -349,7 +349,9 @@ def _absolute(path: str) -> str:
     return _folder(path if "://" in path else str(Path(path).expanduser().absolute()))
 
 
-def _create(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions) -> str:
+def _create(
+    connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, session: SessionOptions
+) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
     location = database.location
     chosen = options.data_path or location.default_data_path
@@ -357,7 +359,8 @@ def _create(connection: sa.Connection, database: CatalogDatabase, options: Attac
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
     stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
     # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
-    version = versions.named(options.ducklake_version) if options.ducklake_version is not None else versions.DEFAULT
+    asked = options.ducklake_version or session.created.get("ducklake_version")
+    version = versions.written(asked) if asked is not None else versions.DEFAULT
     versions.tables(version).create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(
         t.lake_metadata.insert(),

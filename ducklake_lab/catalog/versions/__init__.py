@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
-from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError
+from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
 
 #: Oldest first.
 VERSIONS = (
@@ -33,8 +33,14 @@ WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
 _KEY, _NAME = "ducklake_version", "ducklake_version_name"
 
 
-def named(name: str) -> Version:
-    """The version that is known to have a name."""
+def written(name: str) -> Version:
+    """The version of that name.
+
+    Raises:
+        UsageError: there is none, or catalogs of it are not written.
+    """
+    if name not in WRITTEN:
+        raise UsageError(f"{name} is no version of DuckLake that is written; use {' or '.join(WRITTEN)}.")
     return _BY_NAME[name]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
@@ -24,7 +25,9 @@ _DEFAULTS = {
 }
 #: Settings that come before the lake's value.
 _FORCED = {"ducklake_target_file_size": "target_file_size"}
-_KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED)
+#: The version of lakes that are created where ATTACH says none.
+_VERSION = "ducklake_default_version"
+_KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ def apply(setting: Setting, value: object, lakes: Lakes) -> None:
         if text is not None and name.endswith("row_limit"):
             text = str(int(_number(name, value)))
         _put(options.defaults, _DEFAULTS[name], text)
+    elif name == _VERSION:
+        text = None if value is None else versions.written(str(value)).name
+        _put(options.created, "ducklake_version", text)
     elif name in _FORCED:
         text = None if value is None or value == "" else str(_bytes(name, value))
         _put(options.forced, _FORCED[name], text)
