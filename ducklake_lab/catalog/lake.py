@@ -299,11 +299,9 @@ def _target(version: Version, options: AttachOptions) -> Version:
     """The version that a catalog is to have: the one asked for, or the first that is written."""
     if options.ducklake_version is not None:
         return versions.written(options.ducklake_version)
-    return (
-        next(known for known in versions.VERSIONS if known.is_written and versions.path(version, known))
-        if (not version.is_written)
-        else version
-    )
+    if version.is_written:
+        return version
+    return next(known for known in versions.VERSIONS if known.is_written and versions.path(version, known))
 
 
 def _check(connection: sa.Connection, location: CatalogLocation, *, encrypted: bool) -> str:

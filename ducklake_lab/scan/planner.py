@@ -20,6 +20,7 @@ from ducklake_lab.catalog.files import (
     visible_delete_files,
 )
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.reader import read_column_names, read_type_origins, read_zoned_since
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
@@ -328,7 +329,7 @@ def _rows_with_staged(rows: pa.Table | None, staged: StagedData, table: Table) -
             rows = rows.filter(pc.invert(pc.is_in(rows.column(ROW_ID), deleted)))
         parts.append(rows)
     for batch in staged.rows:
-        projected = inlined.project(batch.rows, batch.columns, table.columns)
+        projected = project(batch.rows, batch.columns, table.columns)
         nulls = pa.nulls(projected.num_rows, pa.int64())
         parts.append(inlined.with_place(projected.add_column(1, SNAPSHOT_ID, nulls), LOCAL_ROWS))
     return pa.concat_tables(parts) if parts else None

@@ -13,6 +13,7 @@ from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import TableStats, read_table_stats
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
+from ducklake_lab.catalog.projection import project
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Table
@@ -176,7 +177,7 @@ class RowWriter:
     def _merged_rows(self, table: Table, staged: StagedData, shift: int) -> pa.Table | None:
         parts = []
         for batch in staged.rows:
-            rows = inlined.project(batch.rows, batch.columns, table.columns)
+            rows = project(batch.rows, batch.columns, table.columns)
             if shift:
                 moved = pc.add(rows.column(ROW_ID), shift)
                 rows = rows.set_column(0, ROW_ID, moved)
