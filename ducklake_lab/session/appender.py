@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
@@ -22,10 +23,10 @@ from ducklake_lab.session.statements.python_rows import filled, table_of
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows with values for the same columns."""
+    """Rows with values for the same columns, and the place of each among all that are held."""
 
-    names: tuple[str, ...]
-    values: list[Sequence[Any]]
+    values: list[Sequence[Any]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
 
 @explains_damage
@@ -62,7 +63,8 @@ class Appender:
         self._columns = {column.name.casefold(): column.name for column in lakes.parse(table).table().columns}
         self._given = self._known(columns) if columns is not None else tuple(self._columns.values())
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._batches: list[_Rows | pa.Table] = []
+        self._by_names: dict[tuple[str, ...], _Rows] = {}
+        self._tables: list[tuple[int, pa.Table]] = []
         self._due = 0.0
         self._open = ExitStack()
         self.held = 0
@@ -79,11 +81,9 @@ class Appender:
             BindError: another number of values than of columns, or a name that no column has.
         """
         names, values = self._named(row)
-        last = self._batches[-1] if self._batches else None
-        if isinstance(last, _Rows) and last.names == names:
-            last.values.append(values)
-        else:
-            self._batches.append(_Rows(names, [values]))
+        alike = self._by_names.setdefault(names, _Rows())
+        alike.values.append(tuple(values))
+        alike.places.append(self.held)
         self._count(1)
 
     def extend(self, rows: Iterable[Sequence[Any] | Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> None:
@@ -98,7 +98,7 @@ class Appender:
             for row in rows:
                 self.append(row)
         elif rows.num_rows:
-            self._batches.append(rows.rename_columns(list(self._known(rows.column_names))))
+            self._tables.append((self.held, rows.rename_columns(list(self._known(rows.column_names)))))
             self._count(rows.num_rows)
 
     def flush(self) -> Snapshot | None:
@@ -108,6 +108,7 @@ class Appender:
 
         Raises:
             ConstraintError: a value does not fit its column, or is NULL where that is not allowed.
+            CommitUnknownError: it is not known whether the rows are in the lake; look before you flush again.
             TransactionConflictError: another commit changed the table's columns, or dropped it.
         """
         if not self.held:
@@ -126,7 +127,7 @@ class Appender:
 
     def drop(self) -> None:
         """Forgets the rows that are held."""
-        self._batches, self.held = [], 0
+        self._by_names, self._tables, self.held = {}, [], 0
 
     def close(self) -> None:
         """Flushes; more rows may follow."""
@@ -149,7 +150,7 @@ class Appender:
             keys = tuple(row)
             if keys not in self._keys:
                 self._keys[keys] = self._known(keys)
-            return self._keys[keys], tuple(row.values())
+            return self._keys[keys], list(row.values())
         if isinstance(row, str | bytes) or not hasattr(row, "__len__"):
             raise UsageError(f"A row is a sequence of values or a mapping of names to them, not {type(row).__name__}.")
         if len(row) != len(self._given):
@@ -178,15 +179,22 @@ class Appender:
     def _rows(self, columns: Sequence[Column]) -> pa.Table:
         """The held rows, with all columns of the table in its order."""
         zone = self._lakes.options.time_zone()
-        parts = []
-        names = {column.name for column in columns}
-        for batch in self._batches:
-            given = batch.names if isinstance(batch, _Rows) else batch.column_names
-            gone = next((name for name in given if name not in names), None)
-            if gone is not None:
-                raise BindError(
-                    f'{self._name} has no column "{gone}" any more; the rows that are held have values for it.'
-                )
-            rows = table_of(batch.names, batch.values, columns) if isinstance(batch, _Rows) else batch
-            parts.append(filled(rows, columns, zone))
-        return pa.concat_tables(parts)
+        parts: list[pa.Table] = []
+        places: list[int] = []
+        for names, alike in self._by_names.items():
+            self._check_names(names, columns)
+            parts.append(filled(table_of(names, alike.values, columns), columns, zone))
+            places += alike.places
+        for start, table in self._tables:
+            self._check_names(table.column_names, columns)
+            parts.append(filled(table, columns, zone))
+            places += range(start, start + table.num_rows)
+        rows = pa.concat_tables(parts)
+        return rows if len(parts) == 1 else rows.take(pc.sort_indices(pa.array(places)))
+
+    def _check_names(self, names: Sequence[str], columns: Sequence[Column]) -> None:
+        gone = set(names) - {column.name for column in columns}
+        if gone:
+            raise BindError(
+                f'{self._name} has no column "{min(gone)}" any more; the rows that are held have values for it.'
+            )

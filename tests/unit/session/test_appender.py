@@ -69,6 +69,19 @@ def test_rows_by_name_and_in_arrow(session: dl.Session) -> None:
     assert session.sql("FROM t WHERE id = 8").fetchall() == [(8, "nobody", 1.5)]
 
 
+def test_rows_keep_their_order(session: dl.Session) -> None:
+    row = [0, "list", 0.0]
+    with session.appender("t") as appender:
+        for number in range(0, 40, 4):
+            appender.append({"id": number})
+            row[0] = number + 1
+            appender.append(row)  # changed again before the flush
+            appender.extend(pa.table({"id": [number + 2]}))
+            appender.append({"v": 1, "id": number + 3})
+    assert session.sql("SELECT id FROM t ORDER BY rowid").fetchall() == [(number,) for number in range(40)]
+    assert session.sql("SELECT count(*) FROM t WHERE name = 'list'").fetchall() == [(10,)]
+
+
 def test_a_flush_is_due_after_some_seconds(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
