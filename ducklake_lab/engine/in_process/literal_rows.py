@@ -30,14 +30,14 @@ def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column]
     definitions = ", ".join(f"{quoted[c.column_id]} {c.data_type.sql()}{_default_sql(c)}" for c in columns)
     wanted = ", ".join(cast_sql(quoted[c.column_id], c.data_type) for c in columns)
     database = connection((("TimeZone", time_zone),))
-    database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
     try:
+        database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
         database.execute(f"INSERT INTO {_TABLE} ({', '.join(quoted[c.column_id] for c in given)}) {values}")
         rows: pa.Table = database.execute(f"SELECT {wanted} FROM {_TABLE}").to_arrow_table()
     except duckdb.Error:
         return None  # the binder says where the error is
     finally:
-        database.execute(f"DROP TABLE {_TABLE}")
+        database.execute(f"DROP TABLE IF EXISTS {_TABLE}")
     schema = pa.schema([column.data_type.field(column.name) for column in columns])
     return rows.rename_columns(schema.names).cast(schema)
 
