@@ -34,14 +34,14 @@ from ducklake_lab.model.types import DataType
 
 def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
     """Whether rows with these columns can be kept in a catalog; the reference decides so too."""
-    whole = backend == "duckdb"
-    kinds = {part.type for column in columns for part in column.walk()}
-    if version.inlines_variants and not whole:
-        # as bytes, for which nested values have no place
-        kinds -= {column.type for column in columns} - {
-            part.type for c in columns for part in c.walk() if part is not c
-        }
-    return "geometry" not in kinds and ("variant" not in kinds or whole)
+
+    def can_keep(part: Column, *, nested: bool) -> bool:
+        if part.type == "variant":
+            # other databases keep it as bytes, for which nested values have no place
+            return backend == "duckdb" or (version.inlines_variants and not nested)
+        return part.type != "geometry"
+
+    return all(can_keep(part, nested=part is not column) for column in columns for part in column.walk())
 
 
 def data_table_name(table_id: int, schema_version: int) -> str:

@@ -32,6 +32,7 @@ from ducklake_lab.errors import (
     CatalogVersionError,
     DataFileError,
     TransactionError,
+    UnsupportedFeatureError,
     UsageError,
 )
 from ducklake_lab.model.changes import Change, format_changes
@@ -106,6 +107,14 @@ class Lake:
     def version(self) -> Version:
         """The spec version as which its catalog is seen."""
         return self.database.shown_version
+
+    def check_has(self, feature: str, since: str) -> None:
+        """Raises UnsupportedFeatureError where its version lacks what a later one brought."""
+        if not versions.is_since(self.version, since):
+            raise UnsupportedFeatureError(
+                f"DuckLake {self.version.name} has no {feature}; attach the lake with DUCKLAKE_VERSION '{since}' and "
+                "AUTOMATIC_MIGRATION to bring it to a version that has."
+            )
 
     @property
     def location(self) -> CatalogLocation:

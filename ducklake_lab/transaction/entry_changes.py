@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ducklake_lab.catalog import paths, versions
+from ducklake_lab.catalog import paths
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Scope
 from ducklake_lab.catalog.reader import highest_column_id
-from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError
 from ducklake_lab.model.entries import (
     FILE_COLUMNS,
     LOCAL_ID_START,
@@ -76,15 +76,6 @@ class EntryChanges:
         self.new_options[scope, key] = value
         self.options = replace(self.options, values={**self.options.values, (*scope, key): value})
 
-    def _check_version(self, feature: str, since: str) -> None:
-        """Raises UnsupportedFeatureError where the lake's version lacks what a later one brought."""
-        version = self.lake.version
-        if not versions.is_since(version, since):
-            raise UnsupportedFeatureError(
-                f"DuckLake {version.name} has no {feature}; attach the lake with DUCKLAKE_VERSION '{since}' and "
-                "AUTOMATIC_MIGRATION to bring it to a version that has."
-            )
-
     def create_schema(self, name: str) -> Schema:
         """Adds a schema; of a nested one the name is its path, see `schema_path`."""
         if self.state.find_schema(name) is not None:
@@ -92,7 +83,7 @@ class EntryChanges:
         uuid = new_uuid()
         *outer, own = path_parts(name)
         if outer:
-            self._check_version("nested schemas", "1.1")
+            self.lake.check_has("nested schemas", "1.1")
         parent = self.state.schema(schema_path(outer)).schema_id if outer else None
         path = f"{uuid}/" if outer else paths.folder_name(own, uuid)
         schema = Schema(self.local_id(), uuid, name, path, parent_id=parent)
@@ -140,7 +131,7 @@ class EntryChanges:
     def _check_columns(self, table: Table) -> None:
         inlines = self.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id) > 0
         if any(column.type == "null" for column in table.all_columns()):
-            self._check_version("type NULL", "1.1")
+            self.lake.check_has("type NULL", "1.1")
         for column in table.columns:
             name = column.name.casefold()
             if name in FILE_COLUMNS or self.lake.version.reserves(name, inlines=inlines):

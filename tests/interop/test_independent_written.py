@@ -192,6 +192,12 @@ def test_variants_are_inlined_as_bytes(kind: str, new_catalog: Make, tmp_path: P
     assert rows[1]["v"]["value"] == b"\x11text"
 
 
+def test_geometries_are_in_files(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    with connect(new_catalog(kind), tmp_path) as session:
+        session.sql("CREATE TABLE g (p GEOMETRY); INSERT INTO g VALUES ('POINT (1 2)'::GEOMETRY)")
+        assert len(session.table("g").files()) == 1
+
+
 def test_bounds_that_duckdb_cuts_are_not_exact(kind: str, new_catalog: Make, tmp_path: Path) -> None:
     uri = new_catalog(kind)
     with connect(uri, tmp_path) as session:

@@ -119,3 +119,26 @@ def test_changes_of_one_table(ours: str, theirs: str, excluded: bool) -> None:
     assert (message is not None) is excluded
     assert message is None or "main.t" in message
     assert conflict(f"{ours}:1", f"{theirs}:2") is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ('created_table:"a"."b"."t"', "dropped_schema:5", "dropped the schema"),
+        ('created_schema:"a"."c"', "dropped_schema:4", "dropped the schema around it"),
+        ('created_schema:"a"."c"', 'created_schema:"A"."c"', "has created it"),
+        ("dropped_schema:5", 'created_view:"a"."B"."v"', "created an entry in it"),
+        ("dropped_schema:4", 'created_schema:"a"."x"', "created an entry in it"),
+        ("dropped_schema:4", 'created_table:"a"."b"."t"', None),
+        ('created_table:"a"."b"."t"', 'created_table:"a"."t"', None),
+        ('created_schema:"a.b"', "dropped_schema:5", None),
+    ],
+)
+def test_nested_schemas_go_by_their_paths(ours: str, theirs: str, expected: str | None) -> None:
+    found = find_conflict(
+        parse_changes(ours),
+        parse_changes(theirs),
+        schema_ids={"main": 0, "a": 4, '"a"."b"': 5},
+        names={4: "a", 5: "a.b"},
+    )
+    assert found is None if expected is None else found is not None and found.endswith(expected)

@@ -65,6 +65,8 @@ def test_attach_with_every_kind_of_option() -> None:
         ("SHOW TABLES FROM lake", op.ShowTables(source=("lake",))),
         ("DESCRIBE a.t", op.Describe(table=op.TableName(None, "a", "t"))),
         ("CREATE SCHEMA IF NOT EXISTS lake.s", op.CreateSchema(op.TableName(None, "lake", "s"), True)),
+        ('CREATE SCHEMA lake.a."b.c"', op.CreateSchema(op.TableName(None, "lake", '"a"."b.c"'))),
+        ("DROP SCHEMA IF EXISTS a.b.c.d", op.DropSchema(op.TableName(None, "a", '"b"."c"."d"'), if_exists=True)),
         ("DROP SCHEMA s CASCADE", op.DropSchema(op.TableName(None, None, "s"), cascade=True)),
         ("DROP TABLE IF EXISTS a.b.c", op.DropTable(op.TableName("a", "b", "c"), True)),
         ("TRUNCATE t", op.Truncate(op.TableName(None, None, "t"))),
