@@ -324,6 +324,16 @@ def test_functions_take_the_path_of_a_nested_schema(uri: str, tmp_path: Path) ->
             session.sql(dotted).fetchall()
 
 
+def test_what_takes_no_path_refuses_one(uri: str, tmp_path: Path) -> None:
+    nested(uri, tmp_path)
+    with ours(uri) as session:
+        for statement in ("USE lake.sales.europe", "SHOW TABLES FROM lake.sales.europe"):
+            with pytest.raises(dl.SqlSyntaxError, match="expected catalog or catalog.schema"):
+                session.sql(statement)
+        with pytest.raises(dl.UsageError, match="nested schema"):
+            session.use("lake.sales.europe")
+
+
 def test_nested_schemas_are_listed(uri: str, tmp_path: Path) -> None:
     nested(uri, tmp_path)
     with ours(uri) as session:

@@ -149,6 +149,8 @@ class Lakes:
 
     def use(self, parts: tuple[str, ...]) -> None:
         """USE lake, USE schema or USE lake.schema."""
+        if len(parts) > 2:
+            raise UsageError("USE takes a lake, a schema or lake.schema; a nested schema cannot be in use.")
         if len(parts) == 2:
             lake, schema = self.get(parts[0]), parts[1]
         elif (found := self.find(parts[0])) is not None:

@@ -228,7 +228,10 @@ def _show(cursor: Cursor, binder: Binder) -> op.Operation:
     cursor.expect("SHOW")
     all_schemas = cursor.take("ALL")
     if cursor.take("TABLES"):
+        first = cursor.current
         source = tuple(cursor.names("a lake or schema")) if cursor.take("FROM") else None
+        if source is not None and len(source) > 2:
+            raise syntax_error(cursor.text, first, "catalog or catalog.schema")
         cursor.finish()
         return op.ShowTables(all_schemas, source)
     if cursor.take("DATABASES"):
