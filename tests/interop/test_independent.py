@@ -328,7 +328,7 @@ def test_what_takes_no_path_refuses_one(uri: str, tmp_path: Path) -> None:
     nested(uri, tmp_path)
     with ours(uri) as session:
         for statement in ("USE lake.sales.europe", "SHOW TABLES FROM lake.sales.europe"):
-            with pytest.raises(dl.SqlSyntaxError, match=r"expected catalog or catalog.schema"):
+            with pytest.raises(dl.SqlSyntaxError, match=r"expected catalog or catalog\.schema"):
                 session.sql(statement)
         with pytest.raises(dl.UsageError, match="nested schema"):
             session.use("lake.sales.europe")
