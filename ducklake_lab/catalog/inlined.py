@@ -173,14 +173,19 @@ def _stored_form(columns: Sequence[Column]) -> list[tuple[int, str, str]]:
 
 
 def _begin_of_version(connection: sa.Connection, table_id: int, version: int) -> int:
-    v = t.schema_versions
-    # an inlined data table made after the table was has a schema version that the table has no row for
-    begin = connection.scalar(
-        sa.select(sa.func.max(v.c.begin_snapshot)).where(v.c.table_id == table_id, v.c.schema_version <= version)
+    """A snapshot at which a table has the columns that it has at a schema version of the lake."""
+    v, s = t.schema_versions, t.snapshot
+    query = sa.select(v.c.schema_version, v.c.begin_snapshot).where(
+        v.c.table_id == table_id, v.c.schema_version <= version
     )
-    if begin is None:
+    found = connection.execute(query.order_by(v.c.schema_version.desc()).limit(1)).first()
+    if found is not None and found[0] == version:
+        return int(found[1])
+    # the table's version has no row where only its inlined data table was made, or where an older writer left it out
+    begin = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.schema_version == version))
+    if begin is None and found is None:
         raise CatalogError(f"ducklake_schema_versions has no row for table {table_id} up to schema version {version}.")
-    return int(begin)
+    return int(found[1] if begin is None and found is not None else begin)
 
 
 def _read_table(
