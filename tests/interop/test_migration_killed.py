@@ -1,0 +1,77 @@
+"""A migration that is killed leaves the catalog as it was, or finished."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+#: Migrates a lake, and ends the process at once when so many changes of the catalog have begun.
+_MIGRATE = """
+import os, sys
+import sqlalchemy as sa
+import ducklake_lab as dl
+
+uri, left = sys.argv[1], int(sys.argv[2])
+changes = 0
+
+def changed(*args):
+    global changes
+    if args and isinstance(args[2] if len(args) > 2 else None, str):
+        if not args[2].lstrip().upper().startswith(("ALTER", "CREATE", "INSERT", "UPDATE")):
+            return
+    changes += 1
+    if changes == left:
+        os._exit(9)
+
+sa.event.listen(sa.Engine, "before_cursor_execute", changed)
+sa.event.listen(sa.Engine, "commit", lambda connection: changed())
+with dl.connect(uri, automatic_migration=True, ducklake_version="1.1"):
+    print(changes)
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    path = Path(uri.rpartition(":")[2])
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE TABLE t (i INTEGER, s STRUCT(a INTEGER)); INSERT INTO t VALUES (1, {'a': 1}), (2, NULL)")
+        session.sql(
+            "ALTER TABLE t ADD COLUMN v VARCHAR DEFAULT 'x'; INSERT INTO t SELECT range, NULL, 'y' FROM range(50)"
+        )
+        session.sql("DELETE FROM t WHERE i % 7 = 0; CREATE SCHEMA other; CREATE TABLE other.u (i INTEGER)")
+        expected = session.sql("FROM t ORDER BY ALL").fetchall()
+    kept = tmp_path / "kept"
+    shutil.copyfile(path, kept)
+
+    def migrate(left: int) -> int | None:
+        """How many changes a migration has begun; None where it was killed before that many."""
+        shutil.copyfile(kept, path)
+        command = [sys.executable, "-c", _MIGRATE, uri, str(left)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode in (0, 9), done.stderr
+        return int(done.stdout) if done.returncode == 0 else None
+
+    total = migrate(0)
+    assert total is not None
+    assert total > 8
+    for left in sorted({1, 2, total // 3, total // 2, total - 2, total - 1, total}):
+        assert migrate(left) is None, f"{left} of {total}"
+        with dl.connect(uri, alias="lake") as session:
+            assert session.sql("FROM t ORDER BY ALL").fetchall() == expected
+            assert session.current_lake.version.name == "1.0"
+            session.sql("INSERT INTO other.u VALUES (1)")
+            assert session.sql("FROM other.u").fetchall() == [(1,)]
+    assert migrate(0) == total
+    with dl.connect(uri, alias="lake") as session:
+        assert session.sql("FROM t ORDER BY ALL").fetchall() == expected
+        assert session.current_lake.version.name == "1.1"
+        session.sql("CREATE SCHEMA other.deep; CREATE TABLE other.deep.w AS FROM t")
+        assert session.sql("FROM other.deep.w ORDER BY ALL").fetchall() == expected
