@@ -296,7 +296,7 @@ def test_settings_go_with_the_query(both: Both, name: str, value: str) -> None:
     both.set(name, value)
     try:
         items = [one.strip() for line in _SET for one in line.split(";")]
-        settings = both.session._sources.settings()
+        settings = both.session._sources.names.settings()
         guarded = _guarded(both, [Expression(item, item) for item in items])
         able = [item for item in guarded if made.where_it_runs_in(_beside([item]), settings) in ("native", "worker")]
         assert len(able) > 20
