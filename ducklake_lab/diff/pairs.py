@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ducklake_lab.diff.model import DiffSummary
-from ducklake_lab.duckdb.casting import cast_columns
+from ducklake_lab.duckdb.casting import cast_columns, comparable_sql, has_part
 from ducklake_lab.engine.rows import Rows, held
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
@@ -87,14 +87,11 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
 def _differs(place: int, column: Column) -> str:
     """SQL that says whether a column's cells differ."""
     old, new = f"r.c{place}", f"a.c{place}"
-    if not any(part.type == "variant" for part in column.walk()):
+    if not has_part(column.data_type, ("variant",)):
         return f"{old} IS DISTINCT FROM {new}"
-    # values of two types in a VARIANT do not compare, and differ; nor do some of one type, which may be the same bytes
-    differ = f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
-    if column.type != "variant":
-        return differ
-    same = f"TRY(variant_to_parquet_variant({old}) = variant_to_parquet_variant({new}))"
-    return f"{differ} AND NOT coalesce({same}, false)"
+    # DuckDB compares no values of two types that lie in lists and objects; they differ
+    old, new = comparable_sql(old, column.data_type), comparable_sql(new, column.data_type)
+    return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
 
 
 def count(pairs: Rows, later: int) -> RowCounts:

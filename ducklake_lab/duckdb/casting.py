@@ -171,6 +171,15 @@ def has_part(data_type: DataType, names: Sequence[str]) -> bool:
     return any(part.name in names for part in data_type.walk())
 
 
+def comparable_sql(expression: str, data_type: DataType) -> str:
+    """SQL of a value that `IS DISTINCT FROM` compares rightly; DuckDB misreads variants with a NULL in their vector."""
+    if data_type.name == "variant":
+        return f"struct_pack(missing := {expression} IS NULL, value := coalesce({expression}, CAST(false AS VARIANT)))"
+    if has_part(data_type, ("variant",)):
+        return through(expression, data_type, comparable_sql)
+    return expression
+
+
 def through(expression: str, data_type: DataType, convert: Callable[[str, DataType], str]) -> str:
     """SQL that converts the parts of a nested value."""
     if data_type.name == "struct":

@@ -12,8 +12,9 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.duckdb import file_access
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.files import deletes, engine, options, writer
+from ducklake_lab.files import deletes, options, writer
 from tests.interop.comparing import attach, by_row_id, detach, our_history, reference_history
 from tests.reference import extension
 
@@ -150,8 +151,8 @@ def test_lakes_are_made_encrypted_or_never(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(dl.UsageError, match="made without encryption"):
         dl.Session().sql(f"ATTACH 'ducklake:{tmp_path}/plain.ducklake' AS lake (ENCRYPTED)")
     monkeypatch.undo()
-    monkeypatch.setattr(engine, "_extensions", lambda name: iter(()))
-    monkeypatch.setattr(engine._local, "encrypts", False, raising=False)
+    monkeypatch.setattr(file_access, "_extensions", lambda name: iter(()))
+    monkeypatch.setattr(file_access._local, "encrypts", False, raising=False)
     with dl.Session(engine="duckdb") as session:
         session.sql(f"ATTACH 'ducklake:{tmp_path}/lake.ducklake' AS lake (ENCRYPTED); USE lake")
         session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")

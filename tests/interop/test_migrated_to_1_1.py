@@ -106,6 +106,11 @@ def test_nothing_is_migrated_without_being_asked(lake_uri: Make, tmp_path: Path)
     with dl.connect(place, alias="lake", automatic_migration=True) as session:
         found = session.sql("SELECT value FROM __ducklake_metadata_lake.ducklake_metadata WHERE key = 'version'")
         assert found.fetchall() == [("1.0",)]
+    if ":mysql:" in place:
+        with pytest.raises(dl.UnsupportedFeatureError, match="MySQL cannot undo a migration"):
+            dl.connect(place, automatic_migration=True, ducklake_version="1.1")
+        with dl.connect(place, ducklake_version="1.0"):
+            return
     dl.connect(place, automatic_migration=True, ducklake_version="1.1").close()
     with pytest.raises(dl.CatalogVersionError, match=r"is of version 1\.1, not 1\.0; there is no way back"):
         dl.connect(place, automatic_migration=True, ducklake_version="1.0")
@@ -130,8 +135,9 @@ def test_the_reference_of_1_0_does_not_open_it(tmp_path: Path, reference: duckdb
         attach(reference, place)
 
 
-def test_a_session_notes_that_its_lake_was_migrated(lake_uri: Make, tmp_path: Path) -> None:
-    place = lake_uri()
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres"])
+def test_a_session_notes_that_its_lake_was_migrated(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    place = new_catalog(kind)
     with dl.connect(place, alias="lake", data_path=f"{tmp_path}/data/", engine="duckdb") as session:
         session.sql("CREATE TABLE a AS SELECT 1 AS i")
         dl.connect(place, automatic_migration=True, ducklake_version="1.1").close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import ducklake_lab as dl
 
 _ROWS = "(1, 42, 1), (2, 'x', 1), (3, [1, 2], 1), (4, 4, 1)"
@@ -32,3 +34,50 @@ def test_a_value_may_change_its_type(tmp_path: Path) -> None:
             ([1, 2], None, ("v",)),
             (4, 4, ("w",)),
         ]
+
+
+_VALUES = (
+    "NULL",
+    "42",
+    "NULL",
+    "'x'",
+    "1.5",
+    "INTERVAL 1 DAY",
+    "{'z': [INTERVAL 1 DAY], 'a': NULL}",
+    "[1, NULL]",
+    "NULL",
+)
+_SHAPES = {
+    "VARIANT": "CAST({} AS VARIANT)",
+    "VARIANT[]": "[CAST({} AS VARIANT), NULL]",
+    "STRUCT(a VARIANT, b INTEGER)": "{{'a': CAST({} AS VARIANT), 'b': 1}}",
+    "MAP(VARCHAR, STRUCT(v VARIANT))": "MAP {{'k': {{'v': CAST({} AS VARIANT)}}, 'n': NULL}}",
+}
+
+
+@pytest.mark.parametrize(("shape", "limit"), [("VARIANT", 0), *((shape, 100) for shape in _SHAPES)])
+def test_cells_are_compared_beside_null(shape: str, limit: int, tmp_path: Path) -> None:
+    # files hold no INTERVAL, and no variants below the top
+    values = [_SHAPES[shape].format(value) for value in _VALUES if limit or "INTERVAL" not in value]
+    with dl.connect(
+        f"ducklake:{tmp_path}/lake.ducklake",
+        data_path=f"{tmp_path}/data",
+        engine="duckdb",
+        data_inlining_row_limit=limit,
+    ) as session:
+        session.sql(f"CREATE TABLE t (i INTEGER, w INTEGER, v {shape})")
+        rows = ", ".join(f"({i}, 1, {value})" for i, value in enumerate(values))
+        session.sql(f"INSERT INTO t VALUES {rows}")
+        before = session.current_snapshot().snapshot_id
+        session.sql("UPDATE t SET w = 2")
+        later = session.current_snapshot().snapshot_id
+        for _ in range(5):
+            changed = session.table("t").diff(before, later).rows()
+            assert [row.changed for row in changed] == [("w",)] * len(values)
+        # every row takes the value of the next
+        turned = [*values[1:], values[0]]
+        cases = " ".join(f"WHEN {i} THEN {value}" for i, value in enumerate(turned))
+        session.sql(f"UPDATE t SET v = CASE i {cases} END")
+        found = session.table("t").diff(later, session.current_snapshot().snapshot_id).rows()
+        expected = [i for i, pair in enumerate(zip(values, turned, strict=True)) if pair[0] != pair[1]]
+        assert [(row.after["i"], row.changed) for row in found] == [(i, ("v",)) for i in expected]
