@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
-from benchmarks import changes, commits, looking, metadata, peer
+from benchmarks import changes, commits, listing, looking, metadata, peer
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -55,6 +55,9 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
         yield _append(session, spark, lineitem, folder, rounds)
         yield from _read_lineitem(session, spark, lineitem, rounds)
         yield from changes.run(session, spark, lineitem, folder, rounds, int(changes.FILES * share))
+        many = folder / "listing"
+        many.mkdir()
+        yield from listing.run(spark, many, rounds, files=files)
         other = folder / "peer"
         other.mkdir()
         yield from peer.run(spark, lineitem, other, rounds)

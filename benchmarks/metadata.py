@@ -35,7 +35,7 @@ def _compare(kind: str, place: Place, folder: Path, rounds: int, tables: int, fi
             connection.execute(f"ATTACH '{theirs}' AS lake (DATA_PATH '{folder}/{kind}-theirs'); USE lake")
             yield from _commits(kind, session, connection, rounds * 5)
             connection.execute("USE memory; DETACH lake")
-        _fill(connection, many, f"{folder}/{kind}-many", tables, files)
+        fill(connection, many, f"{folder}/{kind}-many", tables, files)
         yield compare(
             f"{kind}: attach, list {tables:,} tables",
             "DuckDB",
@@ -72,8 +72,9 @@ def _commits(
     )
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables: int, files: int) -> None:
-    """A lake with many tables, one of which, `wide`, has many files of a thousand rows each, by its catalog alone."""
+def fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables: int, files: int) -> None:
+    """A lake with many tables by its catalog alone; `wide` has many files, `ducklake-0.parquet` on, of 1,000 rows each."""
+    Path(data_path).mkdir()
     connection.execute(
         f"ATTACH '{uri}' AS many (DATA_PATH '{data_path}'); CREATE TABLE many.wide (i BIGINT, s VARCHAR)"
     )
@@ -90,7 +91,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, table
     connection.execute(
         f"INSERT INTO {meta}data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, file_format, "
         f"record_count, file_size_bytes, footer_size, row_id_start) "
-        f"SELECT range, 1, 1, 'f' || range || '.parquet', true, 'parquet', 1000, 5000, 300, range * 1000 "
+        f"SELECT range, 1, 1, 'ducklake-' || range || '.parquet', true, 'parquet', 1000, 5000, 300, range * 1000 "
         f"FROM range({files})"
     )
     bounds = "(1, range * 1000, range * 1000 + 999), (2, 0, 9)"

@@ -13,7 +13,6 @@ Columns are found by field id, whatever their name in the file (spec: tables/duc
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -51,7 +50,7 @@ from ducklake_lab.scan.positions import (
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.spark import in_workers, mapped
+from ducklake_lab.spark import in_workers, listing, mapped
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
@@ -150,7 +149,7 @@ def _scans(
     Those that Spark's reader does not take are read by DuckDB, all of them in one.
     """
     files = with_columns_by_place(plan.columns, files, _storage)
-    beyond = {file.path for file in files if file.data_file.encryption_key is not None}
+    beyond = {f.path for f in files if f.data_file.encryption_key is not None or listing.is_hidden(f.path)}
     beyond |= mapped.beyond_spark(plan.columns, files, _storage)
     beyond |= under_other_names(plan.columns, files, _storage)
     beyond |= _without_zones(plan, files)
@@ -208,12 +207,7 @@ def _scan(
         fields.append(T.StructField(_STORED_ROW_ID, T.LongType(), True, {FIELD_ID: ROW_ID_FIELD}))
     if has_ids or bounded:
         fields.append(T.StructField(_STORED_SNAPSHOT, T.LongType(), True, {FIELD_ID: SNAPSHOT_ID_FIELD}))
-    frame = (
-        spark.read.schema(T.StructType(fields))
-        # the paths are files: no folder in them names a column by `key=value`
-        .option("recursiveFileLookup", "true")
-        .parquet(*(_literal(file.path) for file in files))
-    )
+    frame = listing.relation(spark, plan, files, fields)
     if bounded:
         frame = frame.where(_in_bounds(frame[_STORED_SNAPSHOT], files[0]))
     in_paths = mapping is not None and any(entry.is_partition for entry in mapping.columns)
@@ -267,15 +261,6 @@ def _in_bounds(stored_snapshot: SparkColumn, file: ScanFile) -> SparkColumn:
     if file.rows_except:
         bounds.append(~stored_snapshot.isin(*file.rows_except))
     return reduce(SparkColumn.__and__, bounds)
-
-
-def _literal(path: str) -> str:
-    """The path with what Spark takes for a pattern escaped.
-
-    Patterns must not be switched off instead: Spark then does not look whether such a file is there, and a missing
-    one would read as no rows.
-    """
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def _read_name(column: Column, reused: frozenset[int] | None) -> str:

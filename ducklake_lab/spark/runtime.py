@@ -34,6 +34,8 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     # the paths are known; listing them as a Spark job takes seconds
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    # a folder with its subfolders is one listing, whatever S3 is called
+    "spark.sql.sources.useListFilesFileSystemList": "s3a,s3,s3n",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.timeType.enabled": "true",

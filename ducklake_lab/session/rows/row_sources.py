@@ -15,6 +15,7 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.placement import Facts, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.files.relation import Relation, is_direct, relation_of
+from ducklake_lab.object_access import access_to
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.session.rows.feed import Feed
 from ducklake_lab.storage import is_local
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _numbers = count(1)
 #: Files of a scan up to which its DataFrame is kept for the next statement.
-_KEPT_FILES = 100
+_KEPT_FILES = 1000
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,10 @@ class Scan:
         Files never change. How an object store is reached does.
         """
         plan = self.plan
-        if plan.inlined is not None or len(plan.files) > _KEPT_FILES or not all(is_local(f.path) for f in plan.files):
+        if plan.inlined is not None or len(plan.files) > _KEPT_FILES:
             return None
-        return plan.table.columns, plan.files, plan.reused_names, self.virtual, self.located
+        access = frozenset(access_to(file.path) for file in plan.files if not is_local(file.path))
+        return plan.table.columns, plan.files, plan.reused_names, self.virtual, self.located, access
 
 
 def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
