@@ -133,9 +133,11 @@ def revoke(owner: str, name: str | None = None) -> None:
 
 
 def granted() -> tuple[S3Access, ...]:
-    """All that is granted, to be taken along to another process."""
+    """All that is granted, and the endpoint of this machine if it has one, to be taken along to another process."""
     with _lock:
-        return tuple(_granted.values())
+        found = tuple(_granted.values())
+    own = _of_the_machine()
+    return found if own.endpoint is None or any(access.scope == _ANYWHERE for access in found) else (own, *found)
 
 
 def adopt(accesses: Iterable[S3Access]) -> None:
@@ -150,4 +152,8 @@ def access_to(url: str) -> S3Access:
         found = [access for access in _granted.values() if url.startswith(access.scope)]
     if found:
         return max(found, key=lambda access: len(access.scope))
+    return _of_the_machine()
+
+
+def _of_the_machine() -> S3Access:
     return S3Access(endpoint=_endpoint(), region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
@@ -31,6 +32,8 @@ _PARALLEL = 16
 #: Schemes of object stores; Hadoop's names for S3 mean the same objects.
 _S3 = ("s3", "s3a", "s3n")
 _OBJECTS = (*_S3, "gs", "gcs")
+#: Small files go to S3 in one request, rather than begun, filled and ended.
+_ONE_REQUEST = {"allow_delayed_open": True}
 
 
 def is_local(path: str) -> bool:
@@ -89,10 +92,7 @@ def _quote(path: str) -> str:
 
 
 class Storage:
-    """File operations on any path that pyarrow has a filesystem for. Holds connections, no open files."""
-
-    def __init__(self) -> None:
-        self._filesystems: dict[tuple[str, str, S3Access | None], fs.FileSystem] = {}
+    """File operations on any path that pyarrow has a filesystem for."""
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
@@ -288,20 +288,14 @@ class Storage:
         match = _URL.fullmatch(path)
         if match is None or match[1] == "file":
             inner = path if match is None else match[2]
-            return self._filesystem("file", ""), "" if match is None else "file://", inner
+            return _connect("file", ""), "" if match is None else "file://", inner
         scheme, rest = match[1].lower(), match[2]
         kind = "s3" if scheme in _S3 else scheme
         if kind in _OBJECTS:
             access = access_to(f"s3://{rest}") if kind == "s3" else None
-            return self._filesystem(kind, rest.partition("/")[0], access), f"{match[1]}://", rest
+            return _connect(kind, rest.partition("/")[0], access), f"{match[1]}://", rest
         authority, slash, inner = rest.partition("/")
-        return self._filesystem(kind, authority), f"{match[1]}://{authority}", slash + inner
-
-    def _filesystem(self, scheme: str, authority: str, access: S3Access | None = None) -> fs.FileSystem:
-        key = scheme, authority, access
-        if key not in self._filesystems:
-            self._filesystems[key] = _connect(scheme, authority, access)
-        return self._filesystems[key]
+        return _connect(kind, authority), f"{match[1]}://{authority}", slash + inner
 
 
 @contextmanager
@@ -316,17 +310,24 @@ def _saying(path: str, what: str) -> Iterator[None]:
         raise DataFileError(f"{path} cannot be {what}: {reason}.") from None
 
 
-def _connect(scheme: str, authority: str, access: S3Access | None) -> fs.FileSystem:
+@lru_cache(maxsize=32)
+def _connect(scheme: str, authority: str, access: S3Access | None = None) -> fs.FileSystem:
+    """A filesystem, which holds connections; one of this process for each place and way to reach it."""
     if scheme == "file":
         return fs.LocalFileSystem()
     try:
         if access is not None and access.is_explicit:
-            return fs.S3FileSystem(**access.arrow_options())
-        return fs.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
+            return fs.S3FileSystem(**access.arrow_options(), **_ONE_REQUEST)
+        return fs.FileSystem.from_uri(f"{scheme}://{authority}/{'?allow_delayed_open=true' if scheme in _S3 else ''}")[
+            0
+        ]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise UnsupportedFeatureError(f"Data on {scheme}:// storage is not supported.") from None
     except OSError as error:
         raise DataFileError(f"{scheme}://{authority} cannot be reached: {_first_line(error)}") from None
+
+
+os.register_at_fork(after_in_child=_connect.cache_clear)
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,9 +3,9 @@
 There are two ways to write, and the schema decides. Spark's own Parquet writer is the fast one. It has no unsigned
 integers, UUIDs, milliseconds and nanoseconds, intervals, shredded variants, and gives the parts of lists and maps no
 field ids: a table with any of those is written by DuckDB in Python workers (see arrow_writer), and so are encrypted files
-and those whose sizes the lake sets. Both write into a folder of their own below the
-table's, so that a failure leaves nothing in the table's; the files are then moved to their names (local filesystems),
-or stay where they are (object stores, where moving is copying).
+and those whose sizes the lake sets. So is all that goes to object stores, where moving is copying: Spark's writer moves each
+file into its place, and asks for folders all the way, a dozen requests a file. Both write into a folder of their own below
+the table's, so that a failure leaves nothing in the table's. Files are then moved to their names, or stay in object stores.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def write(
     temporary = join(folder, f"ducklake-{new_uuid()}")
     reach(spark, [temporary])
     try:
-        if arrow_writer.is_needed(table, options):
+        if not is_local(folder) or arrow_writer.is_needed(table, options):
             written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)
             _check_not_null(table, [file.column_stats for _, file in written])
             values = decode_keys(table, [keys for keys, _ in written])
