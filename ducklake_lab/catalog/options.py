@@ -98,14 +98,16 @@ def read_options(
     return Options(values, dict(session.forced), session.time_zone())
 
 
-def write_option(connection: sa.Connection, scope: Scope, key: str, value: str) -> None:
-    """Stores an option; the caller commits."""
+def write_option(connection: sa.Connection, scope: Scope, key: str, value: str | None) -> None:
+    """Stores an option, or with None takes it away; the caller commits."""
     m = t.lake_metadata
     kind, scope_id = scope
     where = sa.and_(m.c.key == key, m.c.scope.is_(None))
     if kind is not None:
         where = sa.and_(m.c.key == key, m.c.scope == kind, m.c.scope_id == scope_id)
-    if connection.scalar(sa.select(sa.func.count()).select_from(m).where(where)):
+    if value is None:
+        connection.execute(m.delete().where(where))
+    elif connection.scalar(sa.select(sa.func.count()).select_from(m).where(where)):
         connection.execute(m.update().where(where).values(value=value))
     else:
         connection.execute(m.insert(), {"key": key, "value": value, "scope": kind, "scope_id": scope_id})

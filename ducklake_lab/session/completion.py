@@ -13,11 +13,23 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.model.entries import Column, SnapshotInfo, Table
-from ducklake_lab.model.quoting import path_title, quote_identifier
+from ducklake_lab.model.entries import Column, Schema, SnapshotInfo, Table
+from ducklake_lab.model.quoting import quote_identifier, schema_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.functions import FUNCTIONS
+from ducklake_lab.session.functions.options import OF_TABLES
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.unfinished import (
+    NO_ALIAS,
+    Token,
+    common_tables,
+    is_open,
+    is_parameter,
+    names_option,
+    statement,
+    table_references,
+    wants_table,
+)
 
 Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword", "variable"]
 
@@ -27,20 +39,6 @@ _SNAPSHOTS = 100
 #: More candidates than this help nobody.
 LIMIT = 300
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|$))|(?P<text>'(?:[^']|'')*'?|\$\$.*?(?:\$\$|$))"""
-    r"""|(?P<quoted>"(?:[^"]|"")*"?)|(?P<word>[^\W\d]\w*)|(?P<other>=>|\d[\w.]*|.)""",
-    re.DOTALL,
-)
-_TABLE_WORDS = frozenset("FROM JOIN INTO UPDATE TABLE DESCRIBE DESC SUMMARIZE USING TRUNCATE".split())
-_END_OF_FROM = frozenset(
-    "WHERE GROUP ORDER HAVING LIMIT QUALIFY WINDOW UNION EXCEPT INTERSECT SELECT SET ON USING VALUES".split()
-)
-_NO_ALIAS = (
-    _END_OF_FROM
-    | _TABLE_WORDS
-    | frozenset("AS AT INNER LEFT RIGHT FULL CROSS NATURAL ASOF OUTER SEMI ANTI WHEN THEN".split())
-)
 _KEYWORDS = (
     "SELECT FROM WHERE GROUP BY|ORDER BY|HAVING|QUALIFY|LIMIT|JOIN|LEFT JOIN|ON|USING|AS|AT|AND|OR|NOT|IN|IS NULL|"
     "IS NOT NULL|BETWEEN|LIKE|ILIKE|CASE|WHEN|THEN|ELSE|END|DISTINCT|EXCLUDE|REPLACE|UNION ALL|EXCEPT|INTERSECT|"
@@ -63,25 +61,6 @@ class Completion:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def word(self) -> str:
-        return self.text.upper() if self.kind == "word" else self.text
-
-    @property
-    def is_name(self) -> bool:
-        return self.kind in ("word", "quoted")
-
-    @property
-    def name(self) -> str:
-        return self.text.strip('"').replace('""', '"') if self.kind == "quoted" else self.text
-
-
 class SqlCompleter:
     """Completes for one session; keeps what it read of the catalogs for a moment."""
 
@@ -98,10 +77,10 @@ class SqlCompleter:
             cursor: 0-based place in it.
             variables: what a parameter, `:name` or `$name`, may be called.
         """
-        tokens = _statement(text, cursor)
+        tokens = statement(text, cursor)
         before = [token for token in tokens if token.start + len(token.text) <= cursor and token.kind != "space"]
         inside = next((token for token in tokens if token.start < cursor < token.start + len(token.text)), None)
-        if any(_is_open(token, cursor) for token in tokens):
+        if any(is_open(token, cursor) for token in tokens):
             return []  # in a text or a comment
         fragment, start = "", cursor
         if inside is not None and inside.is_name:
@@ -109,7 +88,7 @@ class SqlCompleter:
         elif before and before[-1].is_name and before[-1].start + len(before[-1].text) == cursor:
             last = before.pop()
             fragment, start = last.text, last.start
-        if _is_parameter(before, start):
+        if is_parameter(before, start):
             return _matching(((name, "variable") for name in variables), fragment, start)
         path: list[str] = []
         while len(before) >= 2 and before[-1].text == "." and before[-2].is_name:
@@ -122,7 +101,7 @@ class SqlCompleter:
     # What may stand there
 
     def _candidates(
-        self, path: Sequence[str], before: Sequence[_Token], tokens: Sequence[_Token]
+        self, path: Sequence[str], before: Sequence[Token], tokens: Sequence[Token]
     ) -> Iterator[tuple[str, Kind]]:
         words = [token.word for token in before[-6:]]
         if words[-1:] == ["("] and words[-2:-1] == ["AT"]:
@@ -137,8 +116,11 @@ class SqlCompleter:
             else:
                 yield from self._places(path, calling=words[-1] == "CALL")
             return
-        if _wants_table(before):
+        if wants_table(before):
             yield from self._tables(path, tokens)
+            return
+        if names_option(before):
+            yield from ((name, "keyword") for name in OF_TABLES)
             return
         scope = list(self._scope(tokens))
         if path:
@@ -168,49 +150,49 @@ class SqlCompleter:
                 return
         yield from self._tables(path, ())
 
-    def _tables(self, path: Sequence[str], tokens: Sequence[_Token]) -> Iterator[tuple[str, Kind]]:
+    def _tables(self, path: Sequence[str], tokens: Sequence[Token]) -> Iterator[tuple[str, Kind]]:
         if not self._any():
             return
         if not path:
-            yield from ((name, "table") for name in _common_tables(tokens))
+            yield from ((name, "table") for name in common_tables(tokens))
             lake = self._lakes.get()
             state = self._state(lake)
             if state is not None:
                 current = state.find_schema(self._lakes.current_schema)
                 if current is not None:
-                    yield from _entries(state, current.schema_id)
-                yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
+                    yield from _entries(state, current)
+                    yield from _schemas(state, current)
+                yield from _schemas(state, None)
             yield from ((other.alias, "lake") for other in self._lakes)
             return
-        lake_named = self._lakes.find(path[0])
-        if len(path) == 1:
-            state = self._state(self._lakes.get())
-            schema = state.find_schema(path[0]) if state is not None else None
-            if state is not None and schema is not None:
-                yield from _entries(state, schema.schema_id)
-        if lake_named is None:
-            return
-        state = self._state(lake_named)
-        if state is None:
-            return
-        if len(path) == 1:
-            main = state.find_schema("main")
-            if main is not None:
-                yield from _entries(state, main.schema_id)
-            yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
+        for state, schema in self._named(path):
+            if schema is not None:
+                yield from _entries(state, schema)
+                yield from _schemas(state, schema)
+        if len(path) == 1 and (named := self._lakes.find(path[0])) is not None and (state := self._state(named)):
+            yield from _schemas(state, None)
             yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if not function.changes_lake)
-        elif (schema := state.find_schema(path[1])) is not None:
-            yield from _entries(state, schema.schema_id)
+
+    def _named(self, path: Sequence[str]) -> Iterator[tuple[CatalogState, Schema | None]]:
+        """What the names before a table's name may mean: a schema of the current lake, a lake, a schema of a lake."""
+        state = self._state(self._lakes.get())
+        schema = state.find_schema(schema_path(path) if path else self._lakes.current_schema) if state else None
+        if state is not None and schema is not None:
+            yield state, schema
+        named = self._lakes.find(path[0]) if path else None
+        if named is not None and (state := self._state(named)) is not None:
+            yield state, state.find_schema(schema_path(path[1:]) if len(path) > 1 else "main")
 
     def _places(self, path: Sequence[str], *, calling: bool) -> Iterator[tuple[str, Kind]]:
+        """Lakes and schemas after USE and CALL, which take no nested ones."""
         if not path:
             yield from ((lake.alias, "lake") for lake in self._lakes)
             if calling or not self._any():
                 return
         lake = self._lakes.find(path[0]) if path else self._lakes.get()
-        state = self._state(lake) if lake is not None else None
+        state = self._state(lake) if lake is not None and len(path) < 2 else None
         if state is not None:
-            yield from ((path_title(schema.name), "schema") for schema in state.schemas.values())
+            yield from _schemas(state, None)
 
     def _snapshots(self, *, timestamps: bool) -> Iterator[tuple[str, Kind]]:
         if not self._any():
@@ -228,7 +210,7 @@ class SqlCompleter:
             moment = lake.local(info.snapshot_time).isoformat(" ")
             yield (f"TIMESTAMPTZ '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"
 
-    def _scope(self, tokens: Sequence[_Token]) -> Iterator[tuple[str, Table]]:
+    def _scope(self, tokens: Sequence[Token]) -> Iterator[tuple[str, Table]]:
         """(alias, table) of the lake tables that the statement names."""
         for parts, alias in table_references(tokens):
             table = self._find(parts)
@@ -238,20 +220,10 @@ class SqlCompleter:
     def _find(self, parts: Sequence[str]) -> Table | None:
         if not self._any():
             return None
-        lake, schema = self._lakes.get(), self._lakes.current_schema
-        if len(parts) == 3:
-            named = self._lakes.find(parts[0])
-            if named is None:
-                return None
-            lake, schema = named, parts[1]
-        elif len(parts) == 2:
-            state = self._state(lake)
-            if (state is None or state.find_schema(parts[0]) is None) and (named := self._lakes.find(parts[0])):
-                lake, schema = named, "main"
-            else:
-                schema = parts[0]
-        state = self._state(lake)
-        return state.find_table(schema, parts[-1]) if state is not None else None
+        for state, schema in self._named(parts[:-1]):
+            if schema is not None and (found := state.find_table(schema.name, parts[-1])) is not None:
+                return found
+        return None
 
     def _any(self) -> bool:
         return any(True for _ in self._lakes)
@@ -272,9 +244,16 @@ class SqlCompleter:
         return state
 
 
-def _entries(state: CatalogState, schema_id: int) -> Iterator[tuple[str, Kind]]:
-    yield from sorted((table.name, "table") for table in state.tables.values() if table.schema_id == schema_id)
-    yield from sorted((view.name, "view") for view in state.views.values() if view.schema_id == schema_id)
+def _entries(state: CatalogState, schema: Schema) -> Iterator[tuple[str, Kind]]:
+    where = schema.schema_id
+    yield from sorted((table.name, "table") for table in state.tables.values() if table.schema_id == where)
+    yield from sorted((view.name, "view") for view in state.views.values() if view.schema_id == where)
+
+
+def _schemas(state: CatalogState, parent: Schema | None) -> Iterator[tuple[str, Kind]]:
+    """The schemas directly in another one, or in the lake."""
+    where = parent.schema_id if parent is not None else None
+    yield from ((schema.parts[-1], "schema") for schema in state.schemas.values() if schema.parent_id == where)
 
 
 def _fields(columns: Iterable[Column], path: Sequence[str]) -> Iterator[str]:
@@ -286,117 +265,6 @@ def _fields(columns: Iterable[Column], path: Sequence[str]) -> Iterator[str]:
     for column in columns:
         if column.name.casefold() == folded and column.type == "struct":
             yield from _fields(column.children, path[1:])
-
-
-def _statement(text: str, cursor: int) -> list[_Token]:
-    """The tokens of the statement around the cursor."""
-    found: list[_Token] = []
-    for match in _TOKEN.finditer(text):
-        token = _Token(match.lastgroup or "other", match[0], match.start())
-        if token.text == ";":
-            if token.start >= cursor:
-                break
-            found = []
-            continue
-        found.append(token)
-    return found
-
-
-def _is_open(token: _Token, cursor: int) -> bool:
-    """Whether the cursor is in a text or a comment."""
-    end = token.start + len(token.text)
-    if not token.start < cursor <= end:
-        return False
-    if token.kind == "text":
-        closing = "$$" if token.text.startswith("$$") else "'"
-        return cursor < end or len(token.text) < 2 * len(closing) or not token.text.endswith(closing)
-    if token.kind != "space" or token.text[0].isspace():
-        return False
-    return cursor < end or not token.text.endswith("*/")
-
-
-def _is_parameter(before: Sequence[_Token], start: int) -> bool:
-    """Whether a name that starts there is that of a parameter, as `:` or `$` directly before it says."""
-    if not before or before[-1].text not in (":", "$") or before[-1].start + 1 != start:
-        return False
-    # in `x::INTEGER`, `{'a':b}` and `l[1:n]` a colon is just a colon
-    last = before[-2] if len(before) > 1 else None
-    return before[-1].text == "$" or last is None or not (last.kind == "text" or last.text[0] in ":0123456789")
-
-
-def _wants_table(before: Sequence[_Token]) -> bool:
-    """Whether a table's name comes next: after FROM and the like, or after a comma in FROM."""
-    if not before:
-        return False
-    last = before[-1]
-    if last.kind == "word" and last.word in _TABLE_WORDS:
-        # EXISTS, IF NOT EXISTS and the column list of USING ( come elsewhere
-        return True
-    if last.text != ",":
-        return False
-    depth = 0
-    for token in reversed(before):
-        depth += {")": 1, "(": -1}.get(token.text, 0)
-        if depth < 0:
-            return False
-        if depth == 0 and token.kind == "word":
-            if token.word == "FROM":
-                return True
-            if token.word in _END_OF_FROM:
-                return False
-    return False
-
-
-def table_references(tokens: Sequence[_Token]) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """(name parts, alias) of every table that a statement names after FROM, JOIN, UPDATE, INTO and commas."""
-    at = 0
-    in_from = False
-    while at < len(tokens):
-        token = tokens[at]
-        at += 1
-        if token.kind == "word" and token.word in _TABLE_WORDS:
-            in_from = token.word == "FROM"
-        elif not (token.text == "," and in_from):
-            if token.kind == "word" and token.word in _END_OF_FROM:
-                in_from = False
-            continue
-        parts: list[str] = []
-        while at < len(tokens) and tokens[at].is_name and tokens[at].word not in _NO_ALIAS:
-            parts.append(tokens[at].name)
-            at += 1
-            if at < len(tokens) and tokens[at].text == ".":
-                at += 1
-            else:
-                break
-        if not parts or (at < len(tokens) and tokens[at].text == "("):
-            continue
-        at = _skip_at(tokens, at)
-        if at < len(tokens) and tokens[at].word == "AS":
-            at += 1
-        alias = None
-        if at < len(tokens) and tokens[at].is_name and tokens[at].word not in _NO_ALIAS:
-            alias = tokens[at].name
-            at += 1
-        yield tuple(parts), alias
-
-
-def _skip_at(tokens: Sequence[_Token], at: int) -> int:
-    """Past `AT ( … )`, if it is there."""
-    if at + 1 >= len(tokens) or tokens[at].word != "AT" or tokens[at + 1].text != "(":
-        return at
-    depth = 0
-    for index in range(at + 1, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
-        if depth == 0:
-            return index + 1
-    return len(tokens)
-
-
-def _common_tables(tokens: Sequence[_Token]) -> Iterator[str]:
-    """Names that WITH defines."""
-    for name, word, bracket in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if name.is_name and word.word == "AS" and bracket.text == "(":
-            yield name.name
 
 
 def _matching(found: Iterable[tuple[str, Kind]], fragment: str, start: int) -> list[Completion]:
@@ -418,7 +286,7 @@ def _matching(found: Iterable[tuple[str, Kind]], fragment: str, start: int) -> l
 
 
 def _plain(name: str) -> bool:
-    return bool(re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE)) and name.upper() not in _NO_ALIAS
+    return bool(re.fullmatch(r"[a-z_][a-z0-9_]*", name, re.IGNORECASE)) and name.upper() not in NO_ALIAS
 
 
 @cache

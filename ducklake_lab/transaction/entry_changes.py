@@ -42,7 +42,7 @@ class EntryChanges:
         state: the entries with its own changes.
         data: what is done to rows, by table id.
         options: those that apply, its own included.
-        new_options: options it sets; they belong to no snapshot.
+        new_options: options it sets, or with None takes away; they belong to no snapshot.
         altered: tables and views of its own making that it altered, by id: `changes_made` says so.
         former_names: the names that tables and views of its own making had for a while, oldest first, likewise.
     """
@@ -54,7 +54,7 @@ class EntryChanges:
         with lake.connect() as connection:
             self.base: CatalogState = lake.state(connection, base or lake.snapshot(connection))
             self.options = lake.options(connection)
-        self.new_options: dict[tuple[Scope, str], str] = {}
+        self.new_options: dict[tuple[Scope, str], str | None] = {}
         self.state = self.base
         self.data: dict[int, StagedData] = {}
         self.altered: set[int] = set()
@@ -71,10 +71,17 @@ class EntryChanges:
         """Whether the catalog knows the table, rather than only this transaction."""
         return table.table_id < LOCAL_ID_START
 
-    def set_option(self, scope: Scope, key: str, value: str) -> None:
-        """Sets an option of the lake, a schema or a table, for itself at once and for others when it is committed."""
+    def set_option(self, scope: Scope, key: str, value: str | None) -> None:
+        """Sets an option of the lake, a schema or a table, for itself at once and for others when it is committed.
+
+        None takes it away.
+        """
         self.new_options[scope, key] = value
-        self.options = replace(self.options, values={**self.options.values, (*scope, key): value})
+        values = dict(self.options.values)
+        values.pop((*scope, key), None)
+        if value is not None:
+            values[*scope, key] = value
+        self.options = replace(self.options, values=values)
 
     def create_schema(self, name: str) -> Schema:
         """Adds a schema; of a nested one the name is its path, see `schema_path`."""

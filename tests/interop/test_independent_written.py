@@ -312,3 +312,30 @@ def test_attach_says_the_version(lake_uri: Make, tmp_path: Path) -> None:
         other = next(name for name in versions.WRITTEN if name != version)
         with pytest.raises(dl.CatalogVersionError, match=rf"is of version {version}, not {other}"):
             dl.connect(uri, ducklake_version=other)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_alter_table_sets_options_as_they_do(kind: str, version: str, new_catalog: Make, tmp_path: Path) -> None:
+    def metadata(uri: str) -> list[tuple[object, ...]]:
+        engine = sa.create_engine(parse_uri(uri).url)
+        query = "SELECT key, value, scope, scope_id FROM ducklake_metadata WHERE scope IS NOT NULL ORDER BY key"
+        with engine.connect() as connection:
+            found = [tuple(row) for row in connection.exec_driver_sql(query)]
+        engine.dispose()
+        return found
+
+    theirs, own = new_catalog(kind, "theirs"), new_catalog(kind, "own")
+    catalog = open_lake(theirs, f"{tmp_path}/theirs/", version)
+    table = catalog.create_table("main.t", schema=schema_of("i int32"))
+    for name, value in (("parquet_compression", "gzip"), ("sort_on_insert", False), ("target_file_size", "2MB")):
+        table.set_option(name, value)
+    table.reset_option("sort_on_insert")
+    with dl.connect(own, alias="lake", data_path=f"{tmp_path}/own/", ducklake_version=version) as session:
+        session.sql("CREATE TABLE t (i INTEGER)")
+        session.sql(
+            "ALTER TABLE t SET (parquet_compression = 'gzip', sort_on_insert = false, target_file_size = '2MB')"
+        )
+        session.sql("ALTER TABLE t RESET (sort_on_insert)")
+    assert metadata(own) == metadata(theirs)
+    assert len(metadata(own)) == 2
+    assert open_lake(own, version=version).load_table("main.t").options()["target_file_size"] == "2000000"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import file_sizes
-from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options, write_option
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
-from ducklake_lab.model.entries import LOCAL_ID_START
+from ducklake_lab.model.entries import LOCAL_ID_START, Table
 from ducklake_lab.model.quoting import path_title, quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
+from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.transaction.batches import KEY_PREFIX
 from ducklake_lab.version import __version__
 
@@ -124,6 +126,10 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
     "write_deletion_vectors": ("Whether deletions are written as deletion vectors (Puffin)", _flag),
     "sort_on_insert": ("Whether an insert sorts its rows by the table's sort keys", _flag),
 }
+#: Options that no schema and no table has.
+_OF_LAKES = ("delete_older_than", "expire_older_than")
+#: Options that a table may have.
+OF_TABLES = tuple(key for key in _KEYS if key not in _OF_LAKES)
 _FIXED = {
     "version": "Version of the DuckLake format",
     "created_by": "What created the lake",
@@ -133,71 +139,116 @@ _FIXED = {
 
 
 def _set_option(call: Call) -> pa.Table:
-    key = str(call.args[0]).casefold()
-    if key not in _KEYS:
-        hint = did_you_mean(key, _KEYS)
-        raise UsageError(f"There is no option {key} that can be set.{hint}")
-    if call.args[1] is None:
-        raise UsageError(f"The option {key} cannot be NULL.")
-    value = _KEYS[key][1](key, call.args[1])
-    scope = _scope(call, call.lakes.state(call.lake))
-    if key == "data_inlining_row_limit":
-        _check_inlining(call, scope, value)
-    if call.lakes.in_transaction:
-        with call.lakes.writing(call.lake) as transaction:
-            transaction.set_option(scope, key, value)
-    else:
-        call.lake.check_writable()
-        with call.lake.connect(fresh=True) as connection:
-            write_option(connection, scope, key, value)
-            connection.commit()
+    key, value = str(call.args[0]), call.args[1]
+    _checked(key, value)
+    store(call.lakes, call.lake, _scope(call, call.lakes.state(call.lake)), {key: value})
     return arrow_schema(_SUCCESS).empty_table()
 
 
-def _check_inlining(call: Call, scope: Scope, value: str) -> None:
+def store(lakes: Lakes, lake: Lake, scope: Scope, given: Mapping[str, Any]) -> None:
+    """Sets options in the open transaction, or at once; no snapshot is made.
+
+    Raises:
+        UsageError: an option does not exist, does not take the value, or is one of whole lakes only.
+        BindError: rows would be inlined whose table has a column with a reserved name.
+    """
+    texts = dict(_checked(key, value) for key, value in given.items())
+    _change(lakes, lake, scope, texts)
+
+
+def reset(lakes: Lakes, lake: Lake, scope: Scope, names: Iterable[str]) -> None:
+    """Takes options away, so that those of the next scope apply; one that is not set stays so. Raises as `store`."""
+    _change(lakes, lake, scope, {_known(name): None for name in names})
+
+
+def _change(lakes: Lakes, lake: Lake, scope: Scope, changes: Mapping[str, str | None]) -> None:
+    wide = next((key for key in _OF_LAKES if key in changes), None)
+    if wide is not None and scope[0] is not None:
+        raise UsageError(f"{wide} is an option of whole lakes, not of a schema or table.")
+    if "data_inlining_row_limit" in changes:
+        _check_inlining(lakes, lake, scope, changes["data_inlining_row_limit"])
+    with lakes.writing(lake) as transaction:
+        for key, value in changes.items():
+            transaction.set_option(scope, key, value)
+
+
+def _known(name: str) -> str:
+    key = name.casefold()
+    if key not in _KEYS:
+        raise UsageError(f"There is no option {key} that can be set.{did_you_mean(key, _KEYS)}")
+    return key
+
+
+def _checked(name: str, value: Any) -> tuple[str, str]:
+    """An option and the text that is stored of its value."""
+    key = _known(name)
+    if value is None:
+        raise UsageError(f"The option {key} cannot be NULL.")
+    return key, _KEYS[key][1](key, value)
+
+
+def _check_inlining(lakes: Lakes, lake: Lake, scope: Scope, value: str | None) -> None:
     """Raises BindError where a table that would be inlined then has a column named as one of an inlined table's own."""
-    with call.lake.connect() as connection:
-        options = call.lake.options(connection)
-    now = Options({**options.values, **_values(call), (*scope, "data_inlining_row_limit"): value}, options.forced)
-    state = call.lakes.state(call.lake)
+    with lake.connect() as connection:
+        options = lake.options(connection)
+    values = {**options.values, **_values(lakes, lake)}
+    values.pop((*scope, "data_inlining_row_limit"), None)
+    if value is not None:
+        values[*scope, "data_inlining_row_limit"] = value
+    now = Options(values, options.forced)
+    state = lakes.state(lake)
     for table in state.tables.values():
         ids = {None: None, "schema": table.schema_id, "table": table.table_id}
         if scope[1] != ids[scope[0]] or not now.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id):
             continue
         for column in table.columns:
-            if call.lake.version.reserves(column.name.casefold(), inlines=True):
+            if lake.version.reserves(column.name.casefold(), inlines=True):
                 raise BindError(
                     f"Cannot enable data inlining: {state.qualified_name(table)} has a column {column.name}, a name that "
                     "is reserved; rename it, or set data_inlining_row_limit to 0 for the table first."
                 )
 
 
-def _values(call: Call) -> dict[tuple[str | None, int | None, str], str]:
+def _values(lakes: Lakes, lake: Lake) -> dict[tuple[str | None, int | None, str], str]:
     """The options set in the lake, with those of the open transaction."""
-    with call.lake.connect() as connection:
+    with lake.connect() as connection:
         values = dict(read_options(connection).values)
-    transaction = call.lakes.transaction
-    if transaction is not None and transaction.lake is call.lake:
-        values.update({(*scope, key): value for (scope, key), value in transaction.new_options.items()})
+    transaction = lakes.transaction
+    if transaction is not None and transaction.lake is lake:
+        for (scope, key), value in transaction.new_options.items():
+            values.pop((*scope, key), None)
+            if value is not None:
+                values[*scope, key] = value
     return values
+
+
+def scope_of_table(table: Table) -> Scope:
+    """The scope of a table's own options.
+
+    Raises:
+        UsageError: the open transaction made the table.
+    """
+    return _committed("table", table.table_id)
 
 
 def _scope(call: Call, state: CatalogState) -> Scope:
     table, schema = call.named("table_name"), call.named("schema")
     if table:
-        scope: Scope = ("table", state.table_in_text(str(schema or call.schema), str(table)).table_id)
-    elif schema:
-        scope = ("schema", state.schema_in_text(str(schema)).schema_id)
-    else:
-        return None, None
-    if scope[1] is not None and scope[1] >= LOCAL_ID_START:
-        raise UsageError(f"The {scope[0]} is not committed yet; COMMIT it before setting options of it.")
-    return scope
+        return scope_of_table(state.table_in_text(str(schema or call.schema), str(table)))
+    if schema:
+        return _committed("schema", state.schema_in_text(str(schema)).schema_id)
+    return None, None
+
+
+def _committed(kind: str, scope_id: int) -> Scope:
+    if scope_id >= LOCAL_ID_START:
+        raise UsageError(f"The {kind} is not committed yet; COMMIT it before setting options of it.")
+    return kind, scope_id
 
 
 def _options(call: Call) -> pa.Table:
     state = call.lakes.state(call.lake)
-    values = _values(call)
+    values = _values(call.lakes, call.lake)
     names = {("schema", schema.schema_id): path_title(schema.name) for schema in state.schemas.values()}
     names |= {("table", table.table_id): state.qualified_name(table) for table in state.tables.values()}
     rows = [

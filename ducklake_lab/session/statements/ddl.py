@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
 from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.model.types import NESTED
+from ducklake_lab.session.functions import options
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.statements import altering
 from ducklake_lab.sql import operations as op
@@ -140,6 +142,16 @@ class Ddl:
             if changed != table:
                 _check_encrypted(transaction, table, changed)
                 transaction.replace_table(changed)
+
+    def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, Any]) -> None:
+        """Sets options of a table as `set_option` does; makes no snapshot."""
+        if not (statement.if_exists and place.find() is None):
+            options.store(self._lakes, place.lake, options.scope_of_table(place.table()), values)
+
+    def reset_options(self, place: Place, statement: op.ResetOptions) -> None:
+        """Takes options of a table away, so that those of its schema or lake apply; makes no snapshot."""
+        if not (statement.if_exists and place.find() is None):
+            options.reset(self._lakes, place.lake, options.scope_of_table(place.table()), statement.names)
 
     def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
         match statement:

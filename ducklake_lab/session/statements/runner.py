@@ -163,6 +163,11 @@ class Statements:
                 self._alter(operation)
             case op.SetPartitionedBy() | op.ResetPartitionedBy() | op.SetSortedBy():
                 self._alter(operation)
+            case op.SetOptions():
+                values = self._sources.names.values(operation.options)
+                self._ddl.set_options(self._sources.names.place(operation.table), operation, values)
+            case op.ResetOptions():
+                self._ddl.reset_options(self._sources.names.place(operation.table), operation)
             case op.CreateView():
                 self._definitions.create_view(operation, lambda: self._check_view(operation))
             case op.DropView():

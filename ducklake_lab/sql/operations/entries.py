@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -135,6 +136,24 @@ class ResetPartitionedBy:
     table: TableName
 
 
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """ALTER TABLE … SET (name = value, …); values are Python values or SqlConstant."""
+
+    table: TableName
+    options: Mapping[str, object]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResetOptions:
+    """ALTER TABLE … RESET (name, …)."""
+
+    table: TableName
+    names: tuple[str, ...]
+    if_exists: bool = False
+
+
 #: ALTER TABLE.
 Alteration = (
     AddColumn
@@ -147,6 +166,8 @@ Alteration = (
     | SetPartitionedBy
     | ResetPartitionedBy
     | SetSortedBy
+    | SetOptions
+    | ResetOptions
 )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.transforms import TRANSFORMS, Bucket
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.parse.constants import constant
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_tokens
 from ducklake_lab.sql.parse.tokens import Cursor, as_identifier, syntax_error
@@ -36,6 +39,10 @@ def _alteration(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: 
         return op.SetSortedBy(table, _sort_keys(cursor, binder))
     if cursor.take("RESET", "SORTED", "BY"):
         return op.SetSortedBy(table, ())
+    if cursor.at("SET", "("):
+        return op.SetOptions(table, _options(cursor, binder), if_exists)
+    if cursor.at("RESET", "("):
+        return op.ResetOptions(table, _option_names(cursor), if_exists)
     if cursor.take("RENAME", "TO"):
         return op.RenameTable(table, cursor.name("the new name"), if_exists)
     if cursor.take("RENAME"):
@@ -105,6 +112,47 @@ def _alter_column(cursor: Cursor, binder: Binder, table: op.TableName, if_exists
             raise syntax_error(cursor.text, None, "a type")
         return op.SetColumnType(table, path[0], data_type(rest, cursor.text, binder), if_exists)
     raise syntax_error(cursor.text, cursor.current or first, "SET DEFAULT, SET NOT NULL, SET DATA TYPE or DROP")
+
+
+def _options(cursor: Cursor, binder: Binder) -> dict[str, object]:
+    """The values of `SET (name = value, …)` by their names."""
+    cursor.expect("SET")
+    found: dict[str, object] = {}
+    for item in _listed(cursor, "an option and its value"):
+        part = Cursor(cursor.text, item)
+        name = _option_name(part, found)
+        part.expect("=")
+        value = part.rest()
+        if not value:
+            raise syntax_error(cursor.text, cursor.current, "a value")
+        found[name] = constant(parse_tokens(exp.Expr, value, cursor.text, binder))
+    return found
+
+
+def _option_names(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("RESET")
+    found: dict[str, None] = {}
+    for item in _listed(cursor, "an option"):
+        part = Cursor(cursor.text, item)
+        found[_option_name(part, found)] = None
+        part.finish()
+    return tuple(found)
+
+
+def _listed(cursor: Cursor, expected: str) -> list[list[Token]]:
+    items = cursor.parenthesised()
+    if not items:
+        raise syntax_error(cursor.text, cursor.current, expected)
+    return items
+
+
+def _option_name(part: Cursor, before: Collection[str]) -> str:
+    token = part.current
+    quoted = token is not None and token.token_type == TokenType.STRING
+    name = (part.string() if quoted else part.name("an option")).lower()
+    if name in before:
+        raise BindError(f"The option {name} is given twice.")
+    return name
 
 
 def _sort_keys(cursor: Cursor, binder: Binder) -> tuple[op.SortKey, ...]:

@@ -22,11 +22,15 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     folder = tmp_path_factory.mktemp("lake")
     magics = load(shell)
     magics.connections = str(folder / "none.toml")
-    session = dl.connect(f"ducklake:{folder}/lake.ducklake", engine="duckdb")
+    session = dl.connect(f"ducklake:{folder}/lake.ducklake", engine="duckdb", ducklake_version="1.1")
     session.sql(
         "CREATE TABLE flights (carrier VARCHAR, dep_delay DOUBLE, place STRUCT(lon DOUBLE, spot STRUCT(zone INT)))"
     )
     session.sql('CREATE TABLE "Odd name" (a INTEGER); CREATE SCHEMA raw; CREATE TABLE raw.events (kind VARCHAR)')
+    session.sql(
+        "CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE TABLE sales.europe.orders (amount INTEGER); "
+        'CREATE SCHEMA "sales.europe"'
+    )
     magics.session = session  # type: ignore[assignment]
     shell.user_ns |= {"flute": 1, "Report_day": "2013-01-01", "report": str, "_report": 2}
     yield shell
@@ -59,13 +63,14 @@ def complete(shell: InteractiveShell) -> Complete:
         ("%%ducklake\nSELECT place.| FROM flights", "%%ducklake\nSELECT place.lon| FROM flights"),
         ("%%ducklake\nSELECT f.place.spot.z| FROM flights f", "%%ducklake\nSELECT f.place.spot.zone| FROM flights f"),
         ("%%ducklake\nSELECT 1 FROM flights AT (|", "%%ducklake\nSELECT 1 FROM flights AT (VERSION => |"),
-        ("%%ducklake\nFROM flights AT (VERSION => |", "%%ducklake\nFROM flights AT (VERSION => 4|"),
+        ("%%ducklake\nFROM flights AT (VERSION => |", "%%ducklake\nFROM flights AT (VERSION => 8|"),
         ("%%ducklake\nWITH late AS (FROM flights) FROM la|", "%%ducklake\nWITH late AS (FROM flights) FROM late|"),
         (
             "%%ducklake\nFROM flights f, raw.events e WHERE e.k|",
             "%%ducklake\nFROM flights f, raw.events e WHERE e.kind|",
         ),
         ("%%ducklake\nSELECT date_tr|", "%%ducklake\nSELECT date_trunc(|"),
+        ("%%ducklake\n|", "%%ducklake\nSELECT|"),
         ("%%ducklake\nSELECT :fl|", "%%ducklake\nSELECT :flute|"),
         (
             "%%ducklake\nSELECT * FROM flights WHERE carrier = :re|",
@@ -74,6 +79,22 @@ def complete(shell: InteractiveShell) -> Complete:
         ("%%ducklake\nSELECT $f|", "%%ducklake\nSELECT $flute|"),
         ("%%ducklake\nselect 1 fro|", "%%ducklake\nselect 1 from|"),
         ("%%ducklake\nUPDATE flights SET dep|", "%%ducklake\nUPDATE flights SET dep_delay|"),
+        ("%%ducklake\nALTER TABLE flights SET (parq|", "%%ducklake\nALTER TABLE flights SET (parquet_compression|"),
+        (
+            "%%ducklake\nALTER TABLE flights RESET (auto_compact, sort|",
+            "%%ducklake\nALTER TABLE flights RESET (auto_compact, sort_on_insert|",
+        ),
+        ("%%ducklake\nSELECT * FROM sa|", "%%ducklake\nSELECT * FROM sales|"),
+        ("%%ducklake\nSELECT * FROM sales.eu|", "%%ducklake\nSELECT * FROM sales.europe|"),
+        ("%%ducklake\nSELECT * FROM sales.europe.|", "%%ducklake\nSELECT * FROM sales.europe.orders|"),
+        ("%%ducklake\nSELECT * FROM lake.sales.europe.o|", "%%ducklake\nSELECT * FROM lake.sales.europe.orders|"),
+        ("%%ducklake\nSELECT * FROM lake.sales.e|", "%%ducklake\nSELECT * FROM lake.sales.europe|"),
+        ("%%ducklake\nSELECT am| FROM sales.europe.orders", "%%ducklake\nSELECT amount| FROM sales.europe.orders"),
+        (
+            "%%ducklake\nSELECT o.am| FROM lake.sales.europe.orders o",
+            "%%ducklake\nSELECT o.amount| FROM lake.sales.europe.orders o",
+        ),
+        ('%%ducklake\nSELECT * FROM "sales.|', '%%ducklake\nSELECT * FROM "sales.europe"|'),
         ("%%ducklake\nCALL lake.exp|", "%%ducklake\nCALL lake.expire_snapshots|"),
         ("%%ducklake\nCALL lake.res|", "%%ducklake\nCALL lake.restore|"),
         ("%%ducklake --li|", "%%ducklake --limit|"),
@@ -81,7 +102,7 @@ def complete(shell: InteractiveShell) -> Complete:
         ("%%ducklake --limit 3 SELECT * FROM fl|", "%%ducklake --limit 3 SELECT * FROM flights|"),
         ("%ducklake sna|", "%ducklake snapshots|"),
         ("%ducklake describe fl|", "%ducklake describe flights|"),
-        ("%ducklake diff flights |", "%ducklake diff flights 4|"),
+        ("%ducklake diff flights |", "%ducklake diff flights 8|"),
         ("%ducklake diff --ht|", "%ducklake diff --html|"),
         ("%ducklake use la|", "%ducklake use lake|"),
         ("x = %ducklake SELECT * FROM fl|", "x = %ducklake SELECT * FROM flights|"),
@@ -98,6 +119,10 @@ def test_names_of_the_catalog(complete: Complete, marked: str, expected: str):
         "%%ducklake\nSELECT 1 -- fl|",
         "%%ducklake\nSELECT * FROM flut|",
         "%%ducklake\nSELECT zone| FROM raw.events",
+        "%%ducklake\nSELECT * FROM europe.|",
+        "%%ducklake\nUSE sales.eu|",
+        "%%ducklake\nALTER TABLE flights SET (expire_o|",
+        "%%ducklake\nSELECT * FROM flights WHERE dep_delay IN (parq|",
     ],
 )
 def test_where_nothing_fits_nothing_of_python_is_offered(complete: Complete, marked: str):

@@ -88,6 +88,7 @@ def test_values_are_stored_as_the_reference_stores_them(session: dl.Session, key
         ("'auto_compact', NULL", "cannot be NULL"),
         ("'data_inlining_row_limit', 5, table_name => 'nope'", 'no table "nope"'),
         ("'data_inlining_row_limit', 5, schema => 'nope'", 'no schema "nope"'),
+        ("'expire_older_than', '1 day', table_name => 't'", "an option of whole lakes"),
         ("'data_inlining_row_limit', 5, tabel => 't'", "no argument tabel"),
     ],
 )
@@ -95,6 +96,83 @@ def test_mistakes_are_named(session: dl.Session, call: str, message: str) -> Non
     with pytest.raises(dl.DuckLakeError, match=message):
         session.sql(f"CALL lake.set_option({call})")
     assert options(session) == {}
+
+
+def test_alter_table_sets_options_of_the_table(session: dl.Session) -> None:
+    before = session.current_snapshot().snapshot_id
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 9, schema => 's')")
+    session.sql(
+        "ALTER TABLE s.u SET (data_inlining_row_limit = 2 + 1, Parquet_Compression = 'ZSTD', 'sort_on_insert' = false)"
+    )
+    session.sql("ALTER TABLE lake.main.t SET (target_file_size = $size)", {"size": "1MB"})
+    scoped = {
+        ("data_inlining_row_limit", "SCHEMA", "s"): "9",
+        ("data_inlining_row_limit", "TABLE", "s.u"): "3",
+        ("parquet_compression", "TABLE", "s.u"): "zstd",
+        ("sort_on_insert", "TABLE", "s.u"): "false",
+        ("target_file_size", "TABLE", "main.t"): "1000000",
+    }
+    assert options(session) == scoped
+    session.sql("ALTER TABLE s.u RESET (DATA_INLINING_ROW_LIMIT, sort_on_insert); ALTER TABLE t RESET (auto_compact)")
+    del scoped["data_inlining_row_limit", "TABLE", "s.u"], scoped["sort_on_insert", "TABLE", "s.u"]
+    assert options(session) == scoped
+    assert session.current_snapshot().snapshot_id == before
+    session.sql("INSERT INTO s.u VALUES (1), (2), (3), (4)")
+    assert rows(session, "SELECT count(*) FROM ducklake_list_files('lake', 'u', schema => 's')") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "t SET (target_file_sise = '1MB')",
+            "no option target_file_sise that can be set. Did you mean target_file_size?",
+        ),
+        ("t RESET (sort_on_inset)", "no option sort_on_inset that can be set. Did you mean sort_on_insert?"),
+        ("t SET (auto_compact = true, parquet_version = 3)", "is 1 or 2"),
+        ("t SET (auto_compact = NULL)", "cannot be NULL"),
+        ("t SET (parquet_compression = zstd)", "put text in single quotes: 'zstd'"),
+        ("t SET (auto_compact = true, AUTO_COMPACT = false)", "auto_compact is given twice"),
+        ("t RESET (auto_compact, auto_compact)", "auto_compact is given twice"),
+        ("t SET ()", "expected an option and its value"),
+        ("t RESET ()", "expected an option"),
+        ("t SET (auto_compact)", "expected ="),
+        ("t SET (auto_compact =)", "expected a value"),
+        ("t RESET (auto_compact = 1)", "expected the end"),
+        ("t SET (expire_older_than = '1 day')", "an option of whole lakes"),
+        ("t RESET (delete_older_than)", "an option of whole lakes"),
+        ("nope SET (auto_compact = true)", 'no table "nope"'),
+        ("v RESET (auto_compact)", r"main\.v is a view"),
+    ],
+)
+def test_mistakes_in_alter_table_change_nothing(session: dl.Session, statement: str, message: str) -> None:
+    session.sql("CREATE VIEW v AS FROM t")
+    with pytest.raises(dl.DuckLakeError, match=message):
+        session.sql(f"ALTER TABLE {statement}")
+    assert options(session) == {}
+    session.sql("ALTER TABLE IF EXISTS nope SET (auto_compact = true); ALTER TABLE IF EXISTS nope RESET (auto_compact)")
+
+
+def test_alter_table_sets_options_in_transactions(session: dl.Session) -> None:
+    session.sql("ALTER TABLE t SET (data_inlining_row_limit = 7)")
+    session.sql("BEGIN; ALTER TABLE t RESET (data_inlining_row_limit); ALTER TABLE t SET (auto_compact = false)")
+    assert options(session) == {("auto_compact", "TABLE", "main.t"): "false"}
+    session.sql("ROLLBACK")
+    assert options(session) == {("data_inlining_row_limit", "TABLE", "main.t"): "7"}
+    session.sql("BEGIN; ALTER TABLE t RESET (data_inlining_row_limit); INSERT INTO t VALUES (1); COMMIT")
+    assert options(session) == {}
+    session.sql("BEGIN; CREATE TABLE young (i INTEGER)")
+    with pytest.raises(dl.UsageError, match="not committed yet"):
+        session.sql("ALTER TABLE young SET (auto_compact = false)")
+    session.sql("ROLLBACK")
+
+
+def test_a_reset_may_not_inline_columns_with_reserved_names(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE r (row_id INTEGER)")
+    session.sql("ALTER TABLE r SET (data_inlining_row_limit = 0); CALL lake.set_option('data_inlining_row_limit', 10)")
+    with pytest.raises(dl.BindError, match=r"Cannot enable data inlining: main\.r has a column row_id"):
+        session.sql("ALTER TABLE r RESET (data_inlining_row_limit)")
+    assert options(session)["data_inlining_row_limit", "TABLE", "main.r"] == "0"
 
 
 def test_inlining_needs_names_that_are_free(session: dl.Session) -> None:
