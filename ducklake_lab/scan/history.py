@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.files import among, read_data_files
 from ducklake_lab.catalog.lake import Lake
@@ -82,8 +83,8 @@ def lake_history(
         last: only so many, the newest.
         between: only those with an id in this range, both ends included.
     """
-    names = _table_names(connection)
-    ids = {name: number for number, name in names.items()}
+    names, known = _names(connection)
+    ids = {name: number for number, name in known.items()}
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
     found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
     for info in read_history(connection, last, between):
@@ -91,7 +92,7 @@ def lake_history(
             continue
         info = replace(info, snapshot_time=lake.local(info.snapshot_time))
         changes = parse_changes(info.changes_made)
-        touched = [i for change in changes if (i := _table_of(change, names, ids)) is not None]
+        touched = [i for change in changes if (i := _table_of(change, known, ids)) is not None]
         if table_id is None or table_id in touched:
             found.append((info, changes, touched))
     if not found:
@@ -130,26 +131,42 @@ def _unknown(changes: Iterable[Change]) -> dict[str, None]:
     return {"bytes_removed": None} if kinds & _MAINTENANCE else {}
 
 
-def _table_names(connection: sa.Connection) -> dict[int, str]:
-    """The newest `schema.table` name of every table, view and schema that ever was."""
-    s, table = t.schema, t.table
-    query = (
-        sa.select(table.c.table_id, s.c.schema_name, table.c.table_name)
-        .join(s, s.c.schema_id == table.c.schema_id)
-        .order_by(table.c.begin_snapshot)
-    )
-    return {table_id: f"{schema}.{name}" for table_id, schema, name in connection.execute(query)}
+def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[str, ...]]]:
+    """The newest name of every entry that ever was, by its id, as a text; and of each table, with the schemas it is in."""
+    s = t.schema
+    query = sa.select(s.c.schema_id, s.c.schema_name, versions.column(connection, s.c.parent_schema_id))
+    rows = {schema_id: (name, parent) for schema_id, name, parent in connection.execute(query)}
+    found = {schema_id: _path(schema_id, rows) for schema_id in rows}
+    tables = {}
+    for entries, key, column in (
+        (t.view, t.view.c.view_id, t.view.c.view_name),
+        (t.macro, t.macro.c.macro_id, t.macro.c.macro_name),
+        (t.table, t.table.c.table_id, t.table.c.table_name),
+    ):
+        named = sa.select(key, entries.c.schema_id, column).order_by(entries.c.begin_snapshot)
+        tables = {entry_id: (*found.get(schema, ()), name) for entry_id, schema, name in connection.execute(named)}
+        found |= tables
+    return {entry_id: ".".join(parts) for entry_id, parts in found.items()}, tables
 
 
-def _table_of(change: Change, names: dict[int, str], ids: dict[str, int]) -> int | None:
+def _path(schema_id: int, rows: Mapping[int, tuple[str, int | None]]) -> tuple[str, ...]:
+    """The names from the outermost schema to one."""
+    name, parent = rows[schema_id]
+    parts, seen = [name], {schema_id}
+    while parent is not None and parent in rows and parent not in seen:
+        seen.add(parent)
+        name, parent = rows[parent]
+        parts.insert(0, name)
+    return tuple(parts)
+
+
+def _table_of(change: Change, tables: Mapping[int, tuple[str, ...]], ids: Mapping[tuple[str, ...], int]) -> int | None:
     if isinstance(change.value, int):
-        return change.value if change.value in names and not change.kind.endswith("_schema") else None
-    if change.kind != "created_table":
-        return None
-    return ids.get(".".join(change.value))
+        return change.value if change.value in tables else None
+    return ids.get(change.value) if change.kind == "created_table" else None
 
 
-def _readable(change: Change, names: dict[int, str]) -> str:
+def _readable(change: Change, names: Mapping[int, str]) -> str:
     if isinstance(change.value, int):
         name = names.get(change.value, f"#{change.value}")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,7 @@ from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
@@ -368,12 +369,19 @@ class Session:
         """The tables of all attached lakes, by lake, schema and name, with their sizes."""
         return all_tables(self._lakes, at)
 
-    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts]]:
-        """All entries of the current lake, and the rows and sizes of its tables by table id."""
+    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]:
+        """All entries of the current lake, sizes of its tables by their ids, and comments of views' columns."""
         lake = self._lakes.get()
-        state = self._lakes.state(lake, at)
-        with lake.connect() as connection:
-            return state, table_counts(lake, connection, state.snapshot.snapshot_id)
+        with nullcontext() if at is None else self._lakes.statement(at):
+            state = self._lakes.state(lake)
+            with lake.connect() as connection:
+                counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+            return state, counts, self._sources.names.system.view_comments(lake, state)
+
+    def view_comments(self, lake: str) -> ViewComments:
+        """The comments of columns of views by view id and column."""
+        found = self._lakes.get(lake)
+        return self._sources.names.system.view_comments(found, self._lakes.state(found))
 
     @property
     def plot(self) -> Plots:

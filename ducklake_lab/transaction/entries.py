@@ -275,6 +275,24 @@ class EntryWriter:
             )
         return bool(changed)
 
+    def _write_view_column_comments(self, view_id: int, before: View | None, after: View) -> bool:
+        old = before.column_comments if before is not None else {}
+        new = after.column_comments
+        changed = [name for name in {**old, **new} if name not in old or name not in new or old[name] != new[name]]
+        c = t.view_column_tag
+        for name in changed:
+            self._metadata.end(c, sa.and_(c.c.view_id == view_id, c.c.column_name == name, c.c.key == "comment"))
+            if name in new:
+                self._metadata.insert(
+                    c,
+                    view_id=view_id,
+                    column_name=name,
+                    begin_snapshot=self._metadata.snapshot_id,
+                    key="comment",
+                    value=new[name],
+                )
+        return bool(changed)
+
     # Views and macros
 
     def _write_view(self, view: View) -> None:
@@ -299,6 +317,7 @@ class EntryWriter:
             names = [*self._tx.former_names.get(view.view_id, ()), (*self._tx.state.schema_of(view).parts, view.name)]
             self.changes += [Change("created_view", name) for name in names]
         commented = self._write_comment(view_id, before, view)
+        commented |= self._write_view_column_comments(view_id, before, view)
         if view.view_id in self._tx.altered if before is None else commented:
             self.changes.append(Change("altered_view", view_id))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit, run_text
 from ducklake_lab.catalog.lake import Lake
@@ -79,8 +79,9 @@ class _Expiry:
         if dropped:
             self._remove_tables(dropped)
         inlined.drop_superseded_tables(self._connection)
-        for entries in (t.schema, t.view, t.tag, t.macro):
-            self._connection.execute(entries.delete().where(_unseen(entries)))
+        for entries in (t.schema, t.view, t.view_column_tag, t.tag, t.macro):
+            if versions.has(self._connection, entries):
+                self._connection.execute(entries.delete().where(_unseen(entries)))
         for parts, owner, key in (
             (t.macro_impl, t.macro, "macro_id"),
             (t.macro_parameters, t.macro, "macro_id"),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.entries import Column, Macro, Table, View
-from ducklake_lab.model.quoting import path_title
+from ducklake_lab.model.quoting import path_parts
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.widgets.html import DOT, cell, clip, count, counted, escape, heading, size, table, view
 
 if TYPE_CHECKING:
     from ducklake_lab.scan.counts import TableCounts
+    from ducklake_lab.session.names.system_tables import ViewComments
     from ducklake_lab.session.overview import TableInfo
 
 #: Tables unfolded when there are few of them.
@@ -21,6 +22,7 @@ _OPEN_TABLES = 1
 #: Tables drawn with their columns; the rest are named only.
 LIMIT = 100
 _COLUMNS = 500
+_SCHEMA_END = "</div></details>"
 
 _STYLE = """
 .dlk .dlk-tree details{margin:1px 0}.dlk .dlk-tree summary{padding:1px 3px;border-radius:3px}
@@ -46,19 +48,36 @@ class TableNode:
 
 @dataclass(frozen=True, slots=True)
 class SchemaNode:
+    """A schema of the tree.
+
+    Attributes:
+        name: the name it goes by, see `schema_path`.
+    """
+
     name: str
     tables: tuple[TableNode, ...]
     views: tuple[View, ...] = ()
     macros: tuple[Macro, ...] = ()
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names from the outermost schema to it."""
+        return path_parts(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaTree:
-    """A lake's schemas as of one snapshot; shows itself in a notebook."""
+    """A lake's schemas as of one snapshot; shows itself in a notebook.
+
+    Attributes:
+        schemas: each directly before those inside of it.
+        view_comments: the comments of views' columns, by view id and column.
+    """
 
     lake: str
     schemas: tuple[SchemaNode, ...]
     snapshot_id: int | None = None
+    view_comments: ViewComments = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         return render(self)
@@ -66,10 +85,11 @@ class SchemaTree:
     def __repr__(self) -> str:
         lines = []
         for schema in self.schemas:
-            lines.append(schema.name)
+            indent = "  " * (len(schema.parts) - 1)
+            lines.append(indent + schema.parts[-1])
             for node in schema.tables:
-                lines.append(f"  {node.table.name}  ({_facts(node)})")
-                lines += [f"    {column.name}  {column.data_type.sql()}" for column in node.table.columns]
+                lines.append(f"{indent}  {node.table.name}  ({_facts(node)})")
+                lines += [f"{indent}    {column.name}  {column.data_type.sql()}" for column in node.table.columns]
         return "\n".join(lines)
 
 
@@ -87,18 +107,20 @@ def build(lake: str, tables: Iterable[TableInfo], snapshot_id: int | None = None
     return SchemaTree(lake, schemas, snapshot_id)
 
 
-def of_catalog(lake: str, state: CatalogState, counts: Mapping[int, TableCounts]) -> SchemaTree:
+def of_catalog(
+    lake: str, state: CatalogState, counts: Mapping[int, TableCounts], view_comments: ViewComments
+) -> SchemaTree:
     """The tree of all entries of a lake at a snapshot; empty schemas too."""
     nodes = []
-    for schema in sorted(state.schemas.values(), key=lambda schema: schema.name):
+    for schema in sorted(state.schemas.values(), key=lambda schema: schema.parts):
         tables = []
         for entry in state.tables_of(schema.schema_id):
             known = counts.get(entry.table_id)
             tables.append(TableNode(entry, known.rows if known else 0, known.bytes if known else 0))
         views = sorted((v for v in state.views.values() if v.schema_id == schema.schema_id), key=lambda v: v.name)
         macros = sorted((m for m in state.macros.values() if m.schema_id == schema.schema_id), key=lambda m: m.name)
-        nodes.append(SchemaNode(path_title(schema.name), tuple(tables), tuple(views), tuple(macros)))
-    return SchemaTree(lake, tuple(nodes), state.snapshot.snapshot_id)
+        nodes.append(SchemaNode(schema.name, tuple(tables), tuple(views), tuple(macros)))
+    return SchemaTree(lake, tuple(nodes), state.snapshot.snapshot_id, view_comments)
 
 
 def render(tree: SchemaTree) -> str:
@@ -115,30 +137,42 @@ def render(tree: SchemaTree) -> str:
     parts = [
         f'<p><span class="dlk-title">{escape(tree.lake)}</span> <span class="dlk-soft">{DOT.join(facts)}</span></p>'
     ]
+    around: list[tuple[str, ...]] = []
     for schema in tree.schemas:
+        while around and schema.parts[: len(around[-1])] != around[-1]:
+            around.pop()
+            parts.append(_SCHEMA_END)
         shown = schema.tables[: max(left, 0)]
         left -= len(shown)
-        parts.append(_schema(schema, shown, unfold=len(tables) <= _OPEN_TABLES))
+        parts.append(_schema(schema, shown, tree, unfold=len(tables) <= _OPEN_TABLES))
+        around.append(schema.parts)
+    parts += [_SCHEMA_END] * len(around)
     return view(f'<div class="dlk-tree">{"".join(parts)}</div>', style=_STYLE, label=f"Schemas of {tree.lake}")
 
 
-def _schema(schema: SchemaNode, shown: Sequence[TableNode], unfold: bool) -> str:
-    inside = "".join(_table(node, unfold) for node in shown) + "".join(map(_view, schema.views[:LIMIT]))
+def _schema(schema: SchemaNode, shown: Sequence[TableNode], tree: SchemaTree, unfold: bool) -> str:
+    """A schema up to where those inside of it, or `_SCHEMA_END`, follow."""
+    inside = "".join(_table(node, unfold) for node in shown)
+    inside += "".join(_view(entry, tree.view_comments.get(entry.view_id, {})) for entry in schema.views[:LIMIT])
     inside += "".join(map(_macro, schema.macros[:LIMIT]))
     if len(shown) < len(schema.tables):
         names = ", ".join(escape(clip(node.table.name, 60)) for node in schema.tables[len(shown) : len(shown) + 200])
         inside += f"<details><summary>{count(len(schema.tables) - len(shown))} more tables</summary>{names}</details>"
     return (
-        f"<details open><summary><b>{escape(schema.name)}</b> "
+        f"<details open><summary><b>{escape(clip(schema.parts[-1], 120))}</b> "
         f'<span class="dlk-soft">{counted(len(schema.tables), "table")}</span></summary>'
-        f'<div class="dlk-in">{inside or "No tables."}</div></details>'
+        f'<div class="dlk-in">{inside or ("" if _is_parent(schema, tree) else "No tables.")}'
     )
 
 
-def _view(entry: View) -> str:
+def _is_parent(schema: SchemaNode, tree: SchemaTree) -> bool:
+    return any(other.parts[:-1] == schema.parts for other in tree.schemas)
+
+
+def _view(entry: View, comments: Mapping[str, str]) -> str:
     comment = f'<p class="dlk-soft">{escape(clip(entry.comment, 400))}</p>' if entry.comment else ""
-    for name, text in list(entry.column_comments.items())[:_COLUMNS]:
-        comment += f'<p class="dlk-soft">{escape(clip(name, 120))}: {escape(clip(text, 200))}</p>' if text else ""
+    for name, text in list(comments.items())[:_COLUMNS]:
+        comment += f'<p class="dlk-soft">{escape(clip(name, 120))}: {escape(clip(text, 200))}</p>'
     return (
         f"<details><summary>{escape(clip(entry.name, 120))} "
         f'<span class="dlk-soft">view</span></summary><div class="dlk-in">{comment}'
@@ -196,10 +230,10 @@ def _facts(node: TableNode) -> str:
 def partition_keys(entry: Table) -> list[str]:
     """The partition keys as written: `month(time_hour)`, `origin`, `bucket(8, id)`."""
     keys = []
-    for field in entry.partition.fields if entry.partition else ():
-        column = entry.column_by_id(field.column_id)
-        name = column.name if column else f"column {field.column_id}"
-        keys.append(parse_transform(field.transform).written(name))
+    for key in entry.partition.fields if entry.partition else ():
+        column = entry.column_by_id(key.column_id)
+        name = column.name if column else f"column {key.column_id}"
+        keys.append(parse_transform(key.transform).written(name))
     return keys
 
 

@@ -9,7 +9,7 @@ import traitlets
 
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.quoting import quoted_if_needed
+from ducklake_lab.model.quoting import path_parts, path_title, quoted_if_needed
 from ducklake_lab.widgets import schema as schema_view
 from ducklake_lab.widgets.html import clip, counted, size, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
@@ -24,7 +24,7 @@ class SchemaBrowser(Mounted):
     Attributes:
         tree: what is shown.
         query: words to search by, in names of tables, columns, views and macros.
-        selected: [schema, table] of the selected table, view or macro, or [].
+        selected: [schema, table] of the selected table, view or macro, or []; a nested schema goes by its path.
         inserted: the query that was written last.
     """
 
@@ -59,7 +59,7 @@ class SchemaBrowser(Mounted):
         self.observe(self._search, ["query"])
 
     def _nodes(self) -> list[Any]:
-        """Per schema its name and entries: [index, name, kind, facts, comment]."""
+        """Per schema its name, entries, the name it goes by, and its depth; entries: [index, name, kind, facts, comment]."""
         found: dict[str, list[Any]] = {schema.name: [] for schema in self.tree.schemas}
         for index, (schema, name, entry) in enumerate(self._places):
             if isinstance(entry, TableNode):
@@ -69,20 +69,26 @@ class SchemaBrowser(Mounted):
             else:
                 kind, facts, comment = "view", "", entry.comment
             found[schema].append([index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))])
-        return [[visible(clip(name, _NAME)), entries] for name, entries in found.items()]
+        parts = {name: path_parts(name) for name in found}
+        return [
+            [visible(clip(parts[name][-1], _NAME)), entries, name, len(parts[name]) - 1]
+            for name, entries in found.items()
+        ]
 
     @traitlets.validate("selected")
     def _known(self, proposal: Any) -> list[str]:
         chosen: list[str] = list(proposal["value"])
-        if chosen:
-            self._find(chosen)
-        return chosen
+        if not chosen:
+            return chosen
+        schema, name, _ = self._places[self._find(chosen)]
+        return [schema, name]
 
     def _find(self, chosen: list[str]) -> int:
-        for index, (schema, name, _) in enumerate(self._places):
-            if [schema, name] == chosen:
-                return index
-        names = [f"{schema}.{name}" for schema, name, _ in self._places]
+        for called in (lambda schema: schema, path_title):
+            for index, (schema, name, _) in enumerate(self._places):
+                if [called(schema), name] == chosen:
+                    return index
+        names = [f"{path_title(schema)}.{name}" for schema, name, _ in self._places]
         wanted = ".".join(chosen)
         raise EntryNotFoundError(f"There is no {wanted} in this lake.{did_you_mean(wanted, names)}")
 
@@ -92,8 +98,19 @@ class SchemaBrowser(Mounted):
             self.matches = None
             return
         if self._texts is None:
-            self._texts = [_text(schema, name, entry) for schema, name, entry in self._places]
+            self._texts = [self._text(schema, name, entry) for schema, name, entry in self._places]
         self.matches = [at for at, text in enumerate(self._texts) if all(word in text for word in words)]
+
+    def _text(self, schema: str, name: str, entry: Any) -> str:
+        """What is searched of an entry."""
+        parts = [path_title(schema), name]
+        if isinstance(entry, TableNode):
+            parts += [column.name for column in entry.table.all_columns()]
+            parts.append(entry.table.comment or "")
+        elif not hasattr(entry, "implementations"):
+            parts.append(entry.comment or "")
+            parts += [text for pair in self.tree.view_comments.get(entry.view_id, {}).items() for text in pair]
+        return "\n".join(parts).casefold()
 
     def answer_columns(self, content: dict[str, Any]) -> dict[str, Any]:
         """What is below an entry: [depth, name, type, facts, comment] each."""
@@ -103,13 +120,19 @@ class SchemaBrowser(Mounted):
             return {"rows": [row for column in entry.table.columns for row in _rows(column, 0, keys)]}
         if hasattr(entry, "implementations"):
             return {"rows": [[0, visible(text), "", "", ""] for text in schema_view.macro_signatures(entry)]}
-        return {"rows": [[0, visible(clip(schema_view.view_sql(entry), 2000)), "", "", ""]]}
+        comments = self.tree.view_comments.get(entry.view_id, {})
+        return {
+            "rows": [
+                *([0, visible(clip(name, _NAME)), "", "", visible(clip(text, 200))] for name, text in comments.items()),
+                [0, visible(clip(schema_view.view_sql(entry), 2000)), "", "", ""],
+            ]
+        }
 
     def answer_choose(self, content: dict[str, Any]) -> dict[str, Any]:
         """Selects an entry, and gives a query of it."""
         schema, name, entry = self._places[int(content["index"])]
         self.selected = [schema, name]
-        place = ".".join(map(quoted_if_needed, (self.tree.lake, schema, name)))
+        place = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))
         if isinstance(entry, TableNode):
             columns = ", ".join(quoted_if_needed(column.name) for column in entry.table.columns[:30])
             chosen = columns if len(entry.table.columns) <= 30 and columns else "*"
@@ -157,11 +180,3 @@ def _rows(column: Column, depth: int, keys: set[int]) -> Iterator[list[Any]]:
     ]
     for child in column.children:
         yield from _rows(child, depth + 1, keys)
-
-
-def _text(schema: str, name: str, entry: Any) -> str:
-    parts = [schema, name]
-    if isinstance(entry, TableNode):
-        parts += [column.name for column in entry.table.all_columns()]
-        parts.append(entry.table.comment or "")
-    return "\n".join(parts).casefold()

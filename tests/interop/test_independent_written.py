@@ -314,6 +314,32 @@ def test_attach_says_the_version(lake_uri: Make, tmp_path: Path) -> None:
             dl.connect(uri, ducklake_version=other)
 
 
+def test_comments_of_view_columns_are_theirs(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    theirs, own = new_catalog(kind, "theirs"), new_catalog(kind, "own")
+    catalog = open_lake(theirs, f"{tmp_path}/theirs/")
+    catalog.create_namespace("sales")
+    catalog.create_namespace("sales.europe")
+    for name in ("sales.europe.v", "main.w"):
+        catalog.create_view(name, "SELECT 1 AS i, 2 AS t", column_aliases=("a",))
+        for column, text in (("i", "first"), ("t", "second"), ("i", "third")):
+            catalog.load_view(name).set_comment(text, column=column)
+    catalog.rename_view("main.w", "main.x")
+    catalog.load_view("main.x").set_comment("fourth", column="i")
+    catalog.drop_view("sales.europe.v")
+    with connect(own, tmp_path) as session:
+        session.sql("CREATE SCHEMA sales; CREATE SCHEMA sales.europe")
+        for name in ("sales.europe.v", "w"):
+            session.sql(f"CREATE VIEW {name} (a) AS SELECT 1 AS i, 2 AS t")
+            for column, text in (("a", "'first'"), ("t", "'second'"), ("a", "'third'")):
+                session.sql(f"COMMENT ON COLUMN {name}.{column} IS {text}")
+        session.sql("ALTER VIEW w RENAME TO x; COMMENT ON COLUMN x.a IS 'fourth'; DROP VIEW sales.europe.v")
+    expected, found = content(theirs), content(own)
+    for name in ("ducklake_view_column_tag", "ducklake_view", "ducklake_snapshot", "ducklake_snapshot_changes"):
+        assert found[name] == expected[name], name
+    assert len(found["ducklake_view_column_tag"]) == 8
+    assert open_lake(own).load_view("main.x").column_tags["i"] == {"comment": "fourth"}
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_alter_table_sets_options_as_they_do(kind: str, version: str, new_catalog: Make, tmp_path: Path) -> None:
     def metadata(uri: str) -> list[tuple[object, ...]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
-from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.entries import Column, Schema, Table, View
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
@@ -21,8 +22,12 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.sql.types import type_or_none
 
-#: Columns of a query; empty where it cannot be bound.
-QueryColumns = Callable[[str], list[tuple[str, DataType]]]
+#: Columns of a query whose names are looked up first in a lake and schema, or where the session is; empty where it cannot
+#: be bound.
+QueryColumns = Callable[[str, tuple[str, str] | None], list[tuple[str, DataType]]]
+
+#: The comments of views' columns, by view id and column.
+ViewComments = Mapping[int, Mapping[str, str]]
 
 #: Ids of a lake's entries begin here, those of the next lake that much later.
 _OIDS = 1_000_000
@@ -37,6 +42,21 @@ _BITS = {
     "int8": 8, "int16": 16, "int32": 32, "int64": 64, "int128": 128, "uint8": 8, "uint16": 16, "uint32": 32,
     "uint64": 64, "uint128": 128, "float32": 24, "float64": 53,
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column of a view.
+
+    Attributes:
+        stored: its name in the view's query, by which the lake knows its comment; "" if it is not known.
+        comment: its comment, or None.
+    """
+
+    name: str
+    data_type: DataType
+    stored: str
+    comment: str | None
 
 
 class SystemTables:
@@ -157,7 +177,7 @@ class SystemTables:
                 "view_name": view.name,
                 "view_oid": base + view.view_id,
                 "comment": view.comment,
-                "column_count": len(self._view_columns(lake, schema.name, view)),
+                "column_count": len(self._shown_columns(lake, schema, view)),
                 "sql": f"CREATE VIEW {_name(view.name)}{_names(view.column_names)} AS {resolved(view.sql, lake.alias)};",
                 "is_bound": True,
             }
@@ -177,34 +197,50 @@ class SystemTables:
                 }
         for view in state.views.values():
             schema = state.schema_of(view)
-            comments = self._column_comments(lake, schema.name, view)
-            for index, (name, kind) in enumerate(self._view_columns(lake, schema.name, view), 1):
+            for index, shown in enumerate(self.view_columns(lake, schema, view), 1):
                 yield {
                     **_place(lake, base, schema.schema_id, schema.parts[-1]),
                     "table_name": view.name,
                     "table_oid": base + view.view_id,
-                    "comment": comments.get(index),
+                    "comment": shown.comment,
                     "is_nullable": True,
-                    **_shape(index, name, kind),
+                    **_shape(index, shown.name, shown.data_type),
                 }
 
-    def _view_columns(self, lake: Lake, schema: str, view: View) -> list[tuple[str, DataType]]:
-        return self._query_columns("FROM " + ".".join(map(quote_identifier, (lake.alias, schema, view.name))))
+    def view_comments(self, lake: Lake, state: CatalogState) -> ViewComments:
+        """The comments of the columns of views, by view id and the names that the columns have in the view.
 
-    def _column_comments(self, lake: Lake, schema: str, view: View) -> dict[int, str | None]:
-        """The comments of a view's columns, by their places from 1; the lake knows them by their names in the query."""
-        if not view.column_comments:
-            return {}
+        Where a view's query cannot be bound they are the names of the query.
+        """
+        found = {}
+        for view in state.views.values():
+            known = view.column_comments
+            if view.column_aliases and known:
+                columns = self.view_columns(lake, state.schema_of(view), view)
+                known = {column.name: column.comment for column in columns} or known
+            found[view.view_id] = {name: text for name, text in known.items() if text}
+        return found
+
+    def _shown_columns(self, lake: Lake, schema: Schema, view: View) -> list[tuple[str, DataType]]:
+        names = map(quote_identifier, (lake.alias, *schema.parts, view.name))
+        return self._query_columns(f"FROM {'.'.join(names)}", None)
+
+    def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
+        """The columns of a view; none where its query cannot be bound.
+
+        Args:
+            stored: look up the names in its query, also where no column has a comment.
+        """
+        shown = self._shown_columns(lake, schema, view)
+        inner = [name for name, _ in shown]
+        if view.column_aliases and (stored or view.column_comments):
+            found = self._query_columns(resolved(view.sql, lake.alias), (lake.alias, schema.name))
+            inner = [name for name, _ in found] or [""] * len(shown)
         comments = {name.casefold(): text for name, text in view.column_comments.items()}
-        names = self._view_columns(lake, schema, view)
-        if view.column_aliases:
-            # the query's names are those it has in the lake in use; of another lake's only the others are known
-            aliased = len(view.column_names)
-            inner = self._query_columns(resolved(view.sql, lake.alias)) if self._lakes.current is lake else []
-            names = inner or [
-                ("", kind) if place < aliased else (name, kind) for place, (name, kind) in enumerate(names)
-            ]
-        return {place: comments.get(name.casefold()) for place, (name, _) in enumerate(names, 1)}
+        return [
+            ViewColumn(name, kind, own, comments.get(own.casefold()))
+            for (name, kind), own in zip(shown, inner, strict=True)
+        ]
 
 
 def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:

@@ -115,9 +115,10 @@ class NameResolver:
             and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
         )
 
-    def _query_columns(self, query: str) -> list[tuple[str, DataType]]:
+    def _query_columns(self, text: str, place: tuple[str, str] | None = None) -> list[tuple[str, DataType]]:
         try:
-            found = self._columns_of(plan_or_leave(parse_query(query), self))
+            query = parse_query(text)
+            found = self._columns_of(plan_query(query, self, place) if place else plan_or_leave(query, self))
         except DuckLakeError:
             return []  # of a view whose tables are gone, which is listed all the same
         return _typed(found)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.entries import MacroImplementation, MacroParameter, View
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.stored_definitions import portable
+from ducklake_lab.session.names.system_tables import ViewColumn
 from ducklake_lab.session.statements.macro_checks import check_parameters
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.types import type_or_none
@@ -18,9 +20,12 @@ from ducklake_lab.sql.types import type_or_none
 class Definitions:
     """Runs the statements in the open transaction, or each in its own."""
 
-    def __init__(self, lakes: Lakes, place: Callable[[op.TableName], Place]) -> None:
+    def __init__(
+        self, lakes: Lakes, place: Callable[[op.TableName], Place], view_columns: Callable[..., list[ViewColumn]]
+    ) -> None:
         self._lakes = lakes
         self._place = place
+        self._view_columns = partial(view_columns, stored=True)
 
     def create_view(self, statement: op.CreateView, check: Callable[[], None]) -> None:
         """Creates a view.
@@ -94,16 +99,16 @@ class Definitions:
 
     def comment(self, statement: op.Comment) -> None:
         place = self._place(statement.name)
+        seen = place.state.find_view(place.schema, place.name)
+        if statement.column is not None and seen is not None:
+            self._comment_view_column(place, seen, statement.column, statement.text)
+            return
         with self._lakes.writing(place.lake) as transaction:
             state = transaction.state
             if statement.kind == "view":
                 view = state.view(place.schema, place.name)
                 transaction.replace_view(replace(view, comment=statement.text))
                 return
-            if statement.column is not None and state.find_view(place.schema, place.name) is not None:
-                raise UnsupportedFeatureError(
-                    f"{place.name} is a view, and comments of view columns are not written yet; those there are, are read."
-                )
             table = state.table(place.schema, place.name)
             if statement.column is None:
                 transaction.replace_table(replace(table, comment=statement.text))
@@ -115,6 +120,30 @@ class Definitions:
             noted = replace(column, comment=statement.text)
             columns = tuple(noted if c.column_id == column.column_id else c for c in table.columns)
             transaction.replace_table(replace(table, columns=columns))
+
+    def _comment_view_column(self, place: Place, view: View, name: str, text: str | None) -> None:
+        """Stores the comment by the column's name in the view's query."""
+        place.lake.check_has("comments of view columns", "1.1")
+        title = place.state.qualified_name(view)
+        columns = self._view_columns(place.lake, place.state.schema_of(view), view)
+        if not columns:
+            raise BindError(f"The columns of {title} are not known: its query cannot be bound.")
+        column = next((column for column in columns if column.name.casefold() == name.casefold()), None)
+        if column is None:
+            raise BindError(f'{title} has no column "{name}".{did_you_mean(name, (column.name for column in columns))}')
+        if not column.stored:
+            raise UnsupportedFeatureError(
+                f"Columns of {title} get no comments: their names in its query are not known."
+            )
+        folded = column.stored.casefold()
+        if sum(other.stored.casefold() == folded for other in columns) > 1:
+            raise UnsupportedFeatureError(
+                f'Column "{column.name}" of {title} gets no comment: the view\'s query has several columns named '
+                f'"{column.stored}", by which a lake keeps it.'
+            )
+        others = {key: value for key, value in view.column_comments.items() if key.casefold() != folded}
+        with self._lakes.writing(place.lake) as transaction:
+            transaction.replace_view(replace(view, column_comments={**others, column.stored: text}))
 
 
 def _implementation(overload: op.MacroOverload, kind: str) -> MacroImplementation:

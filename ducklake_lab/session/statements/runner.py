@@ -78,7 +78,7 @@ class Statements:
         self._copying = Copying(lakes, sources, database, self.run)
         self._prepared: dict[str, str] = {}
         self._ddl = Ddl(lakes)
-        self._definitions = Definitions(lakes, sources.names.place)
+        self._definitions = Definitions(lakes, sources.names.place, sources.names.system.view_columns)
         self._dml = Dml(lakes, sources, engine)
         self._described = Describing(lakes, sources, database)
         self._attach = attach

@@ -42,23 +42,34 @@ class Schema extends Browsing {
     this.rows = [];
     let found = 0;
     const schemas = this.model.get("nodes");
-    schemas.forEach(([name, entries], at) => {
-      const shown = passing ? entries.filter(([index]) => passing.has(index)) : entries;
+    // A schema comes directly before those inside of it.
+    const around = [];
+    const parents = schemas.map(([, , , depth], at) => { around.length = depth; around.push(at); return depth ? around[depth - 1] : -1; });
+    const shownOf = schemas.map(([, entries]) => (passing ? entries.filter(([index]) => passing.has(index)) : entries));
+    const within = shownOf.map((shown) => shown.length);
+    for (let at = schemas.length - 1; at >= 0; at--) if (parents[at] >= 0) within[parents[at]] += within[at];
+    const siblings = new Map();
+    const places = parents.map((parent) => siblings.set(parent, (siblings.get(parent) ?? 0) + 1).get(parent));
+    const unfolds = [];
+    schemas.forEach(([name, , path, depth], at) => {
+      const shown = shownOf[at];
       found += shown.length;
-      if (passing && !shown.length) return;
       const key = "s" + at;
-      const open = this.open.has(key) || passing;
-      this.rows.push({ key, level: 1, name, facts: `${shown.length} ${shown.length === 1 ? "entry" : "entries"}`, open, folds: true, of: schemas.length, place: at + 1 });
-      if (!open) return;
+      const parent = parents[at];
+      const isShown = (parent < 0 || unfolds[parent]) && (!passing || within[at]);
+      unfolds[at] = Boolean(isShown && (this.open.has(key) || passing));
+      if (!isShown) return;
+      this.rows.push({ key, level: 1 + depth, name, facts: `${shown.length} ${shown.length === 1 ? "entry" : "entries"}`, open: unfolds[at], folds: true, parent: parent < 0 ? undefined : "s" + parent, of: siblings.get(parent), place: places[at] });
+      if (!unfolds[at]) return;
       shown.forEach(([index, entry, kind, facts, comment], place) => {
         const below = "e" + index;
         const unfolded = this.open.has(below);
-        this.rows.push({ key: below, index, level: 2, name: entry, kind, facts, comment, open: unfolded, folds: true, parent: key, schema: name, of: shown.length, place: place + 1 });
+        this.rows.push({ key: below, index, level: 2 + depth, name: entry, kind, facts, comment, open: unfolded, folds: true, parent: key, schema: path, of: shown.length, place: place + 1 });
         if (!unfolded) return;
         const columns = this.columns.get(index);
-        if (!columns) { this.rows.push({ key: below + "w", level: 3, name: "…", parent: below, of: 1, place: 1 }); return; }
-        columns.forEach(([depth, column, type, more, told], number_) => this.rows.push({
-          key: `${below}c${number_}`, level: 3 + depth, name: column, type, facts: more, comment: told, parent: below, of: columns.length, place: number_ + 1,
+        if (!columns) { this.rows.push({ key: below + "w", level: 3 + depth, name: "…", parent: below, of: 1, place: 1 }); return; }
+        columns.forEach(([deeper, column, type, more, told], number_) => this.rows.push({
+          key: `${below}c${number_}`, level: 3 + depth + deeper, name: column, type, facts: more, comment: told, parent: below, of: columns.length, place: number_ + 1,
         }));
       });
     });
@@ -75,19 +86,20 @@ class Schema extends Browsing {
     const nodes = [];
     for (let at = first; at < last; at++) {
       const row = this.rows[at];
-      const chosen = row.level === 2 && row.schema === schema && row.name === name;
+      const isEntry = row.index !== undefined;
+      const chosen = isEntry && row.schema === schema && row.name === name;
       const node = element("div", {
         role: "treeitem", id: `${this.id}-${row.key}`, class: "dlk-sc-row" + (at === this.cursor ? " dlk-sc-cursor" : ""), "aria-level": row.level,
         "aria-setsize": row.of, "aria-posinset": row.place, "aria-expanded": row.folds ? String(Boolean(row.open)) : null,
         "aria-selected": String(chosen), style: `top:${at * HEIGHT}px;padding-left:${(row.level - 1) * 18 + 4}px`,
         onclick: () => { this.cursor = at; if (row.folds) this.fold(at); else this.draw(); },
       }, element("span", { class: "dlk-sc-fold", "aria-hidden": "true" }, row.folds ? (row.open ? "▾" : "▸") : ""),
-        element("span", { class: row.level === 1 ? "dlk-sc-schema" : row.level > 2 ? "dlk-sc-column" : "" }, row.name));
+        element("span", { class: isEntry ? "" : row.folds ? "dlk-sc-schema" : "dlk-sc-column" }, row.name));
       if (row.kind && row.kind !== "table") node.append(element("span", { class: "dlk-sc-kind" }, row.kind));
       if (row.type) node.append(element("span", { class: "dlk-mono dlk-soft" }, row.type));
       if (row.facts) node.append(element("span", { class: "dlk-soft" }, row.facts));
       if (row.comment) node.append(element("span", { class: "dlk-soft dlk-sc-comment" }, row.comment));
-      if (row.level === 2) {
+      if (isEntry) {
         // The keyboard's way to this is Enter on the row.
         node.append(element("span", { class: "dlk-sc-query", title: "Write a query of it into the notebook (Enter)", onclick: (event) => { event.stopPropagation(); this.cursor = at; this.insert(row); } }, "query"));
       }
@@ -133,7 +145,7 @@ class Schema extends Browsing {
     else if (event.key === "ArrowLeft") {
       if (row.folds && row.open && !this.model.get("matches")) this.fold(this.cursor, false);
       else if (row.parent) this.reveal(this.rows.findIndex((one) => one.key === row.parent));
-    } else if (event.key === "Enter" && row.level === 2) this.insert(row);
+    } else if (event.key === "Enter" && row.index !== undefined) this.insert(row);
     else if ((event.key === " " || event.key === "Enter") && row.folds) this.fold(this.cursor);
     else return;
     event.preventDefault();
