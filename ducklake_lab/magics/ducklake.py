@@ -20,7 +20,7 @@ from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
-from ducklake_lab.model.quoting import quoted_if_needed
+from ducklake_lab.model.quoting import path_parts, quoted_if_needed
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
@@ -244,7 +244,7 @@ class DuckLakeMagics(Magics):
 def _place(session: LakeSession) -> str | None:
     """The lake and schema of unqualified names; None where no lake is in use."""
     try:
-        return f"{quoted_if_needed(session.current_lake.alias)}.{quoted_if_needed(session.current_schema)}"
+        return ".".join(map(quoted_if_needed, (session.current_lake.alias, *path_parts(session.current_schema))))
     except DuckLakeError:
         return None
 

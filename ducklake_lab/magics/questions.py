@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
-from ducklake_lab.model.quoting import path_title
 
 # The sidebar asks for the lakes as soon as there is a kernel, when there may be none to speak of.
 if TYPE_CHECKING:
@@ -99,7 +98,10 @@ class Questions:
             return {"lakes": found, "connections": [], "connections_error": str(error)}
 
     def tree(self, alias: str, session: str = "") -> Answer:
-        """Schemas with their tables, views and macros; columns with types; rows and bytes of tables."""
+        """Schemas with their tables, views and macros; columns with types; rows and bytes of tables.
+
+        Each schema comes directly before those inside of it; `key` is the name it goes by.
+        """
         from ducklake_lab.scan.counts import TableCounts, table_counts
 
         asked = self._session(session)
@@ -107,17 +109,25 @@ class Questions:
         lake = _lake(asked, alias)
         with lake.connect() as connection:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+        comments = asked.view_comments(alias)
         schemas = [
             {
-                "name": path_title(schema.name),
+                "name": schema.parts[-1],
+                "path": schema.parts,
+                "key": schema.name,
                 "tables": [
                     _table(table, counts.get(table.table_id, TableCounts()))
                     for table in state.tables_of(schema.schema_id)
                 ],
                 "views": _names(state.views.values(), schema.schema_id),
+                "view_comments": {
+                    view.name: {"comment": view.comment, "columns": comments.get(view.view_id, {})}
+                    for view in state.views.values()
+                    if view.schema_id == schema.schema_id
+                },
                 "macros": _names(state.macros.values(), schema.schema_id),
             }
-            for schema in sorted(state.schemas.values(), key=lambda schema: schema.name)
+            for schema in sorted(state.schemas.values(), key=lambda schema: schema.parts)
         ]
         return {"snapshot": state.snapshot.snapshot_id, "schemas": schemas}
 

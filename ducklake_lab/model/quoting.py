@@ -64,12 +64,16 @@ def quoted_if_needed(name: str) -> str:
     return name if _PLAIN.fullmatch(name) and name.lower() not in KEYWORDS else quote_identifier(name)
 
 
-_PATH = re.compile(r'"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")+')
+_PATH = re.compile(r'"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*')
 
 
 def schema_path(parts: Sequence[str]) -> str:
-    """The name that a schema goes by: its own, or of a nested one the quoted names from the outermost schema to it."""
-    return parts[0] if len(parts) == 1 else ".".join(map(quote_identifier, parts))
+    """The name that a schema goes by: its own, or of a nested one the quoted names from the outermost schema to it.
+
+    A name of its own that begins with a quote is quoted too, so that it is no path.
+    """
+    is_own = len(parts) == 1 and not parts[0].startswith('"')
+    return parts[0] if is_own else ".".join(map(quote_identifier, parts))
 
 
 def path_parts(schema: str) -> tuple[str, ...]:
@@ -80,7 +84,12 @@ def path_parts(schema: str) -> tuple[str, ...]:
 def path_title(schema: str) -> str:
     """What people are shown of the name that a schema goes by: `sales.europe` for a nested one."""
     parts = path_parts(schema)
-    return schema if len(parts) == 1 else ".".join(map(quoted_if_needed, parts))
+    return parts[0] if len(parts) == 1 else ".".join(map(quoted_if_needed, parts))
+
+
+def quoted_path(lake: str, schema: str, name: str) -> str:
+    """The name of an entry for SQL, of the name that its schema goes by."""
+    return ".".join(map(quote_identifier, (lake, *path_parts(schema), name)))
 
 
 def split_dotted(name: str) -> tuple[str, ...]:

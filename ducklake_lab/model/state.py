@@ -97,7 +97,7 @@ class CatalogState:
         Raises:
             EntryNotFoundError: there is none.
         """
-        return self.find_schema_in_text(text) or self.schema(text)
+        return self.find_schema_in_text(text) or self.schema(schema_path((text,)))
 
     def find_schema_in_text(self, text: str) -> Schema | None:
         """As `schema_in_text`; None where there is none."""
@@ -105,7 +105,7 @@ class CatalogState:
             nested = self.find_schema(schema_path(split_dotted(text)))
         except ValueError:
             nested = None
-        return nested or self.find_schema(text)
+        return nested or self.find_schema(schema_path((text,)))
 
     def table_in_text(self, schema: str, name: str) -> Table:
         """The table of that name, in the schema that a text names; see `schema_in_text`."""

@@ -119,6 +119,58 @@ def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Callable[[Pa
     close(page)
 
 
+#: A lake of schemas in schemas, made in cells.
+NESTED = (
+    "import ducklake_lab as dl\n%load_ext ducklake_lab\n"
+    "dl.connect('ducklake:nested.ducklake', ducklake_version='1.1').close()\n%ducklake connect ducklake:nested.ducklake",
+    """%%ducklake
+CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE SCHEMA sales.europe."far north"; CREATE SCHEMA "sales.europe";
+CREATE TABLE sales.europe.orders (id INTEGER, amount DECIMAL(10, 2));
+CREATE VIEW sales.europe.large (id) AS SELECT id AS number, amount FROM orders WHERE amount > 100;
+COMMENT ON VIEW sales.europe.large IS 'Orders worth a call'; COMMENT ON COLUMN sales.europe.large.id IS 'as on the bill';
+CREATE TABLE sales.europe."far north".sledges (name VARCHAR);
+INSERT INTO sales.europe."far north".sledges SELECT 'sledge ' || i FROM range(50) AS r(i)""",
+    "%ducklake schema",
+    "",
+)
+
+
+def test_schemas_are_drawn_inside_of_theirs(wheel_lab: Lab, screenshot: Callable[[Page, str], Path]):
+    wheel_lab.write("nested.ipynb", NESTED)
+    page = wheel_lab.open("nested.ipynb", whole=True)
+    run_all(page)
+    panel = sidebar(page)
+    for name in ("schema sales", "schema europe", "schema far north", "table sledges"):
+        row(panel, name).first.locator(".jp-DuckLake-caret").click()
+    assert [row(panel, name).first.get_attribute("aria-level") for name in ("schema sales", "schema europe")] == [
+        "2",
+        "3",
+    ]
+    assert row(panel, "table sledges").get_attribute("aria-level") == "5"
+    expect(row(panel, "view large")).to_have_attribute("title", re.compile("Orders worth a call\\nid: as on the bill"))
+    first_paint(page, height=1000)
+    row(panel, "Files").locator(".jp-DuckLake-caret").click()
+    expect(row(panel, "file ducklake-")).to_be_visible()
+    tree = page.locator(".dlk-sc-tree")
+    levels = {"sales": "1", "europe": "2", "far north": "3", "sales.europe": "1"}
+    for name, level in levels.items():
+        expect(tree.get_by_role("treeitem", name=re.compile(f"^{re.escape(name)} \\d entr"))).to_have_attribute(
+            "aria-level", level
+        )
+    tree.get_by_role("treeitem", name=re.compile("large")).click()
+    expect(tree).to_contain_text("as on the bill")
+    screenshot(page, "nested")
+    at_end(page, 3)
+    row(panel, "table sledges").click()
+    expect(cell(page, 3)).to_have_text('sales.europe."far north".sledges')
+    tree.get_by_role("treeitem", name=re.compile("^europe")).click()
+    expect(tree.get_by_role("treeitem", name=re.compile("sledges"))).to_have_count(0)
+    panel.get_by_role("searchbox").fill("sledge")
+    expect(row(panel, "schema europe")).to_be_visible()
+    expect(row(panel, "table orders")).to_have_count(0)
+    close(page)
+
+
 @pytest.fixture(scope="module")
 def notebook(_wheel_lab: Lab) -> Iterator[Page]:
     """A notebook with a lake; tests add to its last cell."""

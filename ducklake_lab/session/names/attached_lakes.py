@@ -151,15 +151,16 @@ class Lakes:
         """USE lake, USE schema or USE lake.schema."""
         if len(parts) > 2:
             raise UsageError("USE takes a lake, a schema or lake.schema; a nested schema cannot be in use.")
+        schema = schema_path(parts[-1:])
         if len(parts) == 2:
-            lake, schema = self.get(parts[0]), parts[1]
+            lake = self.get(parts[0])
         elif (found := self.find(parts[0])) is not None:
             lake, schema = found, "main"
         else:
-            lake, schema = self.get(), parts[0]
+            lake = self.get()
             if self.state(lake).find_schema(schema) is None:
                 known = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
-                raise EntryNotFoundError(f'There is no lake or schema "{schema}".{did_you_mean(schema, known)}')
+                raise EntryNotFoundError(f'There is no lake or schema "{parts[0]}".{did_you_mean(parts[0], known)}')
         self._current = (lake.alias, self.state(lake).schema(schema).name)
         self._database.use(self._current)
 

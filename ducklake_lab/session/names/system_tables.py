@@ -14,7 +14,7 @@ from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.model.entries import Column, Schema, Table, View
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import quote_identifier, quote_text, quoted_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
@@ -31,6 +31,8 @@ ViewComments = Mapping[int, Mapping[str, str]]
 
 #: Ids of a lake's entries begin here, those of the next lake that much later.
 _OIDS = 1_000_000
+#: Columns of text that DuckDB 2.0 added to listings, by their functions.
+_LATER = {"duckdb_schemas": "parent_schema"}
 #: DuckDB's numbers of types.
 _TYPE_IDS = {
     "boolean": 10, "int8": 11, "int16": 12, "int32": 13, "int64": 14, "date": 15, "time": 16, "timestamp_s": 17,
@@ -86,7 +88,10 @@ class SystemTables:
         folded = name.casefold()
         if folded not in self._shapes:
             described = self._database.describe(f"FROM {folded}()")
-            self._shapes[folded] = tuple((name, type_or_none(kind) or DataType("varchar")) for name, kind in described)
+            shape = tuple((name, type_or_none(kind) or DataType("varchar")) for name, kind in described)
+            new = _LATER.get(folded)
+            lacks = new is not None and new not in (name for name, _ in shape)
+            self._shapes[folded] = (*shape, (new, DataType("varchar"))) if lacks and new is not None else shape
         return self._shapes[folded]
 
     def rows(self, name: str) -> pa.Table:
@@ -95,12 +100,20 @@ class SystemTables:
         lakes = ", ".join(quote_text(lake.alias) for lake in self._lakes)
         hidden = f"WHERE database_name NOT IN ({lakes})" if lakes else ""
         own = self._database.run(f"FROM {folded}() {hidden}").table
+        new = _LATER.get(folded)
+        if new is not None and new not in own.column_names:
+            own = own.append_column(new, pa.nulls(own.num_rows, pa.string()))
         found = [
             {"internal": False, "temporary": False, "tags": [], "options": [], **row}
             for number, lake in enumerate(self._lakes, 1)
             for row in self._functions[folded](lake, number * _OIDS, self._lakes.state(lake))
         ]
         return pa.concat_tables([own, pa.Table.from_pylist(found, own.schema)]) if found else own
+
+    def schema_oid(self, lake: Lake, schema: str) -> int:
+        """The id by which listings know a schema; of nested ones the last name may be that of others."""
+        number = next(number for number, other in enumerate(self._lakes, 1) if other is lake)
+        return number * _OIDS + self._lakes.state(lake).schema(schema).schema_id
 
     def view_query(self, schema: str | None, name: str) -> str | None:
         """The query of a system view that lists entries, e.g. information_schema.tables; None for all other names."""
@@ -146,7 +159,11 @@ class SystemTables:
 
     def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         for schema in state.schemas.values():
-            yield {"oid": base + schema.schema_id, **_place(lake, base, schema.schema_id, schema.parts[-1])}
+            yield {
+                "oid": base + schema.schema_id,
+                "parent_schema": schema.parts[-2] if schema.parent_id is not None else None,
+                **_place(lake, base, schema.schema_id, schema.parts[-1]),
+            }
 
     def _tables(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
         with lake.connect() as connection:
@@ -222,8 +239,7 @@ class SystemTables:
         return found
 
     def _shown_columns(self, lake: Lake, schema: Schema, view: View) -> list[tuple[str, DataType]]:
-        names = map(quote_identifier, (lake.alias, *schema.parts, view.name))
-        return self._query_columns(f"FROM {'.'.join(names)}", None)
+        return self._query_columns(f"FROM {quoted_path(lake.alias, schema.name, view.name)}", None)
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
         """The columns of a view; none where its query cannot be bound.

@@ -102,17 +102,17 @@ def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:
         raise UnsupportedFeatureError(
             f"COPY FROM DATABASE cannot copy the nested schema {path_title(nested.name)}; create its tables by CREATE TABLE AS."
         )
-    found = _Database([quote_identifier(schema.name) for schema in state.schemas.values()])
+    found = _Database([quote_identifier(schema.parts[-1]) for schema in state.schemas.values()])
     for table in state.tables.values():
-        schema = quote_identifier(state.schema_of(table).name)
+        schema = quote_identifier(state.schema_of(table).parts[-1])
         create = create_table_sql(table, f"{{}}.{schema}.", quote_identifier)
         found.tables.append((schema, quote_identifier(table.name), create))
     for macro in state.macros.values():
-        place = f"{{}}.{quote_identifier(state.schema_of(macro).name)}.{quote_identifier(macro.name)}"
+        place = f"{{}}.{quote_identifier(state.schema_of(macro).parts[-1])}.{quote_identifier(macro.name)}"
         bodies = ", ".join(_overload(part, macro.kind) for part in macro.implementations)
         found.others.append(f"CREATE MACRO {place}{bodies}")
     for view in sorted(state.views.values(), key=lambda view: view.view_id):
-        place = f"{{}}.{quote_identifier(state.schema_of(view).name)}.{quote_identifier(view.name)}"
+        place = f"{{}}.{quote_identifier(state.schema_of(view).parts[-1])}.{quote_identifier(view.name)}"
         found.others.append(_create_view(place, view.column_names, resolved(view.sql, target)))
     return found
 

@@ -96,7 +96,7 @@ class Ddl:
         """The lake and the name of a schema, whose first part may be a lake or a schema."""
         first, current = written.schema, self._lakes.current
         if first is not None and self._lakes.find(first) is None and current is not None:
-            if self._lakes.state(current).find_schema(first) is not None:
+            if self._lakes.state(current).find_schema(schema_path((first,))) is not None:
                 return current, schema_path((first, *path_parts(written.name)))
         return self._lakes.get(first), written.name
 

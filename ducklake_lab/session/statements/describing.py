@@ -7,7 +7,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import BindError
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import quote_identifier, quote_text, schema_path
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.system_tables import default_text
 from ducklake_lab.session.rows.result import Result
@@ -19,7 +19,7 @@ _ALL_TABLES = """
 SELECT database_name AS database, schema_name AS schema, table_name AS name,
     list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
     any_value(database_name) = 'temp' AS temporary
-FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY 1, 2, 3
+FROM duckdb_columns() WHERE NOT internal GROUP BY database_name, schema_name, schema_oid, table_name ORDER BY 1, 2, 3
 """
 
 
@@ -39,12 +39,18 @@ class Describing:
         if statement.all_schemas:
             return self._sources.query(parse_query(_ALL_TABLES))
         catalog, schema = self._shown(statement.source)
-        where = f"database_name = {quote_text(catalog)} AND schema_name = {quote_text(schema)}"
+        where = f"database_name = {quote_text(catalog)} AND {self._of_schema(catalog, schema)}"
         if statement.source is None:
             where = f"({where} OR temporary)"
         names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
         views = f"SELECT view_name FROM duckdb_views() WHERE NOT internal AND {where}"
         return self._sources.query(parse_query(f"{names} UNION ALL {views} ORDER BY 1"))
+
+    def _of_schema(self, catalog: str, schema: str) -> str:
+        lake = self._lakes.find(catalog)
+        if lake is None:
+            return f"schema_name = {quote_text(schema)}"
+        return f"schema_oid = {self._sources.names.system.schema_oid(lake, schema)}"
 
     def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
         """The (database, schema) whose tables are shown."""
@@ -54,12 +60,12 @@ class Describing:
             return source[0], source[1] if len(source) == 2 else "main"
         if len(source) == 2:
             lake = self._lakes.get(source[0])
-            return lake.alias, self._lakes.state(lake).schema(source[1]).name
+            return lake.alias, self._lakes.state(lake).schema(schema_path(source[1:])).name
         other = self._lakes.find(source[0])
         if other is not None:
             return other.alias, "main"
         lake = self._lakes.get()
-        return lake.alias, self._lakes.state(lake).schema(source[0]).name
+        return lake.alias, self._lakes.state(lake).schema(schema_path(source)).name
 
     def describe(self, statement: op.Describe) -> Result:
         table = self._table(statement.table) if statement.table is not None else None
@@ -100,5 +106,4 @@ class Describing:
 
 
 def _quoted(name: op.TableName | None) -> str:
-    parts = [part for part in (name.catalog, name.schema, name.name) if part is not None] if name else []
-    return ".".join(map(quote_identifier, parts))
+    return ".".join(map(quote_identifier, (*reversed(name.qualifiers), name.name))) if name else ""

@@ -20,7 +20,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
@@ -351,7 +351,7 @@ class Statements:
         place = self._sources.names.place(statement.table)
 
         def has_nulls(column: str) -> bool:
-            name = ".".join(quote_identifier(part) for part in (place.lake.alias, place.schema, place.name))
+            name = quoted_path(place.lake.alias, place.schema, place.name)
             query = parse(f"SELECT 1 FROM {name} WHERE {quote_identifier(column)} IS NULL LIMIT 1")[0].operation
             assert isinstance(query, op.Query)
             return bool(self._sources.query(query).fetchall())

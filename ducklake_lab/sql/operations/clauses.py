@@ -19,7 +19,7 @@ class TableName:
     The first of two parts may also be a catalog, the first of more a schema; who resolves the name decides.
 
     Attributes:
-        schema: with more than three parts the path of a nested schema, see `schema_path`.
+        schema: the name it goes by, with more than three parts the path of a nested schema, see `schema_path`.
         line: 1-based line of its first character in the text that was run, or None.
         column: 1-based column there, or None.
     """
@@ -33,7 +33,7 @@ class TableName:
     @classmethod
     def of(cls, parts: Sequence[str], line: int | None = None, column: int | None = None) -> TableName:
         """The name that has these parts."""
-        schema = schema_path(parts[1:-1]) if len(parts) > 2 else parts[0] if len(parts) == 2 else None
+        schema = schema_path(parts[1:-1] if len(parts) > 2 else parts[:1]) if len(parts) > 1 else None
         return cls(parts[0] if len(parts) > 2 else None, schema, parts[-1], line, column)
 
     def __str__(self) -> str:

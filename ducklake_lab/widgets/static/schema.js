@@ -59,7 +59,8 @@ class Schema extends Browsing {
       const isShown = (parent < 0 || unfolds[parent]) && (!passing || within[at]);
       unfolds[at] = Boolean(isShown && (this.open.has(key) || passing));
       if (!isShown) return;
-      this.rows.push({ key, level: 1 + depth, name, facts: `${shown.length} ${shown.length === 1 ? "entry" : "entries"}`, open: unfolds[at], folds: true, parent: parent < 0 ? undefined : "s" + parent, of: siblings.get(parent), place: places[at] });
+      const size = shown.length + (passing ? 0 : siblings.get(at) ?? 0);
+      this.rows.push({ key, level: 1 + depth, name, facts: `${size} ${size === 1 ? "entry" : "entries"}`, open: unfolds[at], folds: true, parent: parent < 0 ? undefined : "s" + parent, of: siblings.get(parent), place: places[at] });
       if (!unfolds[at]) return;
       shown.forEach(([index, entry, kind, facts, comment], place) => {
         const below = "e" + index;

@@ -24,12 +24,17 @@ export function literal(text: string): string {
 }
 
 /** The shortest name of a table that finds it: without the schema, or the lake, that is current. */
-export function tableName(lake: ILake, schema: string, table: string, always = false): string {
-  const parts = [lake.alias, schema, table].map(quote);
+export function tableName(lake: ILake, schema: string[], table: string, always = false): string {
+  const parts = [lake.alias, ...schema, table].map(quote);
   if (always || !lake.current) {
     return parts.join('.');
   }
-  return schema.toLowerCase() === lake.schema.toLowerCase() ? parts[2] : parts.slice(1).join('.');
+  return isCurrent(lake, schema) ? parts[parts.length - 1] : parts.slice(1).join('.');
+}
+
+/** Whether a schema of a lake, by its path, is in use; nested ones never are. */
+export function isCurrent(lake: ILake, schema: string[]): boolean {
+  return lake.current && schema.length === 1 && schema[0].toLowerCase() === lake.schema.toLowerCase();
 }
 
 /** An argument of a `%ducklake` line. */

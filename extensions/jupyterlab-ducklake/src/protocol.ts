@@ -45,10 +45,17 @@ export interface ITable {
   columns: IColumn[];
 }
 
+/** A schema; in the tree it comes directly before those inside of it. */
 export interface ISchema {
   name: string;
+  /** The names from the outermost schema to it. */
+  path: string[];
+  /** The name by which the kernel knows it. */
+  key: string;
   tables: ITable[];
   views: string[];
+  /** By the view's name; of its columns those that have one. */
+  view_comments: { [view: string]: { comment: string | null; columns: { [column: string]: string } } };
   macros: string[];
 }
 

@@ -1,6 +1,6 @@
 /** The sidebar's tree as the list of the rows that are visible. */
 
-import { argument, literal, quote, tableName } from './names';
+import { argument, isCurrent, literal, quote, tableName } from './names';
 import { ILake, ISchema, ITable } from './protocol';
 import { IHeld, lakeKey, Shelf } from './shelf';
 
@@ -86,15 +86,38 @@ function addLake(rows: IRow[], shelf: Shelf, lake: ILake, options: IRowOptions):
   }
   const held = shelf.tree(lake);
   const schemas = shown(rows, held, key, 2);
-  const only = schemas?.length === 1;
+  const passing = (schemas ?? []).filter(schema => !options.filter || passes(schema, options.filter));
+  // whether the schemas around the next one are open, outermost first
+  const around: boolean[] = [];
   for (const schema of schemas ?? []) {
-    addSchema(rows, shelf, lake, schema, key, options, only === true);
+    around.length = Math.min(around.length, schema.path.length - 1);
+    const isShown = around.every(isOpen => isOpen) && passing.some(other => isWithin(other, schema));
+    const inner = (schemas ?? []).filter(other => other.path.length === schema.path.length + 1 && isWithin(other, schema));
+    around.push(isShown && addSchema(rows, shelf, lake, schema, key, options, inner.length, schemas?.length === 1));
   }
   if (!options.filter) {
     addHistory(rows, shelf, lake, key);
   }
 }
 
+/** Whether a schema is another one, or inside of it. */
+function isWithin(schema: ISchema, other: ISchema): boolean {
+  return other.path.every((name, place) => schema.path[place] === name);
+}
+
+/** Whether a filter leaves something of a schema itself. */
+function passes(schema: ISchema, filter: string): boolean {
+  return (
+    schema.tables.some(table => tablePasses(table, filter)) ||
+    [...schema.views, ...schema.macros].some(name => matches(name, filter))
+  );
+}
+
+function tablePasses(table: ITable, filter: string): boolean {
+  return matches(table.name, filter) || table.columns.some(column => matches(column.name, filter));
+}
+
+/** Adds the rows of a schema without those inside of it; whether it is open. */
 function addSchema(
   rows: IRow[],
   shelf: Shelf,
@@ -102,83 +125,84 @@ function addSchema(
   schema: ISchema,
   parent: string,
   options: IRowOptions,
+  inner: number,
   only: boolean
-): void {
-  const key = `${parent} schema ${schema.name}`;
+): boolean {
+  const key = `${parent} schema ${schema.key}`;
+  const level = schema.path.length + 1;
   const filtered = !!options.filter;
-  const tables = schema.tables.filter(
-    table => matches(table.name, options.filter) || table.columns.some(column => matches(column.name, options.filter))
-  );
+  const tables = schema.tables.filter(table => tablePasses(table, options.filter));
   const views = schema.views.filter(name => matches(name, options.filter));
   const macros = schema.macros.filter(name => matches(name, options.filter));
-  if (filtered && !tables.length && !views.length && !macros.length) {
-    return;
-  }
   // A lake with one schema opens it, until it is closed by hand.
   const open = filtered || shelf.open.has(key) !== only;
-  const count = schema.tables.length + schema.views.length;
+  const count = schema.tables.length + schema.views.length + inner;
   rows.push({
     key,
-    level: 2,
+    level,
     kind: 'schema',
     label: schema.name,
     detail: count ? `${count}` : 'empty',
-    title: `Schema ${schema.name}: ${plural(schema.tables.length, 'table')}, ${plural(schema.views.length, 'view')}`,
+    title: `Schema ${schema.path.join('.')}: ${plural(schema.tables.length, 'table')}, ${plural(schema.views.length, 'view')}`,
     open,
-    insert: quote(schema.name),
-    current: lake.current && lake.schema.toLowerCase() === schema.name.toLowerCase()
+    insert: schema.path.map(quote).join('.'),
+    current: isCurrent(lake, schema.path)
   });
   if (!open) {
-    return;
+    return false;
   }
   for (const table of tables) {
-    addTable(rows, shelf, lake, schema.name, table, key, options);
+    addTable(rows, shelf, lake, schema, table, key, options);
   }
   for (const [kind, names] of [
     ['view', views],
     ['macro', macros]
   ] as const) {
     for (const name of names) {
-      const insert = tableName(lake, schema.name, name, options.qualified);
+      const insert = tableName(lake, schema.path, name, options.qualified);
+      const told = kind === 'view' ? schema.view_comments[name] : undefined;
+      const comments = Object.entries(told?.columns ?? {}).map(([column, comment]) => `${column}: ${comment}`);
       rows.push({
         key: `${key} ${kind} ${name}`,
-        level: 3,
+        level: level + 1,
         kind,
         label: name,
         detail: kind,
-        title: `Insert ${insert}`,
+        title: [told?.comment ?? '', ...comments, `Insert ${insert}`].filter(text => text).join('\n'),
         insert: kind === 'macro' ? `${insert}()` : insert
       });
     }
   }
+  return true;
 }
 
 function addTable(
   rows: IRow[],
   shelf: Shelf,
   lake: ILake,
-  schema: string,
+  schema: ISchema,
   table: ITable,
   parent: string,
   options: IRowOptions
 ): void {
   const key = `${parent} table ${table.name}`;
+  const level = schema.path.length + 2;
   const byColumn = !!options.filter && !matches(table.name, options.filter);
   const open = byColumn || shelf.open.has(key);
-  const insert = tableName(lake, schema, table.name, options.qualified);
+  const insert = tableName(lake, schema.path, table.name, options.qualified);
   const facts = [
     `${plural(table.rows, 'row')} · ${plural(table.files, 'file')} · ${size(table.bytes)}`,
     table.partitioned_by.length ? `partitioned by ${table.partitioned_by.join(', ')}` : '',
     table.comment ?? ''
   ].filter(text => text);
-  const full = tableName(lake, schema, table.name, true);
+  const full = tableName(lake, schema.path, table.name, true);
   rows.push({
     key,
-    level: 3,
+    level,
     kind: 'table',
     label: table.name,
     detail: count(table.rows),
-    title: [`${schema}.${table.name}`, ...facts, `Click inserts ${insert}`].join('\n'),
+    title: [[...schema.path, table.name].join('.'), ...facts, `Click inserts ${insert}`].join('\n'),
     open,
     insert,
     table: full
@@ -192,7 +216,7 @@ function addTable(
     }
     rows.push({
       key: `${key} column ${column.name}`,
-      level: 4,
+      level: level + 1,
       kind: 'column',
       label: column.name,
       detail: `${column.type.toLowerCase()}${column.required ? ' not null' : ''}`,
@@ -208,20 +232,21 @@ function addTable(
   }
 }
 
-function addFiles(rows: IRow[], shelf: Shelf, lake: ILake, schema: string, table: ITable, parent: string): void {
+function addFiles(rows: IRow[], shelf: Shelf, lake: ILake, schema: ISchema, table: ITable, parent: string): void {
+  const level = schema.path.length + 3;
   const key = `${parent} files`;
   const open = shelf.open.has(key);
   const detail = `${count(table.files)} · ${size(table.bytes)}`;
-  rows.push({ key, level: 4, kind: 'group', label: 'Files', detail, open });
+  rows.push({ key, level, kind: 'group', label: 'Files', detail, open });
   if (!open) {
     return;
   }
-  const listing = shown(rows, shelf.files(lake, schema, table.name), key, 5);
+  const listing = shown(rows, shelf.files(lake, schema.key, table.name), key, level + 1);
   for (const file of listing?.files ?? []) {
     const name = file.path.slice(file.path.lastIndexOf('/') + 1);
     rows.push({
       key: `${key} ${file.path}`,
-      level: 5,
+      level: level + 1,
       kind: 'file',
       label: file.partition.length ? file.partition.join(', ') : name,
       detail: `${count(file.rows)} · ${size(file.bytes)}`,
@@ -236,7 +261,7 @@ function addFiles(rows: IRow[], shelf: Shelf, lake: ILake, schema: string, table
     });
   }
   if (listing && listing.count > listing.files.length) {
-    rows.push(note(`${key} more`, 5, `and ${count(listing.count - listing.files.length)} more`));
+    rows.push(note(`${key} more`, level + 1, `and ${count(listing.count - listing.files.length)} more`));
   }
 }
 

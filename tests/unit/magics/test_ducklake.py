@@ -72,7 +72,7 @@ class Session:
         state = CatalogState(Snapshot(17, samples.START, 1, 1, 1), {0: Schema(0, "u", "main", "main/")})
         for info in samples.tables():
             state = state.with_table(info.table)
-        return state, {}
+        return state, {}, {}
 
     def reading(self) -> object:
         return nullcontext()

@@ -84,6 +84,21 @@ def test_the_tree_has_types_and_counts(questions: Questions):
     ]
 
 
+def test_schemas_come_before_those_inside_of_them(lake_uri: Callable[..., str], tmp_path: Path):
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", ducklake_version="1.1") as session:
+        session.sql('CREATE SCHEMA a; CREATE SCHEMA a.b; CREATE SCHEMA "a.b"; CREATE TABLE a.b.n AS FROM range(50)')
+        session.sql(
+            "CREATE VIEW a.b.v (x) AS SELECT 1 AS i; COMMENT ON COLUMN a.b.v.x IS 'one'; COMMENT ON VIEW a.b.v IS 'v'"
+        )
+        questions = Questions(lambda: {"": session}, list)
+        schemas = questions.ask("tree", {"alias": "lake"})["schemas"]
+        assert [list(schema["path"]) for schema in schemas] == [["a"], ["a", "b"], ["a.b"], ["main"]]
+        inner = schemas[1]
+        assert (inner["name"], inner["views"]) == ("b", ["v"])
+        assert inner["view_comments"] == {"v": {"comment": "v", "columns": {"x": "one"}}}
+        assert questions.ask("files", {"alias": "lake", "schema": inner["key"], "table": "n"})["count"] == 1
+
+
 def test_snapshots_come_newest_first(questions: Questions):
     newest, *_ = questions.ask("snapshots", {"alias": "lake", "limit": 2})["snapshots"]
     assert (newest["id"], newest["kind"], newest["changes"]) == (3, "schema", ["created schema other"])

@@ -9,9 +9,13 @@ from ducklake_lab.model.quoting import path_parts, path_title, schema_path, spli
 _NAMES = st.text(st.sampled_from('a."B é'), min_size=1, max_size=5)
 
 
-@given(st.lists(_NAMES, min_size=2, max_size=4))
-def test_the_path_of_a_nested_schema_is_read_back(names: list[str]) -> None:
+@given(st.lists(_NAMES, min_size=1, max_size=4))
+def test_the_path_of_a_schema_is_read_back(names: list[str]) -> None:
     assert path_parts(schema_path(names)) == tuple(names)
+
+
+@given(st.lists(_NAMES, min_size=2, max_size=4))
+def test_the_title_of_a_nested_schema_is_read_back(names: list[str]) -> None:
     assert split_dotted(path_title(schema_path(names))) == tuple(names)
 
 
