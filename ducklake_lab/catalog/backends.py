@@ -134,6 +134,7 @@ _POSTGRES_NATIVE = {
     "variant": "BYTEA",
     "null": "INTEGER",
     "varchar": "BYTEA",
+    "json": "BYTEA",
 }
 
 

@@ -292,7 +292,7 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, option
     steps = versions.path(version, target)
     if options.automatic_migration:
         # DuckDB cannot alter a table in one transaction as often as the way from the oldest versions asks for
-        for step in [step for step in steps if step.is_native]:
+        for step in [step for step in steps if step.is_native] if database.backend == "duckdb" else steps[-1:]:
             versions.migrate(connection, version, step, display)
             connection.commit()
             connection.begin()

@@ -128,6 +128,95 @@ def test_a_migration_that_is_refused_changes_nothing(kind: str, new_catalog: Mak
     assert content(place) == before
 
 
+@pytest.mark.parametrize("spec", ["0.1", "0.3", "0.4"])
+def test_an_old_catalog_that_cannot_reach_1_1_stays_as_it_was(spec: str, tmp_path: Path) -> None:
+    unpack(spec, "sqlite", tmp_path)
+    place = uri(tmp_path, "sqlite")
+    run(
+        place,
+        "CREATE TABLE IF NOT EXISTS ducklake_inlined_data_tables (table_id BIGINT, table_name TEXT, schema_version BIGINT)",
+    )
+    run(place, "CREATE TABLE odd (x BIGINT)", "INSERT INTO ducklake_inlined_data_tables VALUES (1, 'odd', 1)")
+    before = Path(place.split(":", 2)[2]).read_bytes()
+    with pytest.raises(dl.CatalogError, match="odd of inlined rows has other columns"):
+        dl.connect(place, automatic_migration=True, ducklake_version="1.1")
+    assert Path(place.split(":", 2)[2]).read_bytes() == before
+
+
+def test_json_is_inlined_in_postgres_as_the_reference_does(
+    new_catalog: Make, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    place = new_catalog("postgres")
+    values = ("""'["a\\\\b"]'""", "'{\"ü\": 1}'", "NULL")
+    rows = ", ".join(f"({i}, {value})" for i, value in enumerate(values))
+    with dl.connect(place, alias="lake", data_path=f"{tmp_path}/data/", engine="duckdb") as session:
+        session.sql(f"CREATE TABLE n (i INTEGER, j JSON); INSERT INTO n VALUES {rows}")
+    attach(reference, place)
+    reference.execute(f"INSERT INTO lake.n VALUES {rows}; CREATE TABLE lake.o (i INTEGER, j JSON)")
+    reference.execute(f"INSERT INTO lake.o VALUES {rows}")
+    shown = "SELECT i, j::VARCHAR FROM lake.{} ORDER BY i"
+    expected = [(0, '["a\\\\b"]'), (1, '{"ü": 1}'), (2, None)]
+    assert reference.execute(shown.format("o")).fetchall() == expected
+    assert reference.execute(shown.format("n")).fetchall() == sorted([*expected, *expected], key=str)
+    detach(reference)
+    with dl.connect(place, alias="lake", engine="duckdb") as session:
+        session.sql(f"INSERT INTO o VALUES {rows}")
+        for name in ("n", "o"):
+            assert session.sql(shown.format(name)).fetchall() == sorted([*expected, *expected], key=str)
+        assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_inlined_rows_in_postgres_get_the_types_of_now(new_catalog: Make, tmp_path: Path) -> None:
+    place = new_catalog("postgres")
+    columns = "i INTEGER, s VARCHAR, j JSON, d DATE, t TIMESTAMP, z TIMESTAMPTZ"
+    with dl.connect(place, alias="lake", data_path=f"{tmp_path}/data/", engine="duckdb") as session:
+        session.sql(f"SET TimeZone = 'Europe/Paris'; CREATE TABLE n ({columns})")
+        session.sql(
+            "INSERT INTO n VALUES (1, 'ünï%s :x', '{\"a\": 1}', '2024-02-29', '2024-02-29 12:30:00.123456', "
+            "'2024-07-01 12:00:00+02'), (2, '', '[]', '0044-03-15 (BC)', '0044-03-15 (BC) 10:00:00', "
+            "'0044-03-15 (BC) 10:00:00+00'), (3, NULL, NULL, NULL, NULL, NULL), "
+            "(4, 'x', '1', 'infinity', '-infinity', 'infinity')"
+        )
+        assert not list(tmp_path.rglob("*.parquet"))
+        shown = "SELECT i, s, j::VARCHAR, d::VARCHAR, t::VARCHAR, epoch_us(z) FROM n WHERE i < 4 ORDER BY i"
+        expected = session.sql(shown).fetchall()
+        endless = "SELECT d::VARCHAR, t::VARCHAR, z::VARCHAR FROM n WHERE i = 4"
+        assert session.sql(endless).fetchall() == [("infinity", "-infinity", "infinity")]
+
+    def types() -> dict[str, str]:
+        engine = sa.create_engine(parse_uri(place).url)
+        query = "SELECT column_name, udt_name FROM information_schema.columns WHERE table_name LIKE 'ducklake_inlined_data_1_%%'"
+        with engine.connect() as connection:
+            found = dict(connection.exec_driver_sql(query).all())
+        engine.dispose()
+        return {name: kind for name, kind in found.items() if not name.endswith(("row_id", "_snapshot"))}
+
+    now = types()
+    earlier = "TIMESTAMP", "TIMESTAMPTZ"
+    before_christ = r"regexp_replace({0}, ' \(BC\)(.*)$', E'\\1 BC')"
+    run(
+        place,
+        "ALTER TABLE ducklake_inlined_data_1_1 ALTER s TYPE VARCHAR USING convert_from(s, 'UTF8'), "
+        "ALTER j TYPE JSON USING convert_from(j, 'UTF8')::JSON, "
+        f"ALTER d TYPE DATE USING {before_christ.format('d')}::DATE, "
+        f"ALTER t TYPE {earlier[0]} USING {before_christ.format('t')}::TIMESTAMP, "
+        f"ALTER z TYPE {earlier[1]} USING {before_christ.format('z')}::TIMESTAMPTZ",
+    )
+    assert (
+        types() == {"i": "int4", "s": "varchar", "j": "json", "d": "date", "t": "timestamp", "z": "timestamptz"} != now
+    )
+    with dl.connect(place, alias="lake", automatic_migration=True, ducklake_version="1.1", engine="duckdb") as session:
+        assert types() == now
+        session.sql("SET TimeZone = 'Europe/Paris'")
+        assert session.sql(shown).fetchall() == expected
+        assert session.sql(endless).fetchall() == [("infinity", "-infinity", "infinity")]
+        assert session.sql("SELECT count(*) FROM n WHERE d < DATE '2000-01-01'").fetchall() == [(1,)]
+        session.sql("INSERT INTO n (i, s, j) VALUES (5, 'a\\b', '[\"a\\\\b\"]')")
+        assert session.sql("SELECT s, j::VARCHAR, j->>0 FROM n WHERE i = 5").fetchall() == [
+            ("a\\b", '["a\\\\b"]', "a\\b")
+        ]
+
+
 def test_the_reference_of_1_0_does_not_open_it(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     place = f"ducklake:{tmp_path}/lake.ducklake"
     dl.connect(place, ducklake_version="1.1").close()

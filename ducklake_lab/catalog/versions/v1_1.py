@@ -131,13 +131,8 @@ def _changes(connection: sa.Connection, declared: dict[str, Any], physical: Sequ
         else:
             # as DuckDB writes years before Christ
             value = rf"regexp_replace({text}, '^([0-9]+-[0-9]+-[0-9]+)(.*) BC$', E'\\1 (BC)\\2')"
-        found.append(f"ALTER COLUMN {name} TYPE {_stored(wanted)} USING {value}")
+        found.append(f"ALTER COLUMN {name} TYPE {inlined_type('postgresql', DataType(wanted))} USING {value}")
     return found
-
-
-def _stored(kind: str) -> str:
-    # json is kept as the bytes of its text, as varchar is
-    return inlined_type("postgresql", DataType("varchar" if kind == "json" else kind))
 
 
 VERSION = Version(
