@@ -23,6 +23,7 @@ from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.results import complete
 from ducklake_lab.errors import (
     CatalogError,
     CatalogLockedError,
@@ -360,8 +361,7 @@ def raw_duckdb(connection: sa.Connection) -> Any:
     """The DuckDB connection below a SQLAlchemy one: for Arrow in and out."""
     wrapper: Any = connection.connection.driver_connection
     raw = getattr(wrapper, "c", wrapper)
-    if hasattr(raw, "complete"):
-        raw.complete()  # since 2.0 a result that was read in part keeps the connection in use
+    complete(raw)
     return raw
 
 

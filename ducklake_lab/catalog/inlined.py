@@ -25,6 +25,7 @@ from ducklake_lab.duckdb.casting import (
     texts,
     typed_values_sql,
 )
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
@@ -210,8 +211,7 @@ def _read_table(
                 f", {cast_sql(quote_identifier(column), data_type, depth)} AS c{i}"
                 for i, (column, data_type) in enumerate(types.items())
             )
-            rows: pa.Table = raw.execute(f"SELECT {own}{casts} {source}").to_arrow_table()
-            return rows
+            return arrow(raw, f"SELECT {own}{casts} {source}")
 
         table = variants.read_all(read, [None, None, *types.values()])
         schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
@@ -40,9 +41,7 @@ def read_metadata(database: CatalogDatabase, connection: sa.Connection, name: st
             f"CAST({quote_identifier(column)} AS {kind.sql()}) AS {quote_identifier(column)}"
             for column, kind, _ in columns
         )
-        found: pa.Table = (
-            raw_duckdb(connection).execute(f"SELECT {selected} FROM {quote_identifier(name)}").to_arrow_table()
-        )
+        found = arrow(raw_duckdb(connection), f"SELECT {selected} FROM {quote_identifier(name)}")
         return found.cast(schema)
     table = sa.table(name, *[sa.column(column, kind) for column, _, kind in columns])
     rows = connection.execute(sa.select(table)).all()

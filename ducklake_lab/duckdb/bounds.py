@@ -70,8 +70,9 @@ def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extre
     table = pa.table({f"c{i}": values for i, (values, _) in enumerate(columns)})
     typed = ", ".join(f"{typed_values_sql(f'c{i}', kind, values)} AS c{i}" for i, (values, kind) in enumerate(columns))
     wanted = ", ".join(f"min(c{i})::VARCHAR, max(c{i})::VARCHAR" for i in range(len(columns)))
-    row = scratch().from_arrow(table).query("leaves", f"SELECT {wanted} FROM (SELECT {typed} FROM leaves)").fetchone()
-    assert row is not None  # an aggregate without groups has one row
+    (row,) = (
+        scratch().from_arrow(table).query("leaves", f"SELECT {wanted} FROM (SELECT {typed} FROM leaves)").fetchall()
+    )
     return [Extremes(row[2 * i], row[2 * i + 1], values.null_count) for i, (values, _) in enumerate(columns)]
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.duckdb.file_access import connect, load_encryption
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.deletion_vectors import encode
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
@@ -205,7 +206,7 @@ def _read_whole(
     """The data file, the positions and the snapshot ids of a delete file of ours."""
     with storage.local_copy(path) as local, closing(connect()) as connection:
         config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, path)}"
-        table = connection.execute(f"FROM read_parquet($1{config})", [local]).to_arrow_table()
+        table = arrow(connection, f"FROM read_parquet($1{config})", [local])
     return table.column(0)[0].as_py(), table.column(1).to_numpy(), table.column(2).to_numpy()
 
 

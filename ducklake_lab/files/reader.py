@@ -10,6 +10,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import carried_sql
 from ducklake_lab.duckdb.file_access import connect
+from ducklake_lab.duckdb.results import arrow, batches
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 from ducklake_lab.files.parts import check_encrypted
 from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
@@ -153,8 +154,8 @@ def _read_group(
             if key is not None:
                 encryption = encryption_sql(connection, key, first.path)
                 source = f"read_parquet($1, encryption_config = {encryption})"
-                stored = connection.execute(f"FROM {source} LIMIT 0", [places[first.path]])
-                check_encrypted(columns, first, stored.to_arrow_table().schema)
+                stored = arrow(connection, f"FROM {source} LIMIT 0", [places[first.path]])
+                check_encrypted(columns, first, stored.schema)
             found = rows_of("files", columns, group, positions, places, wanted, encryption)
             for name, rows in found.tables.items():
                 connection.register(name, rows)
@@ -165,17 +166,14 @@ def _read_group(
                 carried = (carried_sql(name, c.data_type) for name, c in zip(wanted.names, columns, strict=True))
                 system = VIRTUAL_COLUMNS if wanted.virtual else ()
                 sql = f"SELECT {', '.join((*carried, *system))} FROM ({found.sql})"
-            result = connection.execute(sql)
-            batches = [result.to_arrow_table()] if whole else _batches(result)
-            for batch in batches:
+            for batch in [arrow(connection, sql)] if whole else map(_table, batches(connection, sql, _BATCH_ROWS)):
                 yield batch.rename_columns(schema.names).cast(schema)
         except duckdb.Error as error:
             raise _failure(error, found, places, query) from (error if key is None else None)
 
 
-def _batches(result: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
-    for batch in result.to_arrow_reader(_BATCH_ROWS):
-        yield pa.Table.from_batches([batch])
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
 
 
 def _failure(

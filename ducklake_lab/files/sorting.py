@@ -9,6 +9,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import BindError
 from ducklake_lab.model.entries import Column, SortSpec, Table
 from ducklake_lab.model.quoting import quote_identifier
@@ -44,9 +45,9 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
     connection = connect()
     try:
         connection.register("source", numbered)
-        found = connection.execute(
-            f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
-        ).to_arrow_table()
+        found = arrow(
+            connection, f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
+        )
     except (duckdb.CatalogException, duckdb.BinderException) as error:
         raise BindError(
             f"The sort keys of {table.name} cannot be evaluated here: {str(error).splitlines()[0]}"

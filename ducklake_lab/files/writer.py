@@ -19,6 +19,7 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect, load_encryption
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
@@ -116,7 +117,7 @@ class Writer:
         self.connection.register("source", _positional(rows))
         try:
             listed = ", ".join(f"{text} AS e{i}" for i, text in enumerate(expressions))
-            return self.connection.execute(f"SELECT {listed} FROM ({self._query(())})").to_arrow_table()
+            return arrow(self.connection, f"SELECT {listed} FROM ({self._query(())})")
         finally:
             self.connection.unregister("source")
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import read as read_vectors
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
@@ -185,9 +186,8 @@ def _read_encrypted(path: str, key: str, storage: Storage, fields: Sequence[int]
     schema = ", ".join(f"{i}: {{'name': 'f{i}', 'type': 'BIGINT', 'default_value': NULL}}" for i in fields)
     with storage.local_copy(path) as local, in_memory(threads=1) as connection:
         config = encryption_sql(connection, key, path)
-        table = connection.execute(
-            f"FROM read_parquet($1, schema = MAP {{{schema}}}, encryption_config = {config})", [local]
-        ).to_arrow_table()
+        sql = f"FROM read_parquet($1, schema = MAP {{{schema}}}, encryption_config = {config})"
+        table = arrow(connection, sql, [local])
     return [
         None if column.null_count == len(column) else column.to_numpy().astype(np.int64) for column in table.columns
     ]

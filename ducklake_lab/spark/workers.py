@@ -27,7 +27,7 @@ from ducklake_lab.spark.errors import translate_error, worker_fault
 
 #: What our code needs in a worker, by the name that is imported: as pyproject.toml has it.
 NEEDED = {
-    "duckdb": "duckdb>=1.5.2,<2",
+    "duckdb": "duckdb>=1.5.2,<3",
     "pandas": "pandas>=2.2,<3",
     "pyarrow": "pyarrow>=19,<30",
     "sqlalchemy": "sqlalchemy>=2.0.36,<3",

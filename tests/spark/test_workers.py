@@ -101,7 +101,7 @@ def test_a_cluster_gets_the_package(cluster: dict[str, str], tmp_path: Path) -> 
 def test_what_workers_lack_is_said_and_sparks_reader_serves(cluster: dict[str, str], tmp_path: Path) -> None:
     found = _run(cluster, tmp_path, ("pandas",), duckdb="1.2.0")
     assert found["fault"].startswith("Spark's workers have duckdb 1.2.0 and no pandas; install it there: ")
-    assert found["fault"].endswith(' -m pip install "duckdb>=1.5.2,<2" "pandas>=2.2,<3"')
+    assert found["fault"].endswith(' -m pip install "duckdb>=1.5.2,<3" "pandas>=2.2,<3"')
     assert "runs on Spark · asked for:" in found["explain"]
     assert found["updated"] == [[2000, 2000000]]
     assert found["error"] == ["SparkError", found["fault"]]

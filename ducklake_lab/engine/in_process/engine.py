@@ -14,6 +14,7 @@ from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.file_access import connect
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
@@ -141,9 +142,8 @@ def fetch_with_types(
     if known is not None:
         kinds = [from_duckdb(connection.type(kind)) for kind in known]
         if not any(map(_needs_carrying, kinds)):
-            result = connection.execute(sql)
-            names = [str(column[0]) for column in result.description or ()]
-            return _marked(result.to_arrow_table(), names, kinds), tuple(known)
+            rows = arrow(connection, sql)
+            return _marked(rows, rows.schema.names, kinds), tuple(known)
     elif _changes_rows(sql):
         counts = [count for (count,) in connection.execute(sql).fetchall()]
         return (pa.table({"Count": pa.array(counts, pa.int64())}), ("BIGINT",)) if counts else (pa.table({}), ())

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import cast_sql, has_part
 from ducklake_lab.duckdb.evaluation import connection
+from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 
@@ -33,7 +34,7 @@ def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column]
     try:
         database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
         database.execute(f"INSERT INTO {_TABLE} ({', '.join(quoted[c.column_id] for c in given)}) {values}")
-        rows: pa.Table = database.execute(f"SELECT {wanted} FROM {_TABLE}").to_arrow_table()
+        rows = arrow(database, f"SELECT {wanted} FROM {_TABLE}")
     except duckdb.Error:
         return None  # the binder says where the error is
     finally:

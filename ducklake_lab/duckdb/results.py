@@ -1,0 +1,39 @@
+"""Rows of queries as Arrow, from DuckDB 1.5 and from 2.0.
+
+Since 2.0 `execute` streams its result row by row, so Arrow is asked of a relation, which 1.5 would bind once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+#: Whether the installed DuckDB is 2.0 or newer.
+SINCE_2 = int(duckdb.__version__.partition(".")[0]) >= 2
+
+
+def arrow(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
+    """All rows of a query."""
+    return _of_query(connection, sql, parameters).to_arrow_table()
+
+
+def batches(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> pa.RecordBatchReader:
+    """The rows of a query, by that many; the connection serves nothing else until they are read."""
+    return _of_query(connection, sql, ()).to_arrow_reader(rows)
+
+
+def complete(connection: duckdb.DuckDBPyConnection) -> None:
+    """Ends a result that was read in part, which keeps a connection of 2.0 from other work."""
+    if SINCE_2:
+        connection.complete()  # type: ignore[attr-defined, unused-ignore]
+
+
+def _of_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> Any:
+    if not SINCE_2:
+        return connection.execute(sql, list(parameters))
+    found = connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
+    assert found is not None  # a query
+    return found
