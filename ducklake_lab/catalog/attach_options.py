@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.errors import UsageError
 
 
@@ -22,6 +23,7 @@ class AttachOptions:
     create_folders: bool = False
     automatic_migration: bool = False
     ducklake_version: str | None = None
+    storage_version: str | None = None
     override_data_path: bool = False
     metadata_catalog: str | None = None
     metadata_schema: str | None = None
@@ -33,6 +35,8 @@ class AttachOptions:
             raise UsageError("Give snapshot_version or snapshot_time, not both.")
         if self.ducklake_version is not None:
             versions.written(self.ducklake_version)
+        if self.storage_version is not None:
+            checked_storage_version(self.storage_version)
 
     @property
     def at(self) -> int | datetime | str | None:

@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.damage import find_damage
-from ducklake_lab.catalog.duckdb_files import FILES
+from ducklake_lab.catalog.duckdb_files import FILES, reader_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
@@ -94,7 +94,7 @@ def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
         options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
     if location.backend == "duckdb" and path is not None:
         url = url.set(drivername="duckdb+ducklake_lab")
-        options["creator"] = lambda: FILES.open(path)
+        options["creator"] = lambda: FILES.open(path, location.storage_version)
     try:
         engine = sa.create_engine(url, **options)
     except ImportError:
@@ -209,7 +209,7 @@ class CatalogDatabase:
     @property
     def shown_version(self) -> Version:
         """The version as which connections see the catalog."""
-        return self.version if self.version is not None and self.version.is_native else versions.DEFAULT
+        return self.version if self.version is not None and self.version.is_native else versions.SHOWN
 
     @staticmethod
     def _is_foreign(error: Exception) -> bool:
@@ -309,6 +309,10 @@ class CatalogDatabase:
             return f"{path} is a folder; name the catalog's file."
         if self._is_foreign(error):
             return f"{self.location.display} is not a {self.location.backend} database file."
+        if path is not None and "Trying to read a database file with version number" in reason:
+            return (
+                f"DuckDB {duckdb.__version__} cannot read the catalog {self.location.display}; use {reader_of(path)}."
+            )
         return f"The catalog {self.location.display} cannot be used: {reason}"
 
     def _safe(self, error: Exception) -> str:

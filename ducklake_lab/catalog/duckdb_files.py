@@ -6,6 +6,8 @@ it, takes one or two. A file is attached as long as some connection uses it, and
 Commits are in the file's log, `<file>.wal`, which whoever opens the file next reads. Writing it back into the file
 takes as long as a small commit, so it is done when the log has grown, when a lake is let go of, and when the process
 ends.
+
+A new file has the storage version of DuckDB 1.5, also where DuckDB 2.0 makes it, so that both read it (ADR 0050).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import re
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +25,14 @@ from duckdb_engine import ConnectionWrapper
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.errors import UsageError
 from ducklake_lab.model.quoting import quote_text
 
+#: The storage version of new files: what reads spec 1.0 reads it, and an older one has no VARIANT.
+_STORAGE = (1, 5, 0)
+_STORAGE_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
+#: Where the header of a file has the name of the DuckDB that wrote it.
+_WRITER = slice(52, 84)
 #: Bytes of a log from which it is written back; reading it again costs more and more.
 _LOG_BYTES = 16_384
 
@@ -47,8 +56,11 @@ class DuckDBFiles:
         self._attached: dict[Path, _AttachedFile] = {}
         self._logged: set[Path] = set()
 
-    def open(self, path: Path) -> ConnectionWrapper:
+    def open(self, path: Path, storage_version: str | None = None) -> ConnectionWrapper:
         """A connection whose default database is the file, which is created where there is none.
+
+        Args:
+            storage_version: of a file that is created, `latest` or e.g. `v2.0.0`; by default what DuckDB 1.5 reads.
 
         Raises:
             duckdb.IOException: another process has the file open.
@@ -59,8 +71,8 @@ class DuckDBFiles:
             file = self._attached.get(path)
             if file is None:
                 file = _AttachedFile(f"catalog_{next(self._numbers)}")
-                # what reads spec 1.0 reads this storage; older one, in files that are there, has no VARIANT
-                storage = "" if path.exists() else ", STORAGE_VERSION 'v1.5.0'"
+                chosen = storage_version or "v" + ".".join(map(str, _STORAGE))
+                storage = "" if path.exists() else f", STORAGE_VERSION {quote_text(chosen)}"
                 # without the type, a file of rows is attached as a view, and SQLite's by an extension
                 root.execute(f"ATTACH {quote_text(str(path))} AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
@@ -121,6 +133,35 @@ class DuckDBFiles:
             self._process = os.getpid()
             self._attached, self._logged = {}, set()
         return self._root
+
+
+def checked_storage_version(name: str) -> str:
+    """A storage version that catalogs can have, in DuckDB's spelling.
+
+    Raises:
+        UsageError: it is no version, or has no VARIANT.
+    """
+    text = name.casefold()
+    match = _STORAGE_VERSION.fullmatch(text)
+    if text != "latest" and (match is None or tuple(map(int, match.groups())) < _STORAGE):
+        raise UsageError(
+            f"{name} is no storage version that catalogs can have; use v{'.'.join(map(str, _STORAGE))}, a newer one, or latest."
+        )
+    return text
+
+
+def reader_of(path: Path) -> str:
+    """Which DuckDB reads a file that the installed one cannot read."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_WRITER.stop)
+    except OSError:
+        header = b""
+    writer = header[_WRITER].rstrip(b"\0").decode("ascii", "replace")
+    match = _STORAGE_VERSION.fullmatch(writer)
+    if match is None:
+        return "the DuckDB that wrote it"
+    return f"DuckDB {writer[1:]}, which wrote it: pip install 'duckdb=={match[1]}.{match[2]}.*'"
 
 
 def _log_size(path: Path) -> int:

@@ -19,6 +19,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
@@ -245,7 +246,12 @@ def open_lake(
         UsageError: the given data path is not the lake's, or it is to be encrypted and is not.
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
-    options = options or AttachOptions()
+    options, session = options or AttachOptions(), session or SessionOptions()
+    if location.backend == "duckdb":
+        asked = options.storage_version or session.created.get("storage_version")
+        location = replace(location, storage_version=asked and checked_storage_version(asked))
+    elif options.storage_version is not None:
+        raise UnsupportedFeatureError(f"Catalogs in {location.backend} have no storage version; leave it out.")
     database = CatalogDatabase(location)
     if location.path is not None and options.creates:
         _check_folder(location.path.parent, create=options.create_folders)
@@ -255,7 +261,7 @@ def open_lake(
             _settle_version(connection, database, options)
             stored = _check(connection, location, encrypted=options.encrypted)
         elif options.creates:
-            stored = _create(connection, database, options, session or SessionOptions())
+            stored = _create(connection, database, options, session)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."

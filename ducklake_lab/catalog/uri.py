@@ -53,6 +53,7 @@ class CatalogLocation:
         default_alias: the name the lake gets when none is given.
         display: short form without secrets, for people.
         schema: the schema the metadata tables are in; None for the database's usual one.
+        storage_version: DuckDB's name of the storage of a file that is created; None for the usual one.
     """
 
     backend: Backend
@@ -61,6 +62,7 @@ class CatalogLocation:
     default_alias: str
     display: str
     schema: str | None = None
+    storage_version: str | None = None
 
     @property
     def default_data_path(self) -> str | None:

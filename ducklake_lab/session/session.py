@@ -130,6 +130,7 @@ class Session:
         create_folders: bool = False,
         automatic_migration: bool = False,
         ducklake_version: str | None = None,
+        storage_version: str | None = None,
         override_data_path: bool = False,
         metadata_catalog: str | None = None,
         metadata_schema: str | None = None,
@@ -151,8 +152,10 @@ class Session:
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
             automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0; one of 1.1-dev1 to
                 1.1. Nothing is changed where that fails.
-            ducklake_version: the version of a lake that is created, `1.0` by default, or `1.1`; a lake of another
-                version is an error, or is migrated.
+            ducklake_version: the version of a lake that is created: by default `1.0` with DuckDB 1.5, `1.1` with 2.0; a
+                lake of another version is an error, or is migrated.
+            storage_version: DuckDB's storage version of a catalog file that is created, `latest` or e.g. `v2.0.0`; by
+                default one that DuckDB 1.5 reads.
             override_data_path: use `data_path` although the lake says another one.
             metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
             metadata_schema: the schema of the catalog database that the metadata tables are in.
@@ -174,6 +177,7 @@ class Session:
             create_folders=create_folders,
             automatic_migration=automatic_migration,
             ducklake_version=ducklake_version,
+            storage_version=storage_version,
             override_data_path=override_data_path,
             metadata_catalog=metadata_catalog,
             metadata_schema=metadata_schema,

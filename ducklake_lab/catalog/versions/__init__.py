@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
+from ducklake_lab.duckdb.results import SINCE_2
 from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
 
 #: Oldest first.
@@ -26,8 +27,10 @@ VERSIONS = (
     v1_1.VERSION,
 )
 _BY_NAME = {version.name: version for version in VERSIONS}
-#: The version of new catalogs.
-DEFAULT = v1_0.VERSION
+#: As which version catalogs are shown that cannot be read as they are.
+SHOWN = v1_0.VERSION
+#: The version of new catalogs: what the reference for the installed DuckDB makes.
+DEFAULT = v1_1.VERSION if SINCE_2 else v1_0.VERSION
 #: Names of the versions that are written.
 WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
 _KEY, _NAME = "ducklake_version", "ducklake_version_name"
@@ -70,10 +73,10 @@ def read_version(connection: sa.Connection) -> str | None:
 def begin(connection: sa.Connection, version: Version) -> None:
     """Makes the catalog readable for the connection's transaction: as it is, or shown as of a native version."""
     connection.info[_NAME] = version.name
-    connection.info[_KEY] = version if version.is_native else DEFAULT
+    connection.info[_KEY] = version if version.is_native else SHOWN
     if not version.is_native:
         check_unchanged(connection, read_version(connection))
-        _show(connection, version, DEFAULT)
+        _show(connection, version, SHOWN)
 
 
 def of(connection: sa.Connection) -> Version:

@@ -61,6 +61,8 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     """
     options = {key.casefold(): value(given) for key, given in statement.options.items()}
     options.pop("type", None)
+    if "meta_storage_version" in options:
+        options["storage_version"] = options.pop("meta_storage_version")
     for name in list(options):
         if name.startswith("meta_") or name in ("metadata_parameters", "busy_timeout"):
             _check_metadata_parameter(name, options.pop(name))

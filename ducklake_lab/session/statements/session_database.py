@@ -20,7 +20,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.statements.settings import Setting, apply, is_lake_setting, read_setting
+from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_setting, is_lake_setting, read_setting
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
@@ -110,7 +110,8 @@ class LocalStatements:
         setting = read_setting(statement.sql) if first in ("SET", "RESET") else None
         if setting is not None and is_lake_setting(setting):
             apply(setting, self._setting_value(setting), self._lakes)
-            return nothing()
+            if not is_duckdb_setting(setting):
+                return nothing()
         if setting is not None and setting.name == "immediate_transaction_mode":
             self._lakes.immediate = bool(self._setting_value(setting))
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
@@ -27,6 +28,8 @@ _DEFAULTS = {
 _FORCED = {"ducklake_target_file_size": "target_file_size"}
 #: The version of lakes that are created where ATTACH says none.
 _VERSION = "ducklake_default_version"
+#: The storage version of catalog files that are created; it is also DuckDB's own.
+_STORAGE = "storage_compatibility_version"
 _KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED, _VERSION)
 
 
@@ -47,7 +50,12 @@ def read_setting(text: str) -> Setting | None:
 
 
 def is_lake_setting(setting: Setting) -> bool:
-    return setting.name.startswith("ducklake_")
+    return setting.name.startswith("ducklake_") or is_duckdb_setting(setting)
+
+
+def is_duckdb_setting(setting: Setting) -> bool:
+    """Whether a setting of lakes is one of DuckDB's, too."""
+    return setting.name == _STORAGE
 
 
 def apply(setting: Setting, value: object, lakes: Lakes) -> None:
@@ -68,6 +76,8 @@ def apply(setting: Setting, value: object, lakes: Lakes) -> None:
     elif name == _VERSION:
         text = None if value is None else versions.written(str(value)).name
         _put(options.created, "ducklake_version", text)
+    elif name == _STORAGE:
+        _put(options.created, "storage_version", None if value is None else checked_storage_version(str(value)))
     elif name in _FORCED:
         text = None if value is None or value == "" else str(_bytes(name, value))
         _put(options.forced, _FORCED[name], text)

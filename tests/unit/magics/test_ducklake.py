@@ -14,6 +14,7 @@ import traitlets
 from IPython.core.interactiveshell import InteractiveShell
 
 import ducklake_lab
+from ducklake_lab.catalog import versions
 from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 from ducklake_lab.magics import DuckLakeMagics, load
 from ducklake_lab.magics.compose import SavedQuery, compose
@@ -417,7 +418,8 @@ def test_options_against_a_real_lake(shell: InteractiveShell, tmp_path: Path):
     assert "3 rows" in described.note
     assert [row["column"] for row in run("%ducklake stats t")] == ["a", "s.x"]
     assert run("%ducklake lakes")[0]["state"] == "in use"
-    assert run("%ducklake options version")[0] == {"option": "version", "value": "1.0", "of": "lake"}
+    version = {"option": "version", "value": versions.DEFAULT.name, "of": "lake"}
+    assert run("%ducklake options version")[0] == version
     assert len(run("%ducklake options")) > 1
     other = run(f"%ducklake connect ducklake:{tmp_path}/other.ducklake")
     run("""%%ducklake --lake '"my lake"' --no-display\nSELECT * FROM t""")
