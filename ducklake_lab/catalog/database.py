@@ -64,6 +64,10 @@ _LIST_TABLES = {
 _MARK = "ducklake_mark"
 
 
+#: How DuckDB 1.5 and 2.0 say that they cannot read a file.
+_OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?version number")
+
+
 class DuckDBDialect(duckdb_engine.Dialect):
     """The dialect of duckdb_engine, with statements compiled once: that takes longer than running them."""
 
@@ -309,7 +313,7 @@ class CatalogDatabase:
             return f"{path} is a folder; name the catalog's file."
         if self._is_foreign(error):
             return f"{self.location.display} is not a {self.location.backend} database file."
-        if path is not None and "Trying to read a database file with version number" in reason:
+        if path is not None and _OF_NEWER_DUCKDB.search(reason):
             return (
                 f"DuckDB {duckdb.__version__} cannot read the catalog {self.location.display}; use {reader_of(path)}."
             )

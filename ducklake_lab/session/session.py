@@ -249,7 +249,9 @@ class Session:
                 with self._lakes.statement(at):
                     result = self._sources.run_spark_text(text, params)
             else:
-                statements = parse(text, params, keep_refused=True, keep_literals=True)
+                statements = parse(
+                    text, params, keep_refused=True, keep_literals=True, variables=self._database.variables
+                )
                 check(statements)
                 for statement in statements:
                     with self._lakes.statement(at):

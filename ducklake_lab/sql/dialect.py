@@ -122,6 +122,14 @@ class DuckLakeSql(DuckDB):
                 node.meta[NULLS] = True
             return node
 
+        def _parse_limit_options(self) -> exp.LimitOptions | None:
+            options = super()._parse_limit_options()
+            if options is not None:
+                # DuckDB has neither WITH TIES nor FETCH FIRST … PERCENT ROWS
+                if options.args.get("with_ties") or (options.args.get("percent") and options.args.get("rows")):
+                    self.raise_error("ONLY was expected", self._prev)
+            return options
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             first = self._next
             node = super()._parse_interval(*args, **options)

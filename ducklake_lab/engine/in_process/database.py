@@ -197,6 +197,12 @@ class SessionDatabase:
         """Whether `memory` has a table or view of that name."""
         return self._holds_entries and self._has("memory", schema or "main", name)
 
+    def variables(self) -> frozenset[str]:
+        """The names of what SET VARIABLE has set, in lower case."""
+        with self._lock:
+            found = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
+        return frozenset(name for (name,) in found)
+
     def is_attached(self, name: str) -> bool:
         """Whether a database goes by that name here."""
         if name.casefold() in OWN_DATABASES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
-from ducklake_lab.errors import BindError
+from ducklake_lab.errors import BindError, EntryNotFoundError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier, quote_text, schema_path
 from ducklake_lab.session.names.attached_lakes import Lakes
@@ -68,6 +68,24 @@ class Describing:
         return lake.alias, self._lakes.state(lake).schema(schema_path(source)).name
 
     def describe(self, statement: op.Describe) -> Result:
+        """Describes a table or a query; SHOW of a setting gives its value.
+
+        Raises:
+            EntryNotFoundError, BindError: there is none.
+        """
+        if not statement.or_setting or statement.table is None:
+            return self._describe(statement)
+        try:
+            return self._describe(statement)
+        except (BindError, EntryNotFoundError):
+            name = statement.table.name
+            value = f"SELECT value AS {quote_identifier(name)} FROM duckdb_settings()"
+            found = self._database.run(f"{value} WHERE lower(name) = {quote_text(name.casefold())}")
+            if not found.table.num_rows:
+                raise
+            return Result(arrow=found.table, types=found.types)
+
+    def _describe(self, statement: op.Describe) -> Result:
         table = self._table(statement.table) if statement.table is not None else None
         if table is not None:
             rows = [(c.name, c.data_type.sql(), c.nulls_allowed, default_text(c)) for c in table.columns]

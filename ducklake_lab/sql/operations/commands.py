@@ -103,10 +103,15 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE of a table or of a query; exactly one is set."""
+    """DESCRIBE of a table or of a query; exactly one is set.
+
+    Attributes:
+        or_setting: SHOW, which shows a setting where there is no such table.
+    """
 
     table: TableName | None = None
     query: Query | None = None
+    or_setting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError
@@ -42,6 +42,7 @@ def parse(
     *,
     keep_refused: bool = False,
     keep_literals: bool = False,
+    variables: Callable[[], Collection[str]] = frozenset[str],
 ) -> list[op.Statement]:
     """The statements of `text`, in order.
 
@@ -49,6 +50,7 @@ def parse(
         params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
         keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
         keep_literals: an INSERT of literals becomes an `InsertLiterals`.
+        variables: gives the names of the session's variables, in lower case, which `$name` may stand for.
 
     Raises:
         SqlSyntaxError: with the line and column where a statement stops making sense.
@@ -58,7 +60,7 @@ def parse(
     keep_literals = keep_literals and not params
     if keep_literals and (literals := _literal_insert(text, "")) is not None:
         return [literals]  # its values are not even split into tokens
-    binder = Binder(params)
+    binder = Binder(params, variables)
     statements: list[op.Statement] = []
     for tokens in split(text):
         source = text[tokens[0].start : tokens[-1].end + 1]
@@ -72,7 +74,10 @@ def parse(
         if prepare is not None:
             statements.append(op.Statement(prepare, source, line, source))
             continue
+        _refuse_changes_in_with(tokens)
         for_text = binder.fork()
+        if [word(token) for token in tokens[:2]] == ["SET", "VARIABLE"] and len(tokens) > 2:
+            binder.sets(tokens[2].text)
         operation: op.Operation
         try:
             operation = _operation(text, tokens, binder)
@@ -155,8 +160,28 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
 #: First words of further DuckDB statements.
 _OTHER_STATEMENTS = frozenset(
     "ALTER ANALYZE EXPORT IMPORT INSTALL LOAD PRAGMA PREPARE RESET SET SUMMARIZE "
-    "UPDATE_EXTENSIONS VACUUM GRANT REVOKE".split()
+    "UPDATE_EXTENSIONS VACUUM GRANT REVOKE CONNECT DISCONNECT".split()
 )
+
+
+#: Statements that change rows, by their first word; the second, None for any name.
+_CHANGES = {"INSERT": ("INTO", "OR"), "UPDATE": None, "DELETE": ("FROM",), "MERGE": ("INTO",), "COPY": None}
+
+
+def _refuse_changes_in_with(tokens: Sequence[Token]) -> None:
+    """Raises where a common table expression changes rows: no lake can be changed so, and nothing of it may run."""
+    after_with = False
+    for index, token in enumerate(tokens[:-2]):
+        after_with = after_with or word(token) == "WITH"
+        if not after_with or token.token_type is not TokenType.L_PAREN:
+            continue
+        before, first, second = word(tokens[index - 1]), word(tokens[index + 1]), tokens[index + 2]
+        if before not in ("AS", "MATERIALIZED") or first not in _CHANGES:
+            continue
+        following = _CHANGES[first]
+        is_name = second.token_type is TokenType.IDENTIFIER or second.text[:1].isalpha()
+        if word(second) in following if following else is_name or first == "COPY":
+            raise UnsupportedFeatureError(f"{first} in WITH is not supported; run it as a statement of its own.")
 
 
 def _refuse_create(cursor: Cursor) -> None:
@@ -168,7 +193,8 @@ def _refuse_create(cursor: Cursor) -> None:
             raise UnsupportedFeatureError(f"CREATE TEMPORARY {cursor.word(ahead + 1)} is not supported yet.")
         ahead += 1
     if cursor.word(ahead) not in ("TABLE", "SCHEMA"):
-        raise UnsupportedFeatureError(f"CREATE {cursor.word(ahead)} is not supported yet.")
+        kind = "SECURE VIEW" if cursor.word(ahead) == "SECURE" else cursor.word(ahead)
+        raise UnsupportedFeatureError(f"CREATE {kind} is not supported yet.")
 
 
 def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:

@@ -1,9 +1,12 @@
-"""Parameters: `:name`, `$name`, `$1` and `?` become literals of the tree; no text is ever pasted."""
+"""Parameters: `:name`, `$name`, `$1` and `?` become literals of the tree; no text is ever pasted.
+
+A `$name` without a value is the session's variable of that name, as in DuckDB 2.0.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from uuid import UUID
@@ -25,8 +28,17 @@ class Binder:
         bound: how many it has bound.
     """
 
-    def __init__(self, params: Mapping[str, object] | None) -> None:
+    def __init__(
+        self, params: Mapping[str, object] | None, variables: Callable[[], Collection[str]] = frozenset[str]
+    ) -> None:
+        """Makes a binder.
+
+        Args:
+            variables: gives the names of the session's variables, in lower case.
+        """
         self._params = params if params is not None else {}
+        self._variables = variables
+        self._set: set[str] = set()
         self.bound = 0
         self._positional = 0
 
@@ -38,9 +50,15 @@ class Binder:
         """
         for node in list(tree.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
             name = self._name(node)
-            value = self.value(name)
             self.bound += 1
             parent = node.parent
+            if self._is_variable(name):
+                variable = _variable(name)
+                if node is tree:
+                    return variable
+                node.replace(variable)
+                continue
+            value = self.value(name)
             if isinstance(value, list | tuple | set | frozenset) and isinstance(parent, exp.In):
                 literals = [literal(item, name) for item in value] or [exp.Null()]
                 others = [item for item in parent.expressions if item is not node]
@@ -76,12 +94,23 @@ class Binder:
         return splice(text, tokens, replacements)
 
     def _text(self, name: str) -> str:
-        return literal(self.value(name), name).sql(dialect=DuckLakeSql)
+        value = _variable(name) if self._is_variable(name) else literal(self.value(name), name)
+        return value.sql(dialect=DuckLakeSql, normalize_functions=False)
+
+    def sets(self, variable: str) -> None:
+        """Takes note of a variable that a statement of the text sets."""
+        self._set.add(variable.casefold())
+
+    def _is_variable(self, name: str) -> bool:
+        if name in self._params or name.isdecimal():
+            return False
+        return name.casefold() in self._set or name.casefold() in self._variables()
 
     def fork(self) -> Binder:
         """A binder that counts on from here on its own."""
-        other = Binder(self._params)
+        other = Binder(self._params, self._variables)
         other._positional = self._positional
+        other._set = self._set
         return other
 
     def _name(self, node: exp.Expr) -> str:
@@ -104,6 +133,10 @@ class Binder:
                 f'Parameter "{name}" has no value; pass it with params={{"{name}": …}}.'
                 f"{did_you_mean(name, self._params)}"
             ) from None
+
+
+def _variable(name: str) -> exp.Expr:
+    return exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(name)])
 
 
 def literal(value: object, name: str = "") -> exp.Expr:

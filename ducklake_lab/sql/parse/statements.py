@@ -243,7 +243,7 @@ def _show(cursor: Cursor, binder: Binder) -> op.Operation:
         raise UnsupportedFeatureError(f"SHOW {'ALL ' if all_schemas else ''}{cursor.word()} is not supported yet.")
     table = cursor.table()
     cursor.finish()
-    return op.Describe(table=table)
+    return op.Describe(table=table, or_setting=table.catalog is None and table.schema is None)
 
 
 def _checkpoint(cursor: Cursor, binder: Binder) -> op.Checkpoint:

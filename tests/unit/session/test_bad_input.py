@@ -15,7 +15,9 @@ import ducklake_lab as dl
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
-    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+    # names are reserved in lakes of 1.0 that lakes of 1.1 can have
+    options = {"ducklake_version": "1.0", "data_path": f"{tmp_path}/data"}
+    with dl.connect(lake_uri(), alias="lake", engine="duckdb", **options) as session:
         session.sql("CREATE TABLE flights (dep_delay INTEGER, carrier VARCHAR); INSERT INTO flights VALUES (1, 'UA')")
         yield session
 

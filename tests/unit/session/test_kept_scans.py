@@ -58,7 +58,8 @@ def test_a_catalog_changed_by_hand_is_read_again(sessions: tuple[dl.Session, dl.
     session, _ = sessions
     assert session.sql(COUNT).fetchall() == [(4, 10)]
     (table,) = session.sql("SELECT table_name FROM __ducklake_metadata_lake.ducklake_inlined_data_tables").fetchone()
-    session.sql(f"DELETE FROM __ducklake_metadata_lake.{table} WHERE row_id = 0")
+    row_id = session.current_lake.version.inlined_columns[0]
+    session.sql(f"DELETE FROM __ducklake_metadata_lake.{table} WHERE {row_id} = 0")
     assert session.sql(COUNT).fetchall() == [(3, 9)]
 
 

@@ -194,7 +194,10 @@ def test_files_written_before_a_float_was_widened_are_not_skipped(tmp_path: Path
         ("bucket(2147483648, d)", dl.DuckLakeError, "too many buckets"),
     ],
 )
-def test_partition_keys_that_are_refused(key: str, error: type[Exception], named: str, session: dl.Session) -> None:
-    session.sql("CREATE TABLE t (d DATE, l INTEGER[])")
-    with pytest.raises(error, match=re.escape(named)):
-        session.sql(f"ALTER TABLE t SET PARTITIONED BY ({key})")
+def test_partition_keys_that_are_refused(
+    key: str, error: type[Exception], named: str, lake_uri: Callable[..., str], tmp_path: Path
+) -> None:
+    with dl.connect(lake_uri(), data_path=f"{tmp_path}/data", ducklake_version="1.0") as session:
+        session.sql("CREATE TABLE t (d DATE, l INTEGER[])")
+        with pytest.raises(error, match=re.escape(named)):
+            session.sql(f"ALTER TABLE t SET PARTITIONED BY ({key})")
