@@ -81,7 +81,7 @@ def _series(column: duckdb.DuckDBPyRelation) -> pd.Series[Any]:
 
 
 def arrow_table(table: pa.Table) -> pa.Table:
-    """The rows in the types of DuckDB's `arrow()`; variants, for which it has none, as its text of them.
+    """The rows in the types of DuckDB's `arrow()`; variants, for which 1.5 has none, as its text of them.
 
     Raises:
         ConstraintError: a UHUGEINT does not fit Arrow's decimals.

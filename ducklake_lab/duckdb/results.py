@@ -11,8 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-#: Whether the installed DuckDB is 2.0 or newer.
-SINCE_2 = int(duckdb.__version__.partition(".")[0]) >= 2
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 
 def arrow(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
@@ -27,12 +26,12 @@ def batches(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> pa.Re
 
 def complete(connection: duckdb.DuckDBPyConnection) -> None:
     """Ends a result that was read in part, which keeps a connection of 2.0 from other work."""
-    if SINCE_2:
+    if SINCE_DUCKDB_2:
         connection.complete()  # type: ignore[attr-defined, unused-ignore]
 
 
 def _of_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> Any:
-    if not SINCE_2:
+    if not SINCE_DUCKDB_2:
         return connection.execute(sql, list(parameters))
     found = connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
     assert found is not None  # a query

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ducklake_lab.version import SINCE_DUCKDB_2
+
 #: duckdb_keywords() of DuckDB 1.5.
-KEYWORDS = frozenset(
+_KEYWORDS = frozenset(
     """
     abort absolute access action add admin after aggregate all also alter always analyse analyze and anti any
     array as asc asof assertion assignment asymmetric at attach attribute authorization backward before begin
@@ -45,6 +47,14 @@ KEYWORDS = frozenset(
     xmltable year years yes zone
     """.split()
 )
+#: What DuckDB 2.0 has besides.
+_MORE_KEYWORDS = frozenset(
+    """
+    approx connect destroy disconnect distance exact nearest register resource resources secure similarity tuple
+    """.split()
+)
+#: duckdb_keywords() of the DuckDB that is installed.
+KEYWORDS = _KEYWORDS | _MORE_KEYWORDS if SINCE_DUCKDB_2 else _KEYWORDS
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 

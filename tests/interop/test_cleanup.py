@@ -121,7 +121,7 @@ def test_a_dry_run_changes_nothing(session: dl.Session, tmp_path: Path) -> None:
     orphan = tmp_path / "data/main/orphan.parquet"
     orphan.write_bytes(b"")
     (tmp_path / "data/notes.txt").write_text("mine")
-    before = sorted(tmp_path.rglob("*"))
+    before = [path for path in tmp_path.rglob("*") if path.suffix != ".wal"]
     found = session.sql("CALL lake.expire_snapshots(versions => [2, 3], dry_run => true)").fetchall()
     assert [row[0] for row in found] == [2, 3]
     assert len(session.snapshots()) == len(HISTORY) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from ducklake_lab.duckdb import file_access
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.files import deletes, options, writer
 from tests.interop.comparing import attach, by_row_id, detach, our_history, reference_history
-from tests.reference import extension
+from tests.reference import extension, installed
 
-_INSTALLED = importlib.util.find_spec("duckdb_extension_httpfs") is not None
+_INSTALLED = installed("httpfs")
 _UNSAFE = "SET GLOBAL force_mbedtls_unsafe = 'true'"
 
 OURS = [

@@ -86,11 +86,9 @@ def _text(value: object) -> str:
 
 
 def check_arrow(found: pa.Table, expected: duckdb.DuckDBPyRelation) -> None:
-    try:
-        table = expected.to_arrow_table()
-    except duckdb.NotImplementedException:
-        assert "VARIANT" in str(expected.types[1])
-        return
+    if "VARIANT" in str(expected.types[1]):
+        return  # DuckDB 1.5 has no form of them; here they are texts
+    table = expected.to_arrow_table()
     # names of the parts of lists and maps, and metadata, say nothing of values
     for ours, theirs in zip(found.columns, table.columns, strict=True):
         assert [str(kind) for kind in _leaves(ours.type)] == [str(kind) for kind in _leaves(theirs.type)]

@@ -253,11 +253,11 @@ def test_a_setting_says_the_version_of_new_lakes(lake_uri: Make, tmp_path: Path)
         session.sql(f"ATTACH '{lake_uri('old')}' AS old (DATA_PATH '{tmp_path}/old', DUCKLAKE_VERSION '1.0')")
         session.sql("RESET ducklake_default_version")
         session.sql(f"ATTACH '{lake_uri('reset')}' AS again (DATA_PATH '{tmp_path}/again')")
-        assert [lake.version.name for lake in session.lakes] == ["1.1", "1.0", "1.0"]
+        assert [lake.version.name for lake in session.lakes] == ["1.1", "1.0", versions.DEFAULT.name]
         session.sql("DETACH old")
         session.sql("SET ducklake_default_version = '1.1'")
     with dl.connect(lake_uri("kept"), data_path=f"{tmp_path}/kept") as session:
-        assert session.current_lake.version.name == "1.0"
+        assert session.current_lake.version is versions.DEFAULT
 
 
 #: What a lake of either version can do.

@@ -98,7 +98,7 @@ def test_other_versions_are_brought_to_1_1(spec: str, kind: str, tmp_path: Path)
 
 def test_nothing_is_migrated_without_being_asked(lake_uri: Make, tmp_path: Path) -> None:
     place = lake_uri()
-    dl.connect(place, data_path=f"{tmp_path}/data/").close()
+    dl.connect(place, data_path=f"{tmp_path}/data/", ducklake_version="1.0").close()
     with pytest.raises(
         dl.CatalogVersionError, match=r"is of version 1\.0, not 1\.1; attach it with automatic_migration"
     ):
@@ -119,7 +119,8 @@ def test_nothing_is_migrated_without_being_asked(lake_uri: Make, tmp_path: Path)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_migration_that_is_refused_changes_nothing(kind: str, new_catalog: Make, tmp_path: Path) -> None:
     place = new_catalog(kind)
-    with dl.connect(place, alias="lake", data_path=f"{tmp_path}/data/", engine="duckdb") as session:
+    options = {"data_path": f"{tmp_path}/data/", "ducklake_version": "1.0"}
+    with dl.connect(place, alias="lake", engine="duckdb", **options) as session:
         session.sql("CREATE TABLE a (i INTEGER); CREATE TABLE b (_ducklake_row_id INTEGER)")
         session.sql("INSERT INTO a VALUES (1)")
     before = content(place)
@@ -227,7 +228,8 @@ def test_the_reference_of_1_0_does_not_open_it(tmp_path: Path, reference: duckdb
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres"])
 def test_a_session_notes_that_its_lake_was_migrated(kind: str, new_catalog: Make, tmp_path: Path) -> None:
     place = new_catalog(kind)
-    with dl.connect(place, alias="lake", data_path=f"{tmp_path}/data/", engine="duckdb") as session:
+    options = {"data_path": f"{tmp_path}/data/", "ducklake_version": "1.0"}
+    with dl.connect(place, alias="lake", engine="duckdb", **options) as session:
         session.sql("CREATE TABLE a AS SELECT 1 AS i")
         dl.connect(place, automatic_migration=True, ducklake_version="1.1").close()
         for statement in ("SELECT * FROM a", "INSERT INTO a VALUES (2)", "CREATE TABLE b (i INTEGER)"):

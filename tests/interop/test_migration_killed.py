@@ -41,7 +41,7 @@ with dl.connect(uri, automatic_migration=True, ducklake_version="1.1"):
 def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path: Path) -> None:
     uri = new_catalog(kind)
     path = Path(uri.rpartition(":")[2])
-    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", ducklake_version="1.0") as session:
         session.sql("CREATE TABLE t (i INTEGER, s STRUCT(a INTEGER)); INSERT INTO t VALUES (1, {'a': 1}), (2, NULL)")
         session.sql(
             "ALTER TABLE t ADD COLUMN v VARCHAR DEFAULT 'x'; INSERT INTO t SELECT range, NULL, 'y' FROM range(50)"

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
-from ducklake_lab.duckdb.results import SINCE_2
 from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: Oldest first.
 VERSIONS = (
@@ -30,7 +30,7 @@ _BY_NAME = {version.name: version for version in VERSIONS}
 #: As which version catalogs are shown that cannot be read as they are.
 SHOWN = v1_0.VERSION
 #: The version of new catalogs: what the reference for the installed DuckDB makes.
-DEFAULT = v1_1.VERSION if SINCE_2 else v1_0.VERSION
+DEFAULT = v1_1.VERSION if SINCE_DUCKDB_2 else v1_0.VERSION
 #: Names of the versions that are written.
 WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
 _KEY, _NAME = "ducklake_version", "ducklake_version_name"

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.duckdb.results import SINCE_2
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: What DuckDB 1.5 writes, and what 2.0 does.
 _OLD, _NEW = 68, 999
@@ -29,7 +29,7 @@ def test_a_new_file_is_read_by_duckdb_1_5(tmp_path: Path) -> None:
         assert number(path) == _OLD
 
 
-@pytest.mark.skipif(not SINCE_2, reason="DuckDB 1.5 writes one storage version")
+@pytest.mark.skipif(not SINCE_DUCKDB_2, reason="DuckDB 1.5 writes one storage version")
 @pytest.mark.parametrize(
     "asked",
     [

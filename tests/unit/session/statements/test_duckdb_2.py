@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.duckdb.results import SINCE_2
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 
 @pytest.fixture
@@ -88,11 +88,11 @@ def test_lambdas_of_both_kinds(session: dl.Session) -> None:
         assert session.sql(query).fetchall() == [([2, 3],), ([4],), (None,)]
     assert session.sql("SELECT COLUMNS(lambda c: c = 'i') FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
     # there the arrow is DuckDB's own to read
-    with pytest.raises(dl.BindError, match="Deprecated lambda arrow") if SINCE_2 else nullcontext():
+    with pytest.raises(dl.BindError, match="Deprecated lambda arrow") if SINCE_DUCKDB_2 else nullcontext():
         assert session.sql("SELECT COLUMNS(c -> c = 'i') FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
 
 
 def test_groups_by_elements(session: dl.Session) -> None:
     query = "SELECT unnest(l) AS n, count(*) FROM t GROUP BY unnest(l) ORDER BY n"
-    with pytest.raises(dl.DuckLakeError) if not SINCE_2 else nullcontext():
+    with pytest.raises(dl.DuckLakeError) if not SINCE_DUCKDB_2 else nullcontext():
         assert session.sql(query).fetchall() == [(1, 1), (2, 1), (3, 1)]
