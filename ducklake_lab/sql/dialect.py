@@ -15,6 +15,8 @@ from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import TokenType
 
+from ducklake_lab.version import SINCE_DUCKDB_2
+
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
 #: node.meta key: a lambda written `x -> …`.
@@ -167,8 +169,11 @@ class DuckLakeSql(DuckDB):
             return None
 
         def _parse_tilde(self, this: exp.Expr | None) -> exp.Expr | None:
-            # In DuckDB 1.x `~` matches the whole string.
-            return self.expression(exp.RegexpFullMatch(this=this, expression=self._parse_bitwise()))
+            pattern = self._parse_bitwise()
+            if SINCE_DUCKDB_2:
+                return self.expression(exp.Anonymous(this="regexp_matches", expressions=[this, pattern]))
+            # In DuckDB 1.5 `~` matches the whole string.
+            return self.expression(exp.RegexpFullMatch(this=this, expression=pattern))
 
     class Generator(DuckDBGenerator):
         TRANSFORMS: ClassVar[Any] = {

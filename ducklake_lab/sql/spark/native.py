@@ -29,6 +29,7 @@ from ducklake_lab.sql.spark.operands import (
     operands,
     value_of,
 )
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: Settings under which a form is not native.
 CHANGED_BY: Mapping[str, tuple[type[exp.Expr], ...]] = {
@@ -154,6 +155,9 @@ def _modulo(c: Context, node: exp.Mod) -> exp.Expr | None:
     left, right = _brought(c, node.this, kind), _brought(c, node.expression, kind)
     if left is None or right is None:
         return None
+    divisor = node.expression.unnest()
+    if SINCE_DUCKDB_2 and not (isinstance(divisor, exp.Literal) and divisor.is_int and int(divisor.this)):
+        return None  # zero may be an error there, which a setting decides
     return binary(exp.Mod, left, call("nullif", right, cast(number(0), carried(kind))))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -96,3 +97,20 @@ def test_groups_by_elements(session: dl.Session) -> None:
     query = "SELECT unnest(l) AS n, count(*) FROM t GROUP BY unnest(l) ORDER BY n"
     with pytest.raises(dl.DuckLakeError) if not SINCE_DUCKDB_2 else nullcontext():
         assert session.sql(query).fetchall() == [(1, 1), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    "expression", ["s ~ 'b'", "s !~ 'b'", "s SIMILAR TO 'b'", "s ~ '^b$'", "5 // i", "5 % i", "TRY(5 % i)", "5 / i"]
+)
+def test_operators_mean_what_they_mean_in_duckdb(expression: str, session: dl.Session) -> None:
+    made = "CREATE TABLE s (i INTEGER, s VARCHAR); INSERT INTO s VALUES (0, 'abc'), (1, 'b'), (2, NULL)"
+    session.sql(made)
+    plain = duckdb.connect()
+    plain.execute(made)
+    query = f"SELECT {expression} AS found FROM s ORDER BY i"
+    if SINCE_DUCKDB_2 and expression in ("5 // i", "5 % i"):
+        for run, error in ((plain.execute, duckdb.Error), (session.sql, dl.DuckLakeError)):
+            with pytest.raises(error, match="Division by zero"):
+                run(query)
+    else:
+        assert session.sql(query).fetchall() == plain.execute(query).fetchall()
