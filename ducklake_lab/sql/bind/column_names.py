@@ -1,4 +1,8 @@
-"""The names DuckDB gives to output columns that have none: the expression, spelled its way."""
+"""The names DuckDB gives to output columns that have none: the expression, spelled its way.
+
+Since 2.0 it keeps more of what was written: `true`, `1e7`, NOT before a comparison, functions without their schema. Names of
+types are as written there, too; here they are those of the types.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, DuckLakeSql
 from ducklake_lab.sql.types import from_sqlglot
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -38,7 +43,9 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 
 
-#: What NOT makes of a comparison.
+#: The schema before functions that special syntax calls.
+_MAIN = "" if SINCE_DUCKDB_2 else "main."
+#: What NOT makes of a comparison, in DuckDB 1.5.
 _OPPOSITE: dict[type[exp.Expr], str] = {
     exp.EQ: "!=",
     exp.NEQ: "=",
@@ -74,19 +81,21 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Null):
         return "NULL"
     if isinstance(node, exp.Boolean):
+        if SINCE_DUCKDB_2:
+            return "true" if node.this else "false"
         return f"CAST('{'t' if node.this else 'f'}' AS BOOLEAN)"
     if isinstance(node, exp.Neg):
         inner = text(node.this)
-        return f"-{inner}" if isinstance(node.this, exp.Literal) else f"-({inner})"
+        return f"-{inner}" if isinstance(node.this, exp.Literal) else _unary(f"-({inner})")
     if isinstance(node, exp.BitwiseNot):
-        return f"~({text(node.this)})"
+        return _unary(f"~({text(node.this)})")
     if isinstance(node, exp.Escape):
         function = "ilike_escape" if isinstance(node.this, exp.ILike) else "like_escape"
         if node.this.args.get("negate"):
             function = f"not_{function}"
-        return f"main.{function}({text(node.this.this)}, {text(node.this.expression)}, {text(node.expression)})"
+        return f"{_MAIN}{function}({text(node.this.this)}, {text(node.this.expression)}, {text(node.expression)})"
     if isinstance(node, exp.Tuple):
-        return f'main."row"({", ".join(map(text, node.expressions))})'
+        return f'{_MAIN}"row"({", ".join(map(text, node.expressions))})'
     if isinstance(node, exp.CurrentTimestamp):
         return "current_timestamp"
     if isinstance(node, exp.IgnoreNulls):
@@ -111,6 +120,8 @@ def text(node: exp.Expr) -> str:
         return _case(node)
     if isinstance(node, exp.If):
         other = text(node.args["false"]) if node.args.get("false") else "NULL"
+        if SINCE_DUCKDB_2:
+            return f'"if"({text(node.this)}, {text(node.args["true"])}, {other})'
         return f"CASE  WHEN ({text(node.this)}) THEN ({text(node.args['true'])}) ELSE {other} END"
     if isinstance(node, exp.Anonymous):
         return _call(node)
@@ -132,9 +143,9 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Slice):
         return ":".join(text(part) if part else "" for part in (node.this, node.expression))
     if isinstance(node, exp.Array):
-        return f"main.list_value({', '.join(map(text, node.expressions))})"
+        return f"{_MAIN}list_value({', '.join(map(text, node.expressions))})"
     if isinstance(node, exp.Struct):
-        return f"main.struct_pack({', '.join(map(text, node.expressions))})"
+        return f"{_MAIN}struct_pack({', '.join(map(text, node.expressions))})"
     if isinstance(node, exp.RegexpFullMatch):
         return f"regexp_full_match({text(node.this)}, {text(node.expression)})"
     if isinstance(node, exp.Lambda):
@@ -149,10 +160,16 @@ def text(node: exp.Expr) -> str:
     return node.sql(dialect=DuckLakeSql)
 
 
+def _unary(text: str) -> str:
+    return f"({text})" if SINCE_DUCKDB_2 else text
+
+
 def _negated(inner: exp.Expr) -> str:
     bare = inner.unnest()
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
         return f"({text(inner.this)} IS NOT NULL)"
+    if SINCE_DUCKDB_2:
+        return f"(NOT {text(bare)})"
     if isinstance(inner, exp.In) and inner.expressions:
         return f"({text(inner.this)} NOT IN ({', '.join(map(text, inner.expressions))}))"
     if type(bare) in _OPPOSITE:
@@ -174,10 +191,14 @@ def _type(kind: exp.DataType) -> str:
     spelled = known.sql()
     if known.name == "json":
         return '"json"'
+    if SINCE_DUCKDB_2:
+        return spelled
     return spelled if known.is_nested or known.name in _KEYWORD_TYPES else f'"{spelled}"'
 
 
 def _number(digits: str) -> str:
+    if SINCE_DUCKDB_2:
+        return digits
     return repr(float(digits)) if "e" in digits.lower() else digits.replace("_", "")
 
 
@@ -203,8 +224,10 @@ def _call(node: exp.Anonymous) -> str:
         return f"COALESCE({', '.join(map(text, args))})"
     if lower == "nullif":
         return f'"nullif"({", ".join(map(text, args))})'
-    prefix = "main." if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
+    prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
     rendered = [text(arg) for arg in args]
+    if SINCE_DUCKDB_2 and lower == "date_part" and node.meta.get(SPECIAL_SYNTAX):
+        rendered[0] = rendered[0].upper()
     return f"{prefix}{quoted_if_needed(lower)}({', '.join(rendered)})"
 
 

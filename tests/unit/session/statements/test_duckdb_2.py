@@ -114,3 +114,19 @@ def test_operators_mean_what_they_mean_in_duckdb(expression: str, session: dl.Se
                 run(query)
     else:
         assert session.sql(query).fetchall() == plain.execute(query).fetchall()
+
+
+def test_columns_without_names_are_called_as_in_duckdb(session: dl.Session) -> None:
+    plain = duckdb.connect()
+    plain.execute("CREATE TABLE n (i INTEGER, s VARCHAR, l INTEGER[], b BOOLEAN)")
+    session.sql("CREATE TABLE n (i INTEGER, s VARCHAR, l INTEGER[], b BOOLEAN)")
+    expressions = (
+        "-1, -i, ~i, i * 1e7, 1.50, true, i::DECIMAL(5,2), substring(s, 1, 2), trim(s), if(i > 1, 1, 2), [i, 1], "
+        "{'a': i}, l[1], (i, s), s LIKE 'a!_' ESCAPE '!', s ~ 'a', coalesce(i, 1), NOT b, i NOT IN (1, 2), NOT (i = 1), "
+        "count(*) OVER (), UPPER(s), extract(year FROM DATE '2020-01-01'), i::JSON"
+    )
+    query = f"SELECT {expressions} FROM n"
+    theirs = [column[0] for column in plain.execute(query).description]
+    ours = session.sql(query).columns
+    # 2.0 keeps the case of names of types
+    assert [name.casefold() for name in ours] == [name.casefold() for name in theirs]
