@@ -20,6 +20,7 @@ from ducklake_lab.model.types import DataType, from_arrow
 from ducklake_lab.spark import evaluating
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
+from ducklake_lab.version import SINCE_DUCKDB_2
 from tests.unit.sql.lakes import Lakes
 
 _COUNT = 240
@@ -303,6 +304,10 @@ QUERIES = [
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_spark_gives_what_duckdb_gives(spark: Any, folder: Path, text: str) -> None:
+    if SINCE_DUCKDB_2:
+        for part, reason in _NOT_SINCE_2.items():
+            if part in text:
+                pytest.skip(reason)
     plan = _plan(text)
     names, rows = _spark(plan, spark, folder)
     expected_names, expected = _duckdb(plan)
@@ -311,8 +316,19 @@ def test_spark_gives_what_duckdb_gives(spark: Any, folder: Path, text: str) -> N
     assert _rows(rows, ordered) == _rows(expected, ordered)
     assert rows, "a query that matches no row compares nothing"
     if "rowid" not in text:
-        assert list(plan.columns or ()) == _duckdb_plain(text)
+        names = zip(plan.columns or (), _duckdb_plain(text), strict=True)
+        # 2.0 names types as they were written
+        assert [pair for pair in names if pair[0] != pair[1] and not (SINCE_DUCKDB_2 and "CAST(" in pair[1])] == []
 
+
+#: Parts of queries that mean something else in DuckDB 2.0.
+_NOT_SINCE_2 = {
+    "// (month - 1)": "an error: the divisor is zero",
+    "5 % 0": "an error: the divisor is zero",
+    "x -> x": "DuckDB takes no arrows",
+    "(month, day) IN": "tuples have a type that Spark does not",
+    "count(DISTINCT (month, day))": "tuples have a type that Spark does not",
+}
 
 REFUSED = [
     ("SELECT histogram(month) OVER () FROM flights", "histogram"),
