@@ -36,7 +36,7 @@ _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, Tok
 #: Words that may stand before a `:name` placeholder and are no aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
 
-_KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
+_KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 
 
 def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
@@ -46,13 +46,11 @@ def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
 
 
 def _as_plain_call(node: exp.Expr) -> exp.Expr:
-    """EXTRACT(year FROM x), SUBSTRING(x FROM 1), TRIM(…) and POSITION(…) as the function they stand for."""
+    """EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) as the function they stand for."""
     if isinstance(node, exp.Extract):
         return _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
     if isinstance(node, exp.Substring):
         return _special("substring", node.this, node.args.get("start"), node.args.get("length"))
-    if isinstance(node, exp.StrPosition):
-        return _special("position", node.this, node.args.get("substr"))
     if isinstance(node, exp.Trim):
         names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
         name = names.get(str(node.args.get("position") or "").upper(), "trim")
@@ -60,8 +58,28 @@ def _as_plain_call(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _plain(parser: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
-    return lambda self: _as_plain_call(parser(self))
+def _position(parser: Any) -> exp.Expr:
+    """POSITION(x IN y), the one form that DuckDB has."""
+    sought = parser._parse_bitwise()
+    if not parser._match(TokenType.IN):
+        parser.raise_error("IN was expected")
+    return _special("position", parser._parse_bitwise(), sought)
+
+
+def _unless_quoted(parse: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    """A parser of special arguments, which a function under a quoted name has not."""
+
+    def run(parser: Any) -> exp.Expr:
+        name = parser._tokens[parser._index - 2]
+        if name.token_type is TokenType.IDENTIFIER:
+            return exp.Anonymous(this=name.text, expressions=parser._parse_csv(parser._parse_lambda))
+        return parse(parser)
+
+    return run
+
+
+def _plain(parse: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    return lambda parser: _as_plain_call(parse(parser))
 
 
 class DuckLakeSql(DuckDB):
@@ -79,7 +97,8 @@ class DuckLakeSql(DuckDB):
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
-            name: _plain(DuckDBParser.FUNCTION_PARSERS[name]) for name in _KEPT_FUNCTION_PARSERS
+            **{name: _unless_quoted(_plain(DuckDBParser.FUNCTION_PARSERS[name])) for name in _KEPT_FUNCTION_PARSERS},
+            "POSITION": _unless_quoted(_position),
         }
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
@@ -181,6 +200,13 @@ class DuckLakeSql(DuckDB):
             # The base generator writes an empty map that is cast as a map of a map.
             exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
         }
+
+        def anonymous_sql(self, expression: exp.Anonymous) -> str:
+            # DuckDB takes the function's arguments after its bare name as `position(x IN y)` alone.
+            quoted = '"position"' if expression.name.casefold() == "position" else None
+            return (
+                f"{quoted}({self.expressions(expression, flat=True)})" if quoted else super().anonymous_sql(expression)
+            )
 
         def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
             # The base generator leaves it out in calls it does not know as aggregates.
