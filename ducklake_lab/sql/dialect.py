@@ -35,6 +35,8 @@ _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, Tok
 
 #: Words that may stand before a `:name` placeholder and are no aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
+#: Words that begin a value or a type, and may be the name of a struct's field.
+_FIELD_NAMES = ("INTERVAL", "DATE", "TIMESTAMP", "TIME", "IF", "MAP", "STRUCT")
 
 _KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 
@@ -170,6 +172,24 @@ class DuckLakeSql(DuckDB):
             if self._prev and self._prev.token_type == TokenType.MAP:
                 self._retreat(self._index - 1)
             return super()._parse_struct_types(type_required=type_required)
+
+        def _parse_bracket_key_value(self, is_map: bool = False) -> exp.Expr | None:
+            # The base parser takes `{interval: 1}` and `{map: 1}` for the beginnings of a value and a type.
+            if is_map and self._next.token_type == TokenType.COLON and self._curr.text.upper() in _FIELD_NAMES:
+                if self._brace_of_struct():
+                    self._advance(2)
+                    key = exp.to_identifier(self._tokens[self._index - 2].text)
+                    return self.expression(exp.PropertyEQ(this=key, expression=self._parse_assignment()))
+            return super()._parse_bracket_key_value(is_map)
+
+        def _brace_of_struct(self) -> bool:
+            """Whether the innermost brace that is open is a struct's, not a map's."""
+            depth, at = 0, self._index
+            while at and depth >= 0:
+                at -= 1
+                kind = self._tokens[at].token_type
+                depth += (kind == TokenType.R_BRACE) - (kind == TokenType.L_BRACE)
+            return self._tokens[at - 1].token_type != TokenType.MAP
 
         def _parse_typed_literal(self) -> exp.Expr | None:
             """`DATE '2024-01-31'`: what follows it (`::`, `[…]`) applies to the value, not to the text in it.

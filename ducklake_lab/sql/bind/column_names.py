@@ -137,7 +137,7 @@ def text(node: exp.Expr) -> str:
         ordered = ", ".join(_ordered(item) for item in node.expressions)
         return f"{text(node.this)} ORDER BY {ordered}" if node.this else f"ORDER BY {ordered}"
     if isinstance(node, exp.Kwarg | exp.PropertyEQ):
-        return f"{node.this.name} := {text(node.expression)}"
+        return f"{quoted_if_needed(node.this.name)} := {text(node.expression)}"
     if isinstance(node, exp.Bracket):
         return f"{text(node.this)}[{', '.join(map(text, node.expressions))}]"
     if isinstance(node, exp.Slice):
@@ -146,6 +146,13 @@ def text(node: exp.Expr) -> str:
         return f"{_MAIN}list_value({', '.join(map(text, node.expressions))})"
     if isinstance(node, exp.Struct):
         return f"{_MAIN}struct_pack({', '.join(map(text, node.expressions))})"
+    if isinstance(node, exp.ToMap):
+        sides = (
+            ", ".join(text(entry.args[side]) for entry in node.this.expressions) for side in ("this", "expression")
+        )
+        return f'{_MAIN}"map"({", ".join(f"{_MAIN}list_value({side})" for side in sides)})'
+    if isinstance(node, exp.Map):
+        return f'"map"({", ".join(text(side) for side in (node.args.get("keys"), node.args.get("values")) if side)})'
     if isinstance(node, exp.RegexpFullMatch):
         return f"regexp_full_match({text(node.this)}, {text(node.expression)})"
     if isinstance(node, exp.Lambda):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 import pytest
 
@@ -32,3 +34,23 @@ def test_as_in_duckdb(query: str) -> None:
 def test_position_takes_in_alone() -> None:
     with dl.Session(engine="duckdb") as session, pytest.raises(dl.SqlSyntaxError, match='Syntax error at ","'):
         session.sql("SELECT position('bab', 'a')")
+
+
+@pytest.mark.parametrize("name", ["interval", "date", "timestamp", "time", "map", "struct", "if", "position", "values"])
+def test_keywords_name_fields(name: str, tmp_path: Path) -> None:
+    query = f"SELECT {{{name}: 1}}, {{a: {{{name}: [MAP {{'x': 1}}]}}, {name}: 2}}"
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb") as session:
+        found, expected = session.sql(query), duckdb.sql(query)
+        assert found.fetchall() == expected.fetchall()
+        assert list(found.columns) == expected.columns
+        session.sql(f'CREATE TABLE t (s STRUCT("{name}" INTEGER))')
+        session.sql(f"INSERT INTO t SELECT {{{name}: 1}}; INSERT INTO t VALUES ({{{name}: 2}})")
+        assert session.sql("SELECT s FROM t ORDER BY s").fetchall() == [({name: 1},), ({name: 2},)]
+
+
+def test_maps_take_expressions_for_keys() -> None:
+    query = "SELECT MAP {map: 1}, MAP {}, map(['a'], [1]), MAP {1 + 1: map} FROM (SELECT 5 AS map)"
+    with dl.Session(engine="duckdb") as session:
+        found, expected = session.sql(query), duckdb.sql(query)
+        assert found.fetchall() == expected.fetchall()
+        assert list(found.columns) == expected.columns
