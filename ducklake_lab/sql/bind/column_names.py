@@ -63,9 +63,15 @@ def output_name(node: exp.Expr) -> str:
     bare = node.unnest()
     if isinstance(bare, exp.Column):
         return bare.name
-    if isinstance(bare, exp.Dot) and isinstance(bare.expression, exp.Identifier):
-        return bare.expression.name
+    if _is_path(bare):
+        return str(bare.expression.name)
     return text(node)
+
+
+def _is_path(node: exp.Expr) -> bool:
+    """Whether it is a column and fields of it, `a.b.c`."""
+    inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
+    return isinstance(inner, exp.Column) or (inner is not None and _is_path(inner))
 
 
 def text(node: exp.Expr) -> str:
@@ -76,6 +82,9 @@ def text(node: exp.Expr) -> str:
         return text(node.this)
     if isinstance(node, exp.Column):
         return ".".join(quoted_if_needed(part.name) for part in node.parts)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        whole = text(node.this)
+        return f"{whole if _is_path(node) else f'({whole})'}.{quoted_if_needed(node.expression.name)}"
     if isinstance(node, exp.Literal):
         return quote_text(node.name) if node.is_string else _number(node.name)
     if isinstance(node, exp.Null):

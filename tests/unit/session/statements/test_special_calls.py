@@ -54,3 +54,14 @@ def test_maps_take_expressions_for_keys() -> None:
         found, expected = session.sql(query), duckdb.sql(query)
         assert found.fetchall() == expected.fetchall()
         assert list(found.columns) == expected.columns
+
+
+def test_fields_of_values_are_named_as_written() -> None:
+    source = "(SELECT {x: {y: 1}} AS s, [{z: 1}] AS ls)"
+    wanted = "{x: 1}.x, (s).x, s.x.y, (s).x.y, (s.x).y, ls[1].z, struct_pack(a := 1).a, s.x, s['x'].y, s.x.y + 1, (s).x.y + 1"
+    with dl.Session(engine="duckdb") as session:
+        for item in wanted.split(", "):
+            query = f"SELECT {item} FROM {source}"
+            found, expected = session.sql(query), duckdb.sql(query)
+            assert found.fetchall() == expected.fetchall()
+            assert list(found.columns) == expected.columns
