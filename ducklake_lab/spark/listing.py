@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.spark.runtime import is_connect
-from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local
+from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, is_object
 
 #: Seconds that a file takes by its path, and in a listing: local, and in object stores.
 _BY_PATH, _LISTED = (1.2e-4, 0.1), (2e-5, 1e-4)
@@ -73,13 +73,15 @@ def literal(path: str) -> str:
 
 
 def _common_folder(plan: ScanPlan, files: Sequence[ScanFile]) -> str | None:
-    """The innermost folder with all files; None where that is not the table's own."""
+    """The innermost folder with all files; None where that is not the table's own, or cannot be listed here, too."""
     base = plan.data_path.rstrip("/")
     folders = {file.path.rpartition("/")[0] for file in files}
+    if not (is_local(base) or is_object(base)):
+        return None
     if not all(folder == base or is_below(folder, base) for folder in folders):
         return None
-    first, last = min(folders).split("/"), max(folders).split("/")
-    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    parts = [folder.split("/") for folder in folders]
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(min(parts), max(parts), strict=False))
     return "/".join(part for part, _ in shared)
 
 
