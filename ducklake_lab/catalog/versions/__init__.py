@@ -134,7 +134,8 @@ def migrate(connection: sa.Connection, version: Version, target: Version, displa
     """
     if connection.dialect.name == "mysql":
         raise UnsupportedFeatureError(
-            f"{display} cannot be migrated: MySQL cannot undo a migration that fails half way."
+            f"{display} cannot be migrated: MySQL cannot undo a migration that fails half way. "
+            "Attach a new lake and copy the tables with COPY FROM DATABASE."
         )
     for following in path(version, target):
         try:
