@@ -256,7 +256,10 @@ def rows_of(
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
     paths = ", ".join(quote_text(places[file.path]) for file in files)
     options = _BY_NAME if mapping is not None else _by_id(columns, renamed)
-    config = "" if encryption is None else f", encryption_config = {encryption}"
+    # given a schema, the reader looks into no footer, and joins would be put in an order for empty tables
+    config = f", explicit_cardinality = {sum(file.data_file.record_count for file in files)}"
+    if encryption is not None:
+        config += f", encryption_config = {encryption}"
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     per_file = f", {quote_identifier(name)} AS f" if lists else ""
     sql = f"SELECT {selected} FROM read_parquet([{paths}], {options}{config}) AS r{per_file}{where}"
