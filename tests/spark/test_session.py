@@ -241,7 +241,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_session_goes_on(session: dl.Sessi
 
 
 def test_progress_is_told(session: dl.Session, spark: Any) -> None:
-    session.write(spark.range(20000), "many", mode="create")
+    session.write(spark.range(3000), "many", mode="create")
     seen: list[Any] = []
     session.on_progress = seen.append
     session.sql("SELECT sum(sqrt(a.id * b.id)) FROM many AS a, many AS b").fetchall()
