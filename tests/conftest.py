@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -80,6 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("wheel" if folder(item) in _OF_THE_WHEEL else str(item.path)))
     # the longest come first where there are several workers, so that none is left with them at the end
     items.sort(key=rank, reverse="PYTEST_XDIST_WORKER" in os.environ)
+
+
+def pytest_collection_finish() -> None:
+    # what was imported and collected stays: no collection of garbage needs to walk through it
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

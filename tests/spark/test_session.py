@@ -240,7 +240,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_session_goes_on(session: dl.Sessi
         assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
 
-def test_progress_is_told(session: dl.Session, spark: Any) -> None:
+def test_progress_is_reported(session: dl.Session, spark: Any) -> None:
     session.write(spark.range(3000), "many", mode="create")
     seen: list[Any] = []
     session.on_progress = seen.append
