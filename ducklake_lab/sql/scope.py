@@ -105,7 +105,8 @@ class Relation:
 
     def column(self, output: Output) -> exp.Column:
         """A reference to one of its columns."""
-        node = exp.column(exp.to_identifier(output.name, quoted=True), table=exp.to_identifier(self.alias, quoted=True))
+        names = [exp.to_identifier(name, quoted=True) for name in (output.name, self.alias)]
+        node = exp.column(names[0], table=names[1], copy=False)
         node.meta[TYPE] = output.type
         node.meta[RELATION] = self
         return node

@@ -17,7 +17,7 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatur
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause
-from ducklake_lab.sql.bind.column_names import output_name
+from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
 from ducklake_lab.sql.bind.group_and_order import bind_group, bind_order, bind_order_of_names
 from ducklake_lab.sql.bind.inference import infer
@@ -255,7 +255,7 @@ class QueryBinder:
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
                 # DuckDB shows a column by the table's spelling of its name.
                 name = value.meta.get(WRITTEN) or value.name
-            bound.append(exp.alias_(value, name, quoted=True) if not has_star(value) else value)
+            bound.append(aliased(value, name) if not has_star(value) else value)
             outputs.append(Output(name, value.meta.get(TYPE)))
             aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None
         node.set("expressions", bound)

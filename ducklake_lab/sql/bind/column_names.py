@@ -56,6 +56,13 @@ _OPPOSITE: dict[type[exp.Expr], str] = {
 }
 
 
+def aliased(value: exp.Expr, name: str) -> exp.Expr:
+    """A value under a name. It is put into place uncopied, unless it keeps an alias in itself."""
+    if "alias" in value.arg_types:
+        return exp.alias_(value, name, quoted=True)
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
 def output_name(node: exp.Expr) -> str:
     """The name of a projection: its alias, its column's name, or its text."""
     if isinstance(node, exp.Alias):

@@ -34,6 +34,8 @@ def digest_of(tree: exp.Expr, sources: Sequence[Source]) -> Digest | None:
     source = tree.args["from_"].this if tree.args.get("from_") else None
     if not isinstance(source, exp.Table) or source.args.get("joins"):
         return None
+    if any(isinstance(item.unalias(), exp.Column) for item in tree.expressions):
+        return None
     columns: dict[str, None] = {}
     counted: dict[str, None] = {}
     copy = tree.copy()

@@ -18,6 +18,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.bind.column_names import aliased
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Delete, Insert, Update
@@ -48,7 +49,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
     binder = QueryBinder(resolver)
     given = targets(op, columns)
     if op.query is None:
-        tree = exp.select(*[_named(_default(column, binder), column) for column in columns])
+        tree = exp.Select(expressions=[_named(_default(column, binder), column) for column in columns])
         return finish(tree, _outputs(columns), binder)
     query = normalised(op.query)
     values = _plain_values(query)
@@ -74,14 +75,14 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         if index is None:
             items.append(_named(_default(column, binder), column))
             continue
-        value = exp.column(_quoted(f"c{index}"), table=_quoted(_ROWS))
+        value = exp.column(_quoted(f"c{index}"), table=_quoted(_ROWS), copy=False)
         # Values of VALUES are cast where they stand.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
         # Spark has these as text or bytes, and the writer makes them
         later = outputs[index].type == _carrier(column.data_type) != column.data_type
         items.append(_named(value if later else _converted(value, column.data_type), column))
     alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(f"c{index}") for index in range(len(outputs))])
-    tree = exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
+    tree = exp.Select(expressions=items).from_(exp.Subquery(this=query, alias=alias), copy=False)
     return finish(tree, _outputs(columns), binder)
 
 
@@ -122,12 +123,12 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     for column in columns:
         value = assigned.get(column.column_id)
         if value is None:
-            items.append(_named(exp.column(_quoted(column.name), table=_quoted(target)), column))
+            items.append(_named(exp.column(_quoted(column.name), table=_quoted(target), copy=False), column))
         elif is_default(value):
             items.append(_named(_default(column, binder), column))
         else:
             items.append(_named(exp.Cast(this=value.copy(), to=to_sqlglot(column.data_type)), column))
-    tree = exp.select(*items).from_(table.copy())
+    tree = exp.Select(expressions=items).from_(table.copy(), copy=False)
     if op.tree.args.get("where"):
         tree.set("where", op.tree.args["where"].copy())
     source = op.tree.args.get("from_")
@@ -148,10 +149,8 @@ def _quoted(name: str) -> exp.Identifier:
     return exp.to_identifier(name, quoted=True)
 
 
-def _named(value: exp.Expr, column: Column) -> exp.Alias:
-    alias = exp.alias_(value, column.name, quoted=True)
-    assert isinstance(alias, exp.Alias)
-    return alias
+def _named(value: exp.Expr, column: Column) -> exp.Expr:
+    return aliased(value, column.name)
 
 
 def _outputs(columns: Sequence[Column]) -> tuple[Output, ...]:
