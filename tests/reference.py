@@ -45,8 +45,8 @@ def _path(name: str) -> str:
     return str(folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension")
 
 
-def connect(*more: str) -> duckdb.DuckDBPyConnection:
-    """A connection in which lakes can be attached, and UTC is the time zone.
+def loaded(*more: str) -> duckdb.DuckDBPyConnection:
+    """A connection in which lakes can be attached.
 
     Args:
         more: names of further extensions.
@@ -55,5 +55,15 @@ def connect(*more: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"allow_unsigned_extensions": True})
     for name in (*EXTENSIONS, *more):
         connection.execute(f"LOAD '{extension(name)}'")
+    return connection
+
+
+def connect(*more: str) -> duckdb.DuckDBPyConnection:
+    """A connection in which lakes can be attached, and UTC is the time zone.
+
+    Args:
+        more: names of further extensions.
+    """
+    connection = loaded(*more)
     connection.execute("SET TimeZone = 'UTC'")
     return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import sqlite3
 import threading
@@ -35,6 +36,8 @@ from ducklake_lab.model.quoting import quote_identifier
 
 #: How long a locked catalog file is waited for.
 LOCK_WAIT_SECONDS = 3.0
+#: Seconds between two tries to open it.
+_LOCK_PAUSE = (0.002, 0.02)
 #: What drivers of catalog databases raise.
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
@@ -277,7 +280,6 @@ class CatalogDatabase:
 
     def _begun(self) -> sa.Connection:
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
-        pause = 0.02
         while True:
             try:
                 connection = self._engine.connect()
@@ -287,10 +289,10 @@ class CatalogDatabase:
                 locked = self._lock_message(_reason(error))
                 if locked is None:
                     raise CatalogError(self._refusal(error)) from error
-                if time.monotonic() + pause > deadline:
+                if time.monotonic() > deadline:
                     raise CatalogLockedError(locked) from error
-                time.sleep(pause)
-                pause = min(pause * 2, 0.4)
+                # a process that writes all the time lets go for moments only; to try seldom is to miss them
+                time.sleep(random.uniform(*_LOCK_PAUSE))
 
     def _lock_message(self, text: str) -> str | None:
         name = self.location.display

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 import ducklake_lab as dl
-from tests.reference import EXTENSIONS, extension
+from tests.reference import loaded
 
 #: Times of the snapshots, about the hours that come twice or not at all in New York.
 TIMES = (
@@ -86,9 +86,7 @@ def make(folder: str) -> None:
 
 
 def _reference(folder: str, option: str = "") -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    for name in EXTENSIONS:
-        connection.execute(f"LOAD '{extension(name)}'")
+    connection = loaded()
     option = option or f"DATA_PATH '{folder}/data'"
     connection.execute(f"ATTACH 'ducklake:{folder}/m.ducklake' AS lake ({option})")
     return connection

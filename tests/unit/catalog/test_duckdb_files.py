@@ -81,3 +81,32 @@ def test_who_holds_a_file_is_said(tmp_path: Path) -> None:
                 session.tables()
             other.stdin.close()
         assert session.tables() == []
+
+
+#: Holds a file nearly all the time, as a process does that commits without a pause.
+_BUSY = """
+import duckdb, sys, threading, time
+threading.Thread(target=lambda: (sys.stdin.read(), done.append(1)), daemon=True).start()
+done = []
+while not done:
+    with duckdb.connect(sys.argv[1]):
+        print("open", flush=True)
+        time.sleep(0.15)
+    time.sleep(0.006)
+"""
+
+
+def test_a_file_is_had_between_two_statements_of_a_busy_process(tmp_path: Path) -> None:
+    path = tmp_path / "lake.ducklake"
+    dl.connect(f"ducklake:{path}", data_path=f"{tmp_path}/d").close()
+    command = [sys.executable, "-c", _BUSY, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as busy:
+        assert busy.stdout is not None and busy.stdin is not None
+        try:
+            busy.stdout.readline()
+            for _ in range(3):
+                with dl.connect(f"ducklake:{path}") as session:
+                    assert session.tables() == []
+        finally:
+            busy.stdin.close()
+            busy.stdout.read()
