@@ -9,12 +9,12 @@ from typing import TypeAlias
 from ducklake_lab.files.variants import variant_statistics
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import geometry_text
-from ducklake_lab.model.files import ColumnStats, counts
+from ducklake_lab.model.files import CUT_TYPES, ColumnStats, counts
 
 #: The report on one leaf column of a file: `min`, `null_count`, …, all as text.
 Report: TypeAlias = Mapping[str, str]
-#: Bytes to which DuckDB cuts bounds.
-_CUT = 256
+#: Bytes from which a bound of DuckDB's may be cut: at 256, or before a character that ends after them.
+_LONG = 253
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -66,14 +66,26 @@ def _statistics(column: Column, report: Report) -> ColumnStats:
         max_value=report.get("max"),
         contains_nan=report["has_nan"] == "true" if "has_nan" in report else None,
         extra_stats=_bounding_box(report) if column.type == "geometry" else None,
-        min_is_exact=_is_exact(report.get("min")),
-        max_is_exact=_is_exact(report.get("max")),
+        min_is_exact=_is_exact(column, report, "min"),
+        max_is_exact=_is_exact(column, report, "max"),
     )
 
 
-def _is_exact(bound: str | None) -> bool | None:
-    """Whether a bound is a value of the file; DuckDB cuts long ones."""
-    return None if bound is None else len(bound.encode()) < _CUT
+def _is_exact(column: Column, report: Report, name: str) -> bool | None:
+    """Whether a bound is a value of the file; None where that is not known.
+
+    DuckDB 2.0 says so. From 1.5 a long bound may be cut, and any maximum may be what a cut left of it.
+    """
+    if name not in report:
+        return None
+    if f"{name}_is_exact" in report:
+        return report[f"{name}_is_exact"] == "true"
+    kind = column.data_type.name
+    if kind not in CUT_TYPES:
+        return True
+    if len(report[name].encode()) // (2 if kind == "blob" else 1) >= _LONG:
+        return False
+    return True if name == "min" else None
 
 
 def number(report: Report, name: str) -> int | None:

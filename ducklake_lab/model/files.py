@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ducklake_lab.model.mapping import ColumnMapping
+from ducklake_lab.model.types import DataType
 
+#: Types whose bounds writers may cut, and bytes of a minimum from which one may have.
+CUT_TYPES = ("varchar", "json", "blob")
+_CUT = 60
 #: The format of delete files that are deletion vectors; that of others is `parquet`.
 VECTOR_FORMAT = "puffin"
 #: Rows of a row group of a delete file.
@@ -60,6 +64,21 @@ class ColumnStats:
     def is_inexact(self) -> bool:
         """Whether a bound may be no value of the column."""
         return self.min_is_exact is False or self.max_is_exact is False
+
+    def has_least_value(self, kind: DataType) -> bool:
+        """Whether `min_value` is a value of a column of that type: long texts and bytes may be cut."""
+        if self.min_is_exact is not None:
+            return self.min_is_exact
+        return kind.name not in CUT_TYPES or self.min_value is None or len(self.min_value.encode()) < _CUT
+
+    def has_largest_value(self, kind: DataType) -> bool:
+        """Whether `max_value` is a value of a column of that type.
+
+        A text that was cut may be short: DuckDB raises its last ASCII character, and drops what follows.
+        """
+        if self.max_is_exact is not None:
+            return self.max_is_exact
+        return kind.name not in CUT_TYPES or not self.max_value
 
 
 def counts(values: int | None, nulls: int | None) -> tuple[int | None, int | None]:

@@ -24,8 +24,6 @@ from ducklake_lab.scan.plan import ScanFile, ScanPlan
 Stats = Mapping[int, Mapping[int, ColumnStats]]
 
 _ORDERED = ("boolean", "date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", *INTEGERS)
-#: Bytes of a text from which a writer may have cut it.
-_CUT = 60
 
 
 def digest(
@@ -96,12 +94,10 @@ def _bounds(file: ScanFile, stats: Stats, column: Column) -> tuple[str | None, s
     if known.null_count is not None and known.null_count == file.data_file.record_count:
         return None, None
     low, high = known.min_value, known.max_value
-    if known.is_inexact:
+    if not (known.has_least_value(kind) and known.has_largest_value(kind)):
         return None
     if low is None or high is None or decode(low, kind) is None or decode(high, kind) is None:
         return None
-    if kind.name == "varchar" and (
-        file.data_file.mapping is not None or max(len(low.encode()), len(high.encode())) >= _CUT
-    ):
+    if kind.name == "varchar" and file.data_file.mapping is not None:
         return None
     return low, high

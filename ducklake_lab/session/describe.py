@@ -91,7 +91,7 @@ def _share(part: int, total: int) -> float | None:
 
 
 def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
-    """Smallest and largest value as text; None where a file with values does not tell."""
+    """Smallest and largest value as text; None where a file with values does not tell, "≤ …" above a largest text."""
     if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in known):
         return None, None
     pairs = [
@@ -103,7 +103,12 @@ def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, s
     if not pairs:
         return None, None
     pairs.sort(key=lambda pair: pair[0])
-    return pairs[0][1], pairs[-1][1]
+    low, high = pairs[0][1], pairs[-1][1]
+    kind = column.data_type
+    if not all(stats.has_least_value(kind) for stats in known if stats.min_value == low):
+        return None, None
+    largest = all(stats.has_largest_value(kind) for stats in known if stats.max_value == high)
+    return low, high if largest else f"≤ {high}"
 
 
 def partitions(files: FileListing) -> Listing:

@@ -193,17 +193,11 @@ def _cut_text(raw: bytes, upper: bool) -> str | None:
         return None
     if len(text) <= LONGEST:
         return text
-    return _next_text(text[:LONGEST]) if upper else text[:LONGEST]
-
-
-def _next_text(text: str) -> str | None:
-    """The smallest text of at most that length that is greater than all that start with it."""
-    for end in range(len(text), 0, -1):
-        code = ord(text[end - 1])
-        if code < 0x10FFFF:
-            # code points order as UTF-8 does; there are no characters from D800 to DFFF
-            return text[: end - 1] + chr(0xE000 if code == 0xD7FF else code + 1)
-    return None
+    if not upper:
+        return text[:LONGEST]
+    # it keeps its length, by which readers know that it was cut; code points order as UTF-8 does
+    code = ord(text[LONGEST - 1])
+    return None if code == 0x10FFFF else text[: LONGEST - 1] + chr(0xE000 if code == 0xD7FF else code + 1)
 
 
 def _cut_bytes(raw: bytes, upper: bool) -> str | None:
