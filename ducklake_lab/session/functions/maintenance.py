@@ -84,8 +84,9 @@ def _tables(call: Call, state: CatalogState, schema: str | None, name: str | Non
 def _chosen(call: Call, state: CatalogState, schema: str | None, name: str | None) -> list[Table]:
     """The table of that name, or all tables, of a schema or of all, by id."""
     if name is not None:
-        where = schema if schema is not None else call.lakes.schema_in_use(call.lake)
-        return [state.table(str(where), str(name))]
+        if schema is not None:
+            return [state.table_in_text(str(schema), str(name))]
+        return [state.table(call.lakes.schema_in_use(call.lake), str(name))]
     if schema is None:
         return sorted(state.tables.values(), key=lambda table: table.table_id)
     return sorted(state.tables_of(state.schema_in_text(str(schema)).schema_id), key=lambda table: table.table_id)
