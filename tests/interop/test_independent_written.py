@@ -365,3 +365,17 @@ def test_alter_table_sets_options_as_they_do(kind: str, version: str, new_catalo
     assert metadata(own) == metadata(theirs)
     assert len(metadata(own)) == 2
     assert open_lake(own, version=version).load_table("main.t").options()["target_file_size"] == "2000000"
+
+
+def test_fields_keep_their_defaults_under_other_names_and_types(kind: str, new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog(kind)
+    with connect(uri, tmp_path, data_inlining_row_limit=0) as session:
+        session.sql("CREATE TABLE t (i INTEGER, s STRUCT(a INTEGER)); INSERT INTO t VALUES (1, {'a': 1})")
+        session.sql("ALTER TABLE t ADD COLUMN s.b INTEGER DEFAULT 7; ALTER TABLE t RENAME s.b TO c")
+        assert session.sql("SELECT s.c FROM t").fetchall() == [(7,)]
+        session.sql(
+            "ALTER TABLE t ALTER s SET TYPE STRUCT(a INTEGER, c BIGINT); INSERT INTO t VALUES (2, {'a': 2, 'c': 3})"
+        )
+        session.sql("UPDATE t SET i = i + 10 WHERE i = 1")
+        assert session.sql("SELECT i, s.c FROM t ORDER BY i").fetchall() == [(2, 3), (11, 7)]
+    check_history(uri, history(open_lake(uri)))

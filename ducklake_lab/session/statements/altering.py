@@ -119,8 +119,12 @@ def _exists(table: Table, names: Sequence[str]) -> bool:
     return True
 
 
-def rename_column(table: Table, names: Sequence[str], new_name: str) -> Table:
-    """The table with a column or a field of a struct under another name."""
+def rename_column(table: Table, names: Sequence[str], new_name: str, *, keeps_defaults: bool) -> Table:
+    """The table with a column or a field of a struct under another name.
+
+    Args:
+        keeps_defaults: a field keeps its defaults, as in lakes of DuckLake 1.1.
+    """
     path = path_to(table, names)
     column = path[-1]
     if len(path) == 1:
@@ -137,7 +141,9 @@ def rename_column(table: Table, names: Sequence[str], new_name: str) -> Table:
         if new_name.casefold() == column.name.casefold():
             raise EntryExistsError(f'{".".join(names[:-1])} has a field "{new_name}" already.')
         return with_change(
-            table, path, lambda field: replace(_without_defaults(field), name=new_name, begin_snapshot=None)
+            table,
+            path,
+            lambda field: replace(_field_rewritten(field, keeps_defaults), name=new_name, begin_snapshot=None),
         )
     return with_change(table, path, lambda found: replace(rewritten(found), name=new_name, begin_snapshot=None))
 
@@ -147,15 +153,19 @@ def rewritten(column: Column) -> Column:
     return replace(column, default_value_type=column.default_value_type or "literal")
 
 
-def _without_defaults(field: Column) -> Column:
+def _field_rewritten(field: Column, keeps_defaults: bool) -> Column:
+    """A field of a struct as its row is written anew; before DuckLake 1.1 its defaults were lost."""
+    if keeps_defaults:
+        return replace(field, nulls_allowed=False)
     return replace(field, nulls_allowed=False, initial_default=None, default_value="NULL", default_value_type="")
 
 
-def set_type(table: Table, name: str, target: DataType, next_id: int) -> Table:
+def set_type(table: Table, name: str, target: DataType, next_id: int, *, keeps_defaults: bool) -> Table:
     """The table with a column of another type: a wider one, or a struct with other fields.
 
     Args:
         next_id: the first free column id.
+        keeps_defaults: fields keep their defaults, as in lakes of DuckLake 1.1.
 
     Raises:
         BindError: the type does not hold every value the column may have.
@@ -167,7 +177,7 @@ def set_type(table: Table, name: str, target: DataType, next_id: int) -> Table:
     if not column.children:
         _check_wider(column, target)
         return with_change(table, [column], lambda found: replace(rewritten(found), type=target.name))
-    return with_change(table, [column], lambda found: _evolved(found, target, lambda: next(ids)))
+    return with_change(table, [column], lambda found: _evolved(found, target, lambda: next(ids), keeps_defaults))
 
 
 def _check_wider(column: Column, target: DataType) -> None:
@@ -178,19 +188,19 @@ def _check_wider(column: Column, target: DataType) -> None:
         )
 
 
-def _evolved(column: Column, target: DataType, next_id: Callable[[], int]) -> Column:
+def _evolved(column: Column, target: DataType, next_id: Callable[[], int], keeps_defaults: bool) -> Column:
     """A nested column as another type of its kind: fields matched by name, new ones with new ids."""
     if not column.children:
         if column.data_type == target:
             return column
         _check_wider(column, target)
-        return replace(_without_defaults(column), type=target.name)
+        return replace(_field_rewritten(column, keeps_defaults), type=target.name)
     if column.type != target.name:
         raise BindError(f"The type of {column.name} cannot be changed from {column.data_type.sql()} to {target.sql()}.")
     children = []
     for name, kind in target.children:
         child = _child(column, name)
-        children.append(_new(name, kind, next_id) if child is None else _evolved(child, kind, next_id))
+        children.append(_new(name, kind, next_id) if child is None else _evolved(child, kind, next_id, keeps_defaults))
     return replace(column, children=tuple(sorted(children, key=lambda child: child.order)))
 
 

@@ -171,7 +171,8 @@ class Ddl:
                 return replace(table, name=statement.new_name)
             case op.SetColumnType():
                 next_id = transaction.next_column_id(table)
-                return altering.set_type(table, statement.column, statement.type, next_id)
+                keeps = _keeps_defaults(transaction)
+                return altering.set_type(table, statement.column, statement.type, next_id, keeps_defaults=keeps)
             case op.SetDefault():
                 column = altering.existing(table, statement.column)
                 return altering.with_change(
@@ -233,7 +234,8 @@ def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn)
 
 
 def _rename_column(transaction: Transaction, table: Table, statement: op.RenameColumn) -> Table:
-    changed = altering.rename_column(table, (*statement.parents, statement.column), statement.new_name)
+    names, keeps = (*statement.parents, statement.column), _keeps_defaults(transaction)
+    changed = altering.rename_column(table, names, statement.new_name, keeps_defaults=keeps)
     if table.sort is None or statement.parents:
         return changed
     keys = [
@@ -243,6 +245,11 @@ def _rename_column(transaction: Transaction, table: Table, statement: op.RenameC
         for key in table.sort.keys
     ]
     return replace(changed, sort=transaction.new_sort(keys))
+
+
+def _keeps_defaults(transaction: Transaction) -> bool:
+    """Whether a field of a struct that gets another name or type keeps its defaults."""
+    return versions.is_since(transaction.lake.version, "1.1")
 
 
 def _check_not_sorted_by(table: Table, name: str) -> None:
