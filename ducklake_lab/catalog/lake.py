@@ -311,9 +311,14 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, option
 
 
 def _target(version: Version, options: AttachOptions) -> Version:
-    """The version that a catalog is to have: the one asked for, or the first that is written."""
+    """The version that a catalog is to have: the one asked for, else a migration's, else the first that is written.
+
+    A migration ends where the reference's ends: at the version that new lakes have with the installed DuckDB.
+    """
     if options.ducklake_version is not None:
         return versions.written(options.ducklake_version)
+    if options.automatic_migration and versions.path(version, versions.DEFAULT):
+        return versions.DEFAULT
     if version.is_written:
         return version
     return next(known for known in versions.VERSIONS if known.is_written and versions.path(version, known))

@@ -150,8 +150,8 @@ class Session:
             encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
             create_if_not_exists: make a lake where there is none.
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
-            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0; one of 1.1-dev1 to
-                1.1. Nothing is changed where that fails.
+            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0 with DuckDB 1.5
+                and to 1.1 with 2.0; one of 1.1-dev1 to 1.1. Nothing is changed where that fails.
             ducklake_version: the version of a lake that is created: by default `1.0` with DuckDB 1.5, `1.1` with 2.0; a
                 lake of another version is an error, or is migrated.
             storage_version: DuckDB's storage version of a catalog file that is created, `latest` or e.g. `v2.0.0`; by

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import ducklake_lab as dl
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.uri import parse_uri
 from tests.independent import KINDS, history, open_lake
 from tests.interop.comparing import attach, detach
@@ -96,7 +97,10 @@ def test_other_versions_are_brought_to_1_1(spec: str, kind: str, tmp_path: Path)
         assert session.sql("SELECT s FROM notes WHERE i = 9").fetchall() == [("new",)]
 
 
-def test_nothing_is_migrated_without_being_asked(lake_uri: Make, tmp_path: Path) -> None:
+def test_nothing_is_migrated_without_being_asked(
+    lake_uri: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "DEFAULT", versions.written("1.0"))
     place = lake_uri()
     dl.connect(place, data_path=f"{tmp_path}/data/", ducklake_version="1.0").close()
     with pytest.raises(
@@ -114,6 +118,16 @@ def test_nothing_is_migrated_without_being_asked(lake_uri: Make, tmp_path: Path)
     dl.connect(place, automatic_migration=True, ducklake_version="1.1").close()
     with pytest.raises(dl.CatalogVersionError, match=r"is of version 1\.1, not 1\.0; there is no way back"):
         dl.connect(place, automatic_migration=True, ducklake_version="1.0")
+
+
+def test_with_duckdb_2_a_migration_ends_at_1_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = f"ducklake:sqlite:{tmp_path}/x.sqlite"
+    dl.connect(place, data_path=f"{tmp_path}/data/", ducklake_version="1.0").close()
+    monkeypatch.setattr(versions, "DEFAULT", versions.written("1.1"))
+    for migrated, version in ((False, "1.0"), (True, "1.1"), (True, "1.1")):
+        with dl.connect(place, alias="lake", automatic_migration=migrated) as session:
+            found = session.sql("SELECT value FROM __ducklake_metadata_lake.ducklake_metadata WHERE key = 'version'")
+            assert found.fetchall() == [(version,)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
