@@ -144,7 +144,7 @@ def text(diff: Diff, rows: int = 20) -> str:
     for p in diff.patterns:
         among = f", {percent(p.unchanged_share)} of unchanged rows" if p.unchanged_share is not None else ""
         lines.append(f"{percent(p.share)} of {p.kind} rows have {p.condition}{among}")
-    for row in diff.rows(rows):
+    for row in diff.rows(rows, as_shown=True):
         cells = []
         for name, after in (row.after or row.before or {}).items():
             if name in row.changed and row.before is not None:

@@ -87,11 +87,15 @@ class Diff:
         """Whether the two states have the same rows and columns."""
         return not self.summary.changed and not self.schema
 
-    def rows(self, limit: int = 50) -> list[RowChange]:
-        """The first changed rows by row id or key, of those looked at: at most `limit`."""
+    def rows(self, limit: int = 50, *, as_shown: bool = False) -> list[RowChange]:
+        """The first changed rows by row id or key, of those looked at: at most `limit`.
+
+        Args:
+            as_shown: whether values other than numbers, texts and bytes are DuckDB's texts of them.
+        """
         if limit < 0:
             raise UsageError(f"The number of rows to show is 0 or more, not {limit}.")
-        return self._changed.first(limit)
+        return self._changed.first(limit, as_shown=as_shown)
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
         """All of it as values that JSON has, with the first `rows` changed rows; times are ISO texts."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import RowChange
 from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
-from ducklake_lab.duckdb.handing import python_rows
+from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import held
@@ -98,8 +99,12 @@ class ChangedRows:
     def count(self) -> RowCounts:
         return count(held(self.tables["pairs"]), len(self.columns))
 
-    def first(self, limit: int) -> list[RowChange]:
-        """The first changed rows by row id, or by key."""
+    def first(self, limit: int, *, as_shown: bool = False) -> list[RowChange]:
+        """The first changed rows by row id, or by key.
+
+        Args:
+            as_shown: whether the values are for people: DuckDB's texts of them, as results show.
+        """
         before = ", ".join(f"r.c{i} AS b{i}" for i in range(len(self.all_columns)))
         after = "".join(f", a.c{i} AS a{i}" for i in range(len(self.columns)))
         found = self.run(
@@ -109,7 +114,10 @@ class ChangedRows:
             """
         )
         rows = []
-        for values in python_rows(found, self.time_zone):
+        listed: Iterable[Sequence[Any]] = (
+            zip(*texts_to_show(found, self.time_zone), strict=True) if as_shown else python_rows(found, self.time_zone)
+        )
+        for values in listed:
             row = dict(zip(found.column_names, values, strict=True))
             kind = row["kind"]
             old = None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self.all_columns)}

@@ -38,5 +38,5 @@ class DiffSource(Protocol):
     @property
     def other(self) -> str | None: ...
 
-    def rows(self, limit: int = 50) -> Sequence[RowChange]:
-        """At most `limit` changed rows."""
+    def rows(self, limit: int = 50, *, as_shown: bool = False) -> Sequence[RowChange]:
+        """At most `limit` changed rows; `as_shown` with DuckDB's texts of nested values, times and the like."""

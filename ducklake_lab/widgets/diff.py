@@ -54,7 +54,7 @@ _KINDS = (("deleted", "delete", MINUS), ("inserted", "insert", "+"), ("updated",
 
 def render(diff: DiffSource) -> str:
     """The whole diff as static HTML."""
-    rows = diff.rows(diff_rows.LIMIT)
+    rows = diff.rows(diff_rows.LIMIT, as_shown=True)
     parts = (
         _header(diff),
         _counts(diff.summary),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 
-from ducklake_lab.model.quoting import quote_text
-from ducklake_lab.widgets.html import clip, count, escape, visible
+from ducklake_lab.widgets.html import clip, count, escape
 
 #: Longer texts are folded; their whole length is shown up to FULL characters.
 WIDTH = 64
@@ -27,7 +25,7 @@ def is_number(type_name: str) -> bool:
 
 
 def text(value: object) -> str:
-    """A value as plain text, nested ones as DuckDB writes them; NULL inside a nested value is `NULL`."""
+    """A number, text, bytes or time as plain text; values of other types come as DuckDB's texts of them."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -42,17 +40,7 @@ def text(value: object) -> str:
         return value.isoformat(sep=" ")
     if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_nested(key)}: {_nested(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_nested(item) for item in value) + "]"
     return str(value)
-
-
-def _nested(value: object) -> str:
-    return quote_text(value) if isinstance(value, str) else text(value)
 
 
 def _float(value: float) -> str:
@@ -75,8 +63,3 @@ def html(value: object) -> str:
     return (
         f'<details><summary>{escape(clip(shown, WIDTH))}</summary><div class="dlk-full">{whole}{more}</div></details>'
     )
-
-
-def one_line(value: object, width: int = WIDTH) -> str:
-    """A value as short escaped text with no markup, for places that cannot unfold."""
-    return escape(clip(visible(text(value))[: width + 1], width)) if value is not None else "NULL"

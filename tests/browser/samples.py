@@ -183,7 +183,7 @@ class SampleDiff:
     key: tuple[str, ...] = ()
     other: str | None = None
 
-    def rows(self, limit: int = 50) -> Sequence[RowChange]:
+    def rows(self, limit: int = 50, *, as_shown: bool = False) -> Sequence[RowChange]:
         return self.changed[:limit]
 
 

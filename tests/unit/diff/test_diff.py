@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +48,23 @@ def test_a_range_is_folded_to_its_net_effect(session: dl.Session) -> None:
     assert diff.rows()[0].after == {"i": 2, "s": "z"}
     assert [entry.info.snapshot_id for entry in diff.history] == list(range(start + 1, start + 7))
     assert "6 snapshots" in diff._repr_html_()
+
+
+def test_values_read_as_in_results(session: dl.Session) -> None:
+    values = (
+        "{'tags': ['a', NULL]}", "MAP {'k': ['v']}", "INTERVAL '1 month 2 days'", "TIME '12:34:56.5'", "DATE '-infinity'",
+        "TIMESTAMP 'infinity'", "DATE '0044-03-15 (BC)'", "TIMESTAMPTZ '2024-06-01 12:00:00+02'", "'1.50'::DECIMAL(9, 2)",
+        "1e20::FLOAT", "'{\"a\": [1]}'::JSON", "'6ccc6a3b-1a6e-4a6b-9d83-d2e4a3b1c001'::UUID",
+    )  # fmt: skip
+    listed = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
+    session.sql(f"CREATE TABLE t AS SELECT {listed} LIMIT 0")
+    start = newest(session)
+    session.sql(f"INSERT INTO t SELECT {listed}")
+    diff = session.table("t").diff(start)
+    texts = session.sql(f"SELECT {', '.join(f'c{i}::VARCHAR' for i in range(len(values)))} FROM t").fetchall()[0]
+    page = " ".join(html.unescape(re.sub("<[^>]+>", " ", diff._repr_html_())).split())
+    assert " ".join(texts) in page
+    assert "  ".join(f"c{i}={shown}" for i, shown in enumerate(texts)) in text(diff)
 
 
 def test_columns_that_were_renamed_dropped_and_added_are_told_as_such(session: dl.Session) -> None:

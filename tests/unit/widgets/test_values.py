@@ -18,11 +18,10 @@ from ducklake_lab.widgets import values
         (1e-9, "1e-09"),
         (b"\x00\xff", "0x00ff"),
         (datetime(2013, 1, 1, 5), "2013-01-01 05:00:00"),
-        ({"a": None, "b": ["x's", 1]}, "{a: NULL, b: [&#x27;x&#x27;&#x27;s&#x27;, 1]}"),
     ],
 )
 def test_html(value: object, shown: str):
-    assert values.html(value).replace("&#x27;a&#x27;:", "a:").replace("&#x27;b&#x27;:", "b:") == shown
+    assert values.html(value) == shown
 
 
 def test_null_and_empty_and_the_word_null_are_told_apart():
