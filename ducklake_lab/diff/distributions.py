@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -52,9 +53,10 @@ def histogram(changed: ChangedRows, index: int, column: Column) -> Histogram | N
     if not (kind.is_numeric or _is_time(kind)):
         return _categories(changed, index)
     value = _number(index, kind)
-    low, high, distinct = changed.row(
-        f"SELECT min(v), max(v), approx_count_distinct(v) FROM (SELECT {value} AS v FROM removed "
-        f"UNION ALL SELECT {value} FROM added) WHERE v IS NOT NULL AND isfinite(v)"
+    low, high, distinct, *ends = changed.row(
+        "SELECT min(v), max(v), approx_count_distinct(v), min(c)::VARCHAR, max(c)::VARCHAR "
+        f"FROM (SELECT {value} AS v, c{index} AS c FROM removed UNION ALL SELECT {value}, c{index} FROM added) "
+        "WHERE v IS NOT NULL AND isfinite(v)"
     )
     if not isinstance(low, float) or not isinstance(high, float) or not isinstance(distinct, int):
         return None
@@ -64,8 +66,10 @@ def histogram(changed: ChangedRows, index: int, column: Column) -> Histogram | N
         # whole numbers to a bin, or bins would look uneven that are not
         unit = 86400 if kind.name == "date" else 1
         width = float(math.ceil((high - low + unit) / unit / _BINS) * unit)
-        return _bins(changed, value, kind, low, width, math.floor((high - low) / width) + 1)
-    return _bins(changed, value, kind, low, (high - low) / _BINS, _BINS)
+        found = _bins(changed, value, kind, low, width, math.floor((high - low) / width) + 1)
+    else:
+        found = _bins(changed, value, kind, low, (high - low) / _BINS, _BINS)
+    return replace(found, smallest=str(ends[0]), largest=str(ends[1]))
 
 
 def _is_time(kind: DataType) -> bool:
@@ -86,13 +90,15 @@ def _bins(changed: ChangedRows, value: str, kind: DataType, low: float, width: f
     for side, b, count in zip(*(column.to_pylist() for column in found.columns), strict=True):
         counts[side][b] = count
     zone = ZoneInfo(changed.time_zone) if kind.name == "timestamptz" else UTC
-    labels = tuple(_edge(low + b * width, kind, zone) for b in range(bins))
+    # digits enough to tell the edges apart
+    digits = 6 + max(0, math.ceil(math.log10(max(abs(low), abs(low + bins * width)) / width)))
+    labels = tuple(_edge(low + b * width, kind, zone, digits) for b in range(bins))
     return Histogram(labels, tuple(counts[0]), tuple(counts[1]), numeric=True)
 
 
-def _edge(value: float, kind: DataType, zone: tzinfo) -> str:
+def _edge(value: float, kind: DataType, zone: tzinfo, digits: int) -> str:
     if not _is_time(kind):
-        return f"{value:.6g}"
+        return f"{value:.{digits}g}"
     try:
         moment = datetime.fromtimestamp(value, zone)
     except (OverflowError, ValueError, OSError):

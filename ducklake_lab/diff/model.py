@@ -49,12 +49,16 @@ class Histogram:
         before: how many changed rows had a value in the bin in the earlier state (deleted and updated rows).
         after: how many have one in the later state (inserted and updated rows).
         numeric: the bins are equal-width intervals `[edge, next edge)`, the last one closed.
+        smallest: the least of the values in the bins, as DuckDB's text; "" for categories.
+        largest: likewise the greatest.
     """
 
     labels: tuple[str, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
     numeric: bool
+    smallest: str = ""
+    largest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

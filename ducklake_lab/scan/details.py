@@ -21,18 +21,19 @@ class FileDetails:
     """What there is to know of the data files of a table that are visible at a snapshot.
 
     Attributes:
-        columns: names of the leaf columns, dotted for nested ones.
+        types: those of the leaf columns by name, dotted for nested ones.
     """
 
     def __init__(self, lake: Lake, table: Table, snapshot_id: int) -> None:
         self._lake = lake
         self._table_id = table.table_id
         self._snapshot_id = snapshot_id
-        self._names = dict(_leaf_names(table.columns))
+        leaves = list(_leaves(table.columns))
+        self._names = {column.column_id: name for name, column in leaves}
         self._known: dict[int, dict[str, ColumnStats]] = {}
         self._columns: dict[str, dict[int, ColumnStats]] = {}
         self._times: dict[int, datetime] = {}
-        self.columns = tuple(self._names.values())
+        self.types = {name: column.data_type for name, column in leaves}
 
     def of_column(self, name: str) -> dict[int, ColumnStats]:
         """By data file id; the columns asked for last are kept."""
@@ -102,9 +103,9 @@ class _StatisticsOfFile(Mapping[str, ColumnStats]):
         return repr(self._source._of_file(self._file_id))
 
 
-def _leaf_names(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[int, str]]:
+def _leaves(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[str, Column]]:
     for column in columns:
         if column.children:
-            yield from _leaf_names(column.children, f"{prefix}{column.name}.")
+            yield from _leaves(column.children, f"{prefix}{column.name}.")
         else:
-            yield column.column_id, prefix + column.name
+            yield prefix + column.name, column

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry, HistoryEntry
+from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.details import FileDetails
 
 Item = TypeVar("Item")
@@ -98,6 +99,7 @@ class FileListing(_Listing[FileEntry]):
 
     Attributes:
         inlined_rows: rows of the table that are in the catalog, and in no file.
+        types: those of the columns that have statistics, by name.
     """
 
     _view = "files.html"
@@ -109,18 +111,13 @@ class FileListing(_Listing[FileEntry]):
         entries: Sequence[FileEntry],
         details: FileDetails | None = None,
         inlined_rows: int = 0,
+        types: Mapping[str, DataType] | None = None,
     ) -> None:
         super().__init__(title, entries)
         self.inlined_rows = inlined_rows
         self.snapshot_id = snapshot_id
+        self.types: Mapping[str, DataType] = details.types if details is not None else types or {}
         self._details = details
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that have statistics."""
-        if self._details is not None:
-            return self._details.columns
-        return tuple(dict.fromkeys(name for entry in self for name in entry.stats))
 
     def look_at(self, entries: Sequence[FileEntry]) -> None:
         """Reads the statistics of some files at once, before each is asked for its own."""

@@ -45,7 +45,7 @@ def _numeric(name: str, data: Histogram) -> str:
     for index, label in enumerate(data.labels):
         before, after = data.before[index], data.after[index]
         x = slot * index
-        parts.append(f"<g><title>{escape(label)}: {count(before)} before, {count(after)} after</title>")
+        parts.append(f"<g><title>from {escape(label)}: {count(before)} before, {count(after)} after</title>")
         if before:
             high = max(1.5, _HEIGHT * before / largest)
             parts.append(
@@ -60,11 +60,10 @@ def _numeric(name: str, data: Histogram) -> str:
             )
         parts.append("</g>")
     parts.append(_baseline())
-    first, last = escape(clip(data.labels[0], 16)), escape(clip(data.labels[-1], 16))
-    parts.append(f'<text x="0" y="{_HEIGHT + 14}" opacity=".72">{first}</text>')
-    # under the edge that it names, where there is room
-    at, anchor = (f"{100 - slot:.2f}%", "middle") if len(last) <= 6 and bins > 1 else ("100%", "end")
-    parts.append(f'<text x="{at}" y="{_HEIGHT + 14}" text-anchor="{anchor}" opacity=".72">{last}</text>')
+    for at, anchor, end in (("0", "start", data.smallest), ("100%", "end", data.largest)):
+        parts.append(
+            f'<text x="{at}" y="{_HEIGHT + 14}" text-anchor="{anchor}" opacity=".72">{escape(clip(end, 19))}</text>'
+        )
     return _figure(name, data, "".join(parts), _HEIGHT + 18)
 
 

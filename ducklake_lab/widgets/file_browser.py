@@ -65,7 +65,7 @@ class FileBrowser(Mounted):
         self.files = files
         self.health = health
         self.shown = list(files)
-        names = files.columns
+        names = list(files.types)
         self._partitions = {values: at for at, values in enumerate(dict.fromkeys(entry.partition for entry in files))}
         super().__init__(
             overview=self._numbers(),
@@ -81,9 +81,12 @@ class FileBrowser(Mounted):
 
     def _first_column(self) -> str:
         """A column that the files divide, where that costs little to find out; else the first one."""
-        names = self.files.columns
+        names = list(self.files.types)
         looked_at = names[:_LOOKED_AT] if len(self.files) <= _FEW else ()
-        return next((name for name in looked_at if ranges.of_column(self.files.of_column(name), name)), (*names, "")[0])
+        return next((name for name in looked_at if self._ranges(name)), (*names, "")[0])
+
+    def _ranges(self, name: str) -> ranges.Intervals | None:
+        return ranges.of_column(self.files.of_column(name), name, self.files.types[name])
 
     @traitlets.validate("sort")
     def _known_order(self, proposal: Any) -> list[Any]:
@@ -137,7 +140,7 @@ class FileBrowser(Mounted):
         known = self.files.of_column(name)
         nulls = sum(stats.null_count or 0 for stats in known)
         total = nulls + sum(stats.value_count or 0 for stats in known)
-        found = ranges.of_column(known, name)
+        found = self._ranges(name)
         message: dict[str, Any] = {
             "column": name,
             "nulls": nulls / total if total else None,

@@ -61,7 +61,7 @@ def render(files: FileListing) -> str:
     more = ""
     if len(entries) > LIMIT:
         more = f'<div class="dlk-foot">first {count(LIMIT)} of {counted(len(entries), "file")}</div>'
-    body = header + scroll(_listing(entries), "Data files") + more + ranges.section(entries)
+    body = header + scroll(_listing(entries), "Data files") + more + ranges.section(files)
     return view(body, style=_STYLE + ranges.STYLE, label=title)
 
 

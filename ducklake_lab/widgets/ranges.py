@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING
 
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.types import DataType
+from ducklake_lab.model.values import Scalar, decode
 from ducklake_lab.widgets.html import clip, escape
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.listings import FileListing
 
 #: Columns drawn, best divided first.
 _COLUMNS = 12
@@ -29,7 +36,9 @@ class Intervals:
 
     Attributes:
         spans: (low, high) per file, 0.0 to 1.0 of the column's whole range.
-        depth: how many files hold a value of the column, on average over its range.
+        depth: how many files a filter on one value has to read: the mean over all bounds of files, each value once, of
+            the files whose range holds it. Files without known bounds hold any value.
+        sampled: whether it is an estimate from a part of the files.
     """
 
     column: str
@@ -37,6 +46,12 @@ class Intervals:
     high: str
     spans: tuple[tuple[float, float], ...]
     depth: float
+    sampled: bool = False
+
+    @property
+    def text(self) -> str:
+        """The depth as it is shown."""
+        return f"{'≈ ' if self.sampled else ''}{self.depth:.1f}"
 
 
 def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
@@ -44,64 +59,67 @@ def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
     return files if len(files) <= _LOOKED_AT else files[:: -(-len(files) // _LOOKED_AT)]
 
 
-def intervals(files: Sequence[FileEntry]) -> list[Intervals]:
+def intervals(files: FileListing) -> list[Intervals]:
     """Every column with a range in at least two files, best divided first."""
     looked_at = sample(files)
     known: dict[str, list[ColumnStats]] = {}
     for entry in looked_at:
         for name, stats in entry.stats.items():
             known.setdefault(name, []).append(stats)
-    found = [result for name, stats in known.items() if (result := of_column(stats, name)) is not None]
-    found = [replace(item, depth=item.depth * len(files) / len(looked_at)) for item in found]
+    found = [item for name, stats in known.items() if (item := of_column(stats, name, files.types[name])) is not None]
+    if len(looked_at) < len(files):
+        found = [replace(item, depth=item.depth * len(files) / len(looked_at), sampled=True) for item in found]
     # The sort is stable: columns alike in depth stay in the table's order.
     return sorted(found, key=lambda item: round(item.depth, 1))
 
 
-def of_column(known: Iterable[ColumnStats], name: str) -> Intervals | None:
-    """The intervals of one column; None where fewer than two files tell, or all hold one and the same value."""
-    bounds = [
-        (stats.min_value, stats.max_value)
-        for stats in known
-        if stats.min_value is not None and stats.max_value is not None
-    ]
-    return _intervals(name, bounds) if len(bounds) >= 2 else None
-
-
-def _intervals(name: str, bounds: Sequence[tuple[str, str]]) -> Intervals | None:
-    """None where all files hold one and the same value."""
-    points = [text for pair in bounds for text in pair]
-    place, texts = _scale(points)
-    low, high = min(texts, key=place), max(texts, key=place)
-    start, width = place(low), place(high) - place(low)
-    if width <= 0:
+def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Intervals | None:
+    """The intervals of one column; None where fewer than two files have bounds, or all hold one and the same value."""
+    bounds: list[tuple[Scalar, Scalar]] = []
+    texts: dict[Scalar, str] = {}
+    unknown = 0
+    for stats in known:
+        low, high = decode(stats.min_value, kind), decode(stats.max_value, kind)
+        if low is not None and high is not None:
+            bounds.append((low, high))
+            texts |= {low: str(stats.min_value), high: str(stats.max_value)}
+        else:
+            unknown += stats.value_count != 0
+    values = sorted(texts)
+    if len(bounds) < 2 or len(values) < 2:
         return None
-    spans = tuple(((place(least) - start) / width, (place(most) - start) / width) for least, most in bounds)
-    # A file of one value still holds that value: it counts as a narrow interval.
-    depth = sum(max(most - least, 1 / (4 * len(bounds))) for least, most in spans)
-    return Intervals(name, low, high, spans, max(depth, 1.0))
+    lows, highs = sorted(low for low, _ in bounds), sorted(high for _, high in bounds)
+    holding = [bisect_right(lows, value) - bisect_left(highs, value) for value in values]
+    places = _places(values)
+    return Intervals(
+        name,
+        texts[values[0]],
+        texts[values[-1]],
+        tuple((places[low], places[high]) for low, high in bounds),
+        sum(holding) / len(values) + unknown,
+    )
 
 
-def _scale(points: Sequence[str]) -> tuple[Callable[[str], float], Sequence[str]]:
-    """Puts values given as text on an axis: by amount where all are numbers or times, else by rank."""
-    for parse in (float, _moment):
-        try:
-            places = {text: parse(text) for text in points}
-        except (ValueError, OverflowError):
-            continue
-        if all(abs(value) < float("inf") for value in places.values()):
-            return places.__getitem__, points
-    ranks = {text: float(rank) for rank, text in enumerate(sorted(set(points)))}
-    return ranks.__getitem__, points
+def _places(values: Sequence[Scalar]) -> Mapping[Scalar, float]:
+    """Puts sorted values on an axis from 0 to 1: numbers and times by amount, texts by rank."""
+    amounts = [amount for value in values if (amount := _amount(value)) is not None]
+    if len(amounts) < len(values) or amounts[0] == amounts[-1]:
+        amounts = [float(rank) for rank in range(len(values))]
+    width = amounts[-1] - amounts[0]
+    return {value: (amount - amounts[0]) / width for value, amount in zip(values, amounts, strict=True)}
 
 
-def _moment(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return float(date.fromisoformat(text).toordinal() * 86400)
+def _amount(value: Scalar) -> float | None:
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=None) - datetime.min).total_seconds()
+    if isinstance(value, date):
+        return float(value.toordinal())
+    if isinstance(value, time):
+        return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
+    return None if isinstance(value, str | bytes) else float(value)
 
 
-def section(files: Sequence[FileEntry]) -> str:
+def section(files: FileListing) -> str:
     """The strips of the best divided columns as HTML; "" where there is nothing to compare."""
     found = intervals(files)
     if not found:
@@ -126,10 +144,10 @@ def _strip(item: Intervals, total: int) -> str:
             f'<line x1="{1 + 98 * low:.1f}%" x2="{1 + 98 * max(high, low + 0.006):.1f}%" y1="{y:.1f}" y2="{y:.1f}" '
             f'stroke="#4f7fd6" stroke-width="{max(1.2, step - 1.4):.1f}" stroke-linecap="round"/>'
         )
-    label = f"{clip(item.column, 60)}: a value is in {item.depth:.1f} of {total} files on average"
+    label = f"{clip(item.column, 60)}: a value is in {item.text} of {total} files on average"
     return (
         f'<div class="dlk-range"><div class="dlk-strip"><b>{escape(clip(item.column, 40))}</b>'
-        f'<span class="dlk-soft">in {item.depth:.1f} of {total} files</span></div>'
+        f'<span class="dlk-soft">in {item.text} of {total} files</span></div>'
         f'<svg role="img" aria-label="{escape(label)}" width="100%" height="{height:.0f}">{"".join(lines)}</svg>'
         f'<div class="dlk-strip dlk-soft"><span>{escape(clip(item.low, 22))}</span>'
         f"<span>{escape(clip(item.high, 22))}</span></div></div>"

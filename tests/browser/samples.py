@@ -130,6 +130,8 @@ def files(number: int = 12) -> FileListing:
     """One file a month: `month` and `time_hour` divide them, the other columns do not."""
     chance = random.Random(3)
     found = []
+    types = dict.fromkeys(("year", "month", "day"), DataType("int32")) | {"dep_delay": DataType("float64")}
+    types |= dict.fromkeys(("carrier", "tailnum"), DataType("varchar")) | {"time_hour": DataType("timestamp")}
     for month in range(number):
         rows = LOADS[month % 12]
         deleted = chance.randint(200, 1200) if month != 4 else 0
@@ -162,7 +164,7 @@ def files(number: int = 12) -> FileListing:
                 stats,
             )
         )
-    return FileListing("main.flights", 17, found)
+    return FileListing("main.flights", 17, found, types=types)
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,8 @@ def deleted() -> SampleDiff:
             (521, 1261, 861, 668, 563, 1009, 940, 486, 452, 236, 233, 1025),
             (0,) * 12,
             numeric=True,
+            smallest="1",
+            largest="12",
         ),
         "origin": Histogram(("EWR", "LGA", "JFK"), (3239, 3153, 1863), (0, 0, 0), numeric=False),
     }
@@ -253,6 +257,8 @@ def updated() -> SampleDiff:
         tuple(int(900 * 2.7 ** (-abs(at - 3) / 4)) for at in range(20)),
         tuple(int(1000 * 2.7 ** (-abs(at - 5) / 3)) for at in range(20)),
         numeric=True,
+        smallest="-30",
+        largest="209",
     )
     carriers = Histogram(("UA", "EV", "DL", "AA"), (4000, 2000, 900, 500), (5600, 900, 900, 0), numeric=False)
     histograms = {"dep_delay": delays, "carrier": carriers}

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.magics.questions import Questions
+from ducklake_lab.session.listings import FileListing
+from ducklake_lab.widgets import charts
 from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets import schema as schema_view
 from ducklake_lab.widgets.file_browser import FileBrowser
@@ -218,6 +220,31 @@ def look_into(reference: duckdb.DuckDBPyConnection, paths: list[str], column: st
     return Known(*found)
 
 
+def check_ranges(listing: FileListing, files: Files, reference: duckdb.DuckDBPyConnection) -> None:
+    """How many files hold a value, on average over the files' bounds."""
+    browser = FileBrowser(listing)
+    for name in "kvf" if files.data else "":
+        number = f"{name} IS NOT NULL AND NOT isnan({name}::DOUBLE)"
+        bounds = f"""
+            WITH f AS (SELECT min({name}) FILTER ({number}) AS low, max({name}) FILTER ({number}) AS high, count({name}) AS n
+                       FROM read_parquet($1, filename = true) GROUP BY filename),
+            b AS (SELECT low AS v FROM f WHERE low IS NOT NULL UNION SELECT high FROM f WHERE high IS NOT NULL)
+        """
+        query = f"""{bounds} SELECT min(v)::VARCHAR, max(v)::VARCHAR, sum(files) / count(*) + any_value(unknown) FROM
+            (SELECT v, (SELECT count(*) FROM f WHERE v BETWEEN low AND high) AS files,
+                    (SELECT count(*) FROM f WHERE low IS NULL AND n > 0) AS unknown FROM b)"""
+        ((low, high, depth),) = reference.execute(query, [list(files.data)]).fetchall()
+        message, _ = browser.answer_ranges({"column": name})
+        if "depth" in message:
+            assert (message["low"], message["high"]) == (low, high), name
+            assert abs(message["depth"] - depth) < 1e-9, name
+        else:  # one file, or one value
+            ((count,),) = reference.execute(
+                f"{bounds} SELECT count(*) FROM f WHERE low IS NOT NULL", [list(files.data)]
+            ).fetchall()
+            assert low == high or count < 2, name
+
+
 def check_statistics(table: dl.TableHandle, files: Files, reference: duckdb.DuckDBPyConnection) -> None:
     """The statistics of columns, of each file and summed up, and the figure of the files."""
     listing = table.files()
@@ -236,6 +263,7 @@ def check_statistics(table: dl.TableHandle, files: Files, reference: duckdb.Duck
         assert abs(row["null share"] - share) < 0.0001 and (row["null share"] > 0) == (share > 0), name
         query = "SELECT sum(total_compressed_size) FROM parquet_metadata($1) WHERE path_in_schema = $2"
         assert (row["bytes"],) == reference.execute(query, [list(files.data), name]).fetchone()
+    check_ranges(listing, files, reference)
     (figure,) = listing.plot().data
     drawn = {path: (size, text) for path, size, text in zip(figure.ids, figure.values, figure.hovertext, strict=True)}
     assert len(figure.ids) == 1 + len(files.data) and sum(figure.values) == sum(files.data.values())
@@ -342,6 +370,11 @@ def check_figure(diff: Diff, counts: tuple[int, ...], before: Rows, after: Rows)
         if column.name == "f":
             continue  # NULL and NaN are in no bin
         index = "kv".index(column.name)
+        if column.histogram is not None and column.histogram.numeric:
+            all_values = [rows[row_id][index] for rows in (before, after) for row_id in changed if row_id in rows]
+            ends = f">{min(all_values)}</text>", f">{max(all_values)}</text>"
+            assert charts.histogram(column.name, column.histogram).count("</text>") == 2
+            assert all(end in charts.histogram(column.name, column.histogram) for end in ends), column.name
         for name, rows in (("before", before), ("after", after)):
             values = sorted(rows[row_id][index] for row_id in changed if row_id in rows)
             trace = traces.get(name)

@@ -50,6 +50,18 @@ def test_a_range_is_folded_to_its_net_effect(session: dl.Session) -> None:
     assert "6 snapshots" in diff._repr_html_()
 
 
+def test_bins_have_edges_of_their_own_and_the_values_at_the_ends(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i BIGINT, f DOUBLE, d DATE)")
+    start = newest(session)
+    session.sql(
+        "INSERT INTO t SELECT 12345678900 + i, 1e6 + i / 1000, DATE '2024-01-01' + i::INTEGER FROM range(100) r(i)"
+    )
+    found = [column.histogram for column in session.table("t").diff(start).columns]
+    assert all(histogram is not None and len(set(histogram.labels)) == len(histogram.labels) for histogram in found)
+    ends = [(histogram.smallest, histogram.largest) for histogram in found if histogram is not None]
+    assert ends == [("12345678900", "12345678999"), ("1000000.0", "1000000.099"), ("2024-01-01", "2024-04-09")]
+
+
 def test_values_read_as_in_results(session: dl.Session) -> None:
     values = (
         "{'tags': ['a', NULL]}", "MAP {'k': ['v']}", "INTERVAL '1 month 2 days'", "TIME '12:34:56.5'", "DATE '-infinity'",

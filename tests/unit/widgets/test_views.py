@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ducklake_lab.diff.model import ColumnChange, DiffSummary, Histogram, Pattern, RowChange
+from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.listings import FileListing, History
 from ducklake_lab.widgets import charts, diff, files, ranges, schema, snapshots, timeline
@@ -34,7 +35,7 @@ def hostile_files() -> FileListing:
     stats = {HOSTILE: replace(entry.stats["carrier"], min_value=HOSTILE, max_value="z")}
     other = {HOSTILE: replace(entry.stats["carrier"], min_value="a", max_value="b")}
     changed = replace(entry, path=HOSTILE, partition=((HOSTILE, HOSTILE),), stats=stats)
-    return FileListing(HOSTILE, 1, [changed, replace(entry, stats=other)])
+    return FileListing(HOSTILE, 1, [changed, replace(entry, stats=other)], types={HOSTILE: DataType("varchar")})
 
 
 def hostile_diff() -> samples.SampleDiff:
@@ -157,6 +158,31 @@ def test_ranges_order_numbers_as_numbers():
     assert item.spans[-1] == (1.0, 1.0)
 
 
+def bounded(*bounds: tuple[str | None, str | None]) -> list[ColumnStats]:
+    return [ColumnStats(1, 10, 5, 0, low, high) for low, high in bounds]
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "depth", "ends"),
+    [
+        # two months, each in a file of its own and in the one of both
+        ("int32", [("1", "1"), ("2", "2"), ("1", "2")], 2.0, ("1", "2")),
+        ("int32", [("1", "5"), ("5", "9")], 4 / 3, ("1", "9")),  # 5 is in both
+        ("int32", [("1", "5"), ("7", "9"), (None, None)], 2.0, ("1", "9")),  # the third may hold any value
+        ("varchar", [("10", "3"), ("4", "9")], 1.0, ("10", "9")),  # texts, in their order
+        ("date", [("2024-01-01", "2024-01-31"), ("2024-02-01", "2024-02-29")], 1.0, ("2024-01-01", "2024-02-29")),
+    ],
+)
+def test_depth_counts_the_files_that_hold_a_value(
+    kind: str, bounds: list[tuple[str | None, str | None]], depth: float, ends: tuple[str, str]
+):
+    found = ranges.of_column(bounded(*bounds), "c", DataType(kind))
+    assert found is not None
+    assert found.depth == pytest.approx(depth)
+    assert (found.low, found.high) == ends
+    assert all(0 <= low <= high <= 1 for low, high in found.spans)
+
+
 def test_schema_shows_nested_columns_sizes_and_keys():
     text = plain(schema.render(schema.build("flights", samples.tables(), 17)))  # type: ignore[arg-type]
     assert "snapshot 17 · 1 schema · 3 tables · 329,995 rows · 31 MB" in text
@@ -215,12 +241,13 @@ def test_rows_of_a_wide_table_keep_the_changed_column():
 
 
 def test_histogram_bars_reach_from_the_baseline():
-    data = Histogram(("0", "10"), (4, 0), (2, 1), numeric=True)
+    data = Histogram(("0", "10"), (4, 0), (2, 1), numeric=True, smallest="0", largest="17.5")
     svg = ElementTree.fromstring(charts.histogram("x", data)).find("svg")
     assert svg is not None
     bars = [(float(bar.attrib["y"]), float(bar.attrib["height"])) for bar in svg.iter("rect")]
     assert [top + height for top, height in bars] == [74.0] * 3
     assert bars[0][1] == 2 * bars[1][1]
+    assert [text.text for text in svg.findall("text")] == ["0", "17.5"]
 
 
 def test_nested_type_of_a_list_of_structs_shows_its_fields():
