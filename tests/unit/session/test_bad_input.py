@@ -58,6 +58,16 @@ def test_one_line_and_no_snapshot(session: dl.Session, sql: str, error: type[Exc
     assert session.current_snapshot().snapshot_id == 2
 
 
+def test_long_and_deep_input_is_taken(session: dl.Session) -> None:
+    """As DuckDB takes it: 900 terms, 100 parentheses, names longer than a file system's."""
+    assert session.sql(f"SELECT {'+'.join(['dep_delay'] * 900)} FROM flights").fetchall() == [(900,)]
+    assert session.sql(f"SELECT {'(' * 100}dep_delay{')' * 100} FROM flights").fetchall() == [(1,)]
+    for name in ("x" * 200, "é" * 300):
+        session.sql(f'CREATE TABLE "{name}" AS SELECT i FROM range(30) AS r(i)')
+        session.sql(f'UPDATE "{name}" SET i = -1 WHERE i = 7')
+        assert session.sql(f'SELECT sum(i) FROM "{name}"').fetchall() == [(427,)]
+
+
 def test_an_unknown_version_is_named(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     path = tmp_path / "new.ducklake"
     dl.connect(f"ducklake:{path}", data_path=f"{tmp_path}/d").close()
