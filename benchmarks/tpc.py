@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests.tpc import BENCHMARKS, Benchmark
 
 
@@ -20,7 +21,8 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-bench-") as folder:
         benchmark = Benchmark(options.name, Path(folder), options.scale)
-        with dl.connect(benchmark.uri, engine=options.engine) as session:
+        # what Spark cannot run is an error, however small the files
+        with dl.connect(benchmark.uri, engine=options.engine, limits=Limits(refused=-1)) as session:
             return _run(session, benchmark)
 
 

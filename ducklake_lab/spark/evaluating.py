@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.evaluation import NULL, Evaluation, connection, rows_sql
@@ -17,7 +16,7 @@ from ducklake_lab.spark import workers
 from ducklake_lab.spark.arrow_writer import from_spark_sql
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.spark.frames import for_spark_sql, with_variants
-from ducklake_lab.spark.types import spark_type
+from ducklake_lab.spark.types import arrow_type, spark_type
 
 
 def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
@@ -60,7 +59,7 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
         for i, argument in enumerate(evaluation.arguments)
     ]
     sql = f"SELECT {for_spark_sql('v', kind)} AS v FROM ({rows_sql(evaluation, arguments)})"
-    arrow = to_arrow_type(spark_type(kind), timezone="UTC")
+    arrow = arrow_type(spark_type(kind))
 
     def run(*columns: pa.Array) -> pa.Array:
         batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -100,7 +101,30 @@ _FROM_SPARK: dict[type[T.DataType], str] = {
     # what DuckDB makes of a column that is NULL throughout
     T.NullType: "int32",
 }
+#: Spark type -> Arrow type.
+_ARROW: dict[type[T.DataType], pa.DataType] = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.StringType: pa.string(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+    # Spark knows a variant by the mark on its second field
+    T.VariantType: pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+        ]
+    ),
+}
 if _TIME is not None:
+    _ARROW[_TIME] = pa.time64("ns")
     _SPARK["time"] = _STORED["timetz"] = _TIME(6)  # type: ignore[call-arg]
     _FROM_SPARK[_TIME] = "time"
 
@@ -112,6 +136,19 @@ def spark_type(data_type: DataType) -> T.DataType:
         UnsupportedFeatureError: Spark has no form for it here.
     """
     return _spark_type(data_type, stored=False)
+
+
+def arrow_type(spark: T.DataType) -> pa.DataType:
+    """The Arrow type in which Spark's workers hand values of a type over."""
+    if isinstance(spark, T.StructType):
+        return pa.struct([pa.field(field.name, arrow_type(field.dataType)) for field in spark.fields])
+    if isinstance(spark, T.ArrayType):
+        return pa.list_(pa.field("element", arrow_type(spark.elementType)))
+    if isinstance(spark, T.MapType):
+        return pa.map_(arrow_type(spark.keyType), arrow_type(spark.valueType))
+    if isinstance(spark, T.DecimalType):
+        return pa.decimal128(spark.precision, spark.scale)
+    return _ARROW[type(spark)]
 
 
 def stored_type(data_type: DataType) -> T.DataType:

@@ -273,6 +273,13 @@ QUERIES = [
     "SELECT carrier, arg_max(id, distance), arg_min(tailnum, distance), any_value(month), max(dep), mean(fare), sum(dep_delay) FROM flights WHERE id < 60 AND carrier IS NOT NULL GROUP BY carrier ORDER BY carrier",
     "SELECT count(*), sum(id), avg(id), max(tailnum), string_agg(tailnum, ','), array_agg(id) FROM flights WHERE id < 0",
     "SELECT count(DISTINCT (month, day)), sum(DISTINCT month), count(*) * 2 FROM flights",
+    "SELECT month, carrier, avg(sum(fare)) OVER (PARTITION BY month) AS a, avg(sum(fare)) OVER (ORDER BY month, carrier ROWS 3 PRECEDING) AS r FROM flights GROUP BY month, carrier ORDER BY ALL",
+    # Subqueries that workers compute, beside what they compute
+    "SELECT id FROM flights WHERE fare > (SELECT avg(fare) * 1.2 FROM flights f WHERE f.carrier = flights.carrier) ORDER BY id",
+    "SELECT carrier, sum(fare) FROM flights GROUP BY carrier HAVING sum(fare) > (SELECT 0.05 * avg(fare) FROM flights) ORDER BY carrier",
+    "SELECT concat((SELECT strftime(max(dep), '%Y') FROM flights), (SELECT strftime(min(dep), '%d') FROM flights), id) AS c FROM flights ORDER BY id LIMIT 3",
+    "SELECT fare > (SELECT avg(fare) * 1.1 FROM flights) AS high, count(*) FROM flights GROUP BY 1 ORDER BY 1",
+    "SELECT id FROM flights WHERE strftime(dep, '%d') IN (SELECT strftime(dep, '%d') FROM flights WHERE fare > (SELECT avg(fare) * 1.5 FROM flights)) ORDER BY id LIMIT 9",
     # What is converted on the way
     "SELECT sum(cancelled), sum(month / 2), avg(month), max(fare) * 3, fare * dep_delay, fare + 1, fare * fare, month + 0.5 FROM flights GROUP BY ALL",
     "SELECT month = '3', flown = '2013-01-05', fare > 2, dep > flown, carrier || NULL FROM flights",

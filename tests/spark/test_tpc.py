@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests.tpc import BENCHMARKS, Benchmark
 
 pytestmark = pytest.mark.slow
@@ -21,7 +22,11 @@ def benchmarks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Benchmark]
 
 @pytest.fixture(scope="module")
 def on_spark(benchmarks: dict[str, Benchmark], spark: Any) -> Iterator[dict[str, dl.Session]]:
-    sessions = {name: dl.connect(benchmark.uri, spark=spark, engine="spark") for name, benchmark in benchmarks.items()}
+    nothing_here = Limits(refused=-1)
+    sessions = {
+        name: dl.connect(benchmark.uri, spark=spark, engine="spark", limits=nothing_here)
+        for name, benchmark in benchmarks.items()
+    }
     yield sessions
     for session in sessions.values():
         session.close()

@@ -29,6 +29,7 @@ class Aggregate:
         types: of the arguments, and of the result.
         wrap: see above.
         over: it is a window function.
+        digits: of the decimals that the first argument adds up.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Aggregate:
     result: Type
     wrap: Wrap
     over: bool
+    digits: int = 0
 
     @property
     def kind(self) -> DataType:
@@ -99,8 +101,8 @@ def _average(a: Aggregate) -> exp.Expr | None:
     total = _total(a)
     if total is None or a.result != DataType("float64"):
         return None
-    digits, scale = a.kind.decimal or (0, 0)
-    if digits > 28:
+    _, scale = a.kind.decimal or (0, 0)
+    if a.digits > 28:
         return None
     if scale:
         # the sum of the digits, which is whole

@@ -6,7 +6,7 @@ of functions that DuckDB evaluates in Spark's workers. What neither can do is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -282,13 +282,6 @@ class Translation:
         self._check_scope(found)
         self.evaluations[evaluation.name] = evaluation
         arguments = [self.argument(part) for part in found.arguments]
-        for part in arguments:
-            # Spark cannot send such a subquery to its workers
-            inner = part.find_all(exp.Anonymous) if isinstance(part, exp.Query) else ()
-            if any(node.name in self.evaluations for node in inner):
-                raise UnsupportedFeatureError(
-                    f"A subquery that workers compute is no argument of what they compute on Spark: {found.sql}"
-                )
         if len(arguments) > 1:
             arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
         return call(evaluation.name, *(arguments or [number(1)]))
@@ -363,13 +356,28 @@ class Translation:
                 for part in written
             ]
             found = aggregates.native(
-                aggregates.Aggregate(name, args, types, result, around, over), order, by_nulls=nulls is not None
+                aggregates.Aggregate(name, args, types, result, around, over, self._digits(values)),
+                order,
+                by_nulls=nulls is not None,
             )
             if found is not None:
                 return found
         if over:
             raise aggregates.refuse_over(name)
         return self._by_group(core, around, whole)
+
+    def _digits(self, values: Sequence[exp.Expr]) -> int:
+        """Digits of the decimals that a function's first argument adds up: those of the values, where it is their sum.
+
+        However the rows are grouped, their sums add up to no more than the rows.
+        """
+        value = values[0] if values else exp.Star()
+        summed = value.expressions[0] if isinstance(value, exp.Anonymous) and value.name.lower() == "sum" else value
+        for part in (summed, value):
+            kind = None if isinstance(part, exp.Star | exp.Distinct) else self.type_of(part)
+            if kind is not None and kind.decimal is not None:
+                return kind.decimal[0]
+        return 0
 
     def _by_group(self, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
         """An aggregate that DuckDB computes of the values of each group."""
