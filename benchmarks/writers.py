@@ -132,7 +132,6 @@ def _session(role: str, uri: str) -> Callable[[str], bool]:
     import duckdb
 
     connection = reference.connect()
-    connection.execute(f"ATTACH '{uri}' AS lake; USE lake")
 
     def theirs(statement: str) -> bool:
         try:
@@ -141,6 +140,9 @@ def _session(role: str, uri: str) -> Callable[[str], bool]:
             return False
         return True
 
+    while not theirs(f"ATTACH '{uri}' AS lake"):
+        time.sleep(random.uniform(0, 0.02))  # another writer has the catalog
+    connection.execute("USE lake")
     return theirs
 
 

@@ -122,4 +122,4 @@ def _categories(changed: ChangedRows, index: int) -> Histogram | None:
     if distinct[0] > _MANY and sum(before) + sum(after) < _SHARE * int(total[0]):
         return None
     named = tuple("NULL" if label is None else label for label in labels)
-    return Histogram(named, tuple(before), tuple(after), numeric=False)
+    return Histogram(named, tuple(before), tuple(after), numeric=False, more=distinct[0] - len(named))

@@ -51,6 +51,7 @@ class Histogram:
         numeric: the bins are equal-width intervals `[edge, next edge)`, the last one closed.
         smallest: the least of the values in the bins, as DuckDB's text; "" for categories.
         largest: likewise the greatest.
+        more: categories that are not listed, which are rarer.
     """
 
     labels: tuple[str, ...]
@@ -59,6 +60,7 @@ class Histogram:
     numeric: bool
     smallest: str = ""
     largest: str = ""
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

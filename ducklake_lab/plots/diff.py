@@ -28,7 +28,7 @@ def plot(diff: DiffSource, columns: int = LIMIT) -> go.Figure:
     total = len(drawn) + 1
     across = min(_ACROSS, total)
     down = -(-total // across)
-    titles = ["rows", *(plain(column.name, 40) for column in drawn)]
+    titles = ["rows", *(_title(column) for column in drawn)]
     figure = make_subplots(
         rows=down, cols=across, subplot_titles=titles, vertical_spacing=0.3 / down, horizontal_spacing=0.09
     )
@@ -42,6 +42,11 @@ def plot(diff: DiffSource, columns: int = LIMIT) -> go.Figure:
     figure.update_layout(barmode="overlay", bargap=0.08)
     figure.update_yaxes(row=1, col=1, showgrid=False)
     return Picture(figure, lambda: str(hook("diff.picture")(diff)))
+
+
+def _title(column: ColumnDiff) -> str:
+    more = column.histogram.more if column.histogram is not None else 0
+    return plain(column.name, 40) + (f", {more:,} rarer not shown" if more else "")
 
 
 def _counts(figure: go.Figure, diff: DiffSource) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ducklake_lab.diff.model import Histogram
-from ducklake_lab.widgets.html import KIND_COLORS, clip, compact, count, escape
+from ducklake_lab.widgets.html import KIND_COLORS, clip, compact, count, counted, escape
 
 _BEFORE = "#8b939c"
 _AFTER = "#4f7fd6"
@@ -91,8 +91,8 @@ def _categories(name: str, data: Histogram) -> str:
         )
         parts.append(f'<text x="100%" y="{y + 10}" text-anchor="end" opacity=".72">{text}</text></g>')
     height = len(shown) * 17
-    if len(order) > len(shown):
-        parts.append(f'<text x="0" y="{height + 11}" opacity=".72">{len(order) - len(shown)} more</text>')
+    if more := data.more + len(order) - len(shown):
+        parts.append(f'<text x="0" y="{height + 11}" opacity=".72">{counted(more, "rarer value")}</text>')
         height += 15
     return _figure(name, data, "".join(parts), height)
 

@@ -62,6 +62,19 @@ def test_bins_have_edges_of_their_own_and_the_values_at_the_ends(session: dl.Ses
     assert ends == [("12345678900", "12345678999"), ("1000000.0", "1000000.099"), ("2024-01-01", "2024-04-09")]
 
 
+def test_categories_that_are_not_listed_are_counted(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (s VARCHAR)")
+    start = newest(session)
+    session.sql("INSERT INTO t SELECT 'v' || least(i, 40) % 41 FROM range(200) r(i)")
+    diff = session.table("t").diff(start)
+    histogram = diff.columns[0].histogram
+    assert histogram is not None
+    assert (len(histogram.labels), histogram.more) == (8, 33)
+    assert (histogram.labels[0], histogram.after[0]) == ("v40", 160)
+    assert "33 rarer values" in diff._repr_html_()
+    assert diff.plot().layout.annotations[1].text == "s, 33 rarer not shown"
+
+
 def test_values_read_as_in_results(session: dl.Session) -> None:
     values = (
         "{'tags': ['a', NULL]}", "MAP {'k': ['v']}", "INTERVAL '1 month 2 days'", "TIME '12:34:56.5'", "DATE '-infinity'",
