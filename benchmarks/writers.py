@@ -140,9 +140,9 @@ def _session(role: str, uri: str) -> Callable[[str], bool]:
             return False
         return True
 
-    while not theirs(f"ATTACH '{uri}' AS lake"):
-        time.sleep(random.uniform(0, 0.02))  # another writer has the catalog
-    connection.execute("USE lake")
+    for statement in (f"ATTACH '{uri}' AS lake", "USE lake"):
+        while not theirs(statement):
+            time.sleep(random.uniform(0, 0.02))  # another writer has the catalog
     return theirs
 
 

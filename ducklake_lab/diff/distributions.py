@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.rows import ChangedRows
+from ducklake_lab.model.binning import equal_bins
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
+from ducklake_lab.model.types import TIMESTAMPS, DataType
 
 _BINS = 12
 _CATEGORIES = 8
@@ -62,13 +63,7 @@ def histogram(changed: ChangedRows, index: int, column: Column) -> Histogram | N
         return None
     if distinct <= _CATEGORIES or low == high:
         return _categories(changed, index)
-    if kind.name in INTEGERS or kind.name == "date":
-        # whole numbers to a bin, or bins would look uneven that are not
-        unit = 86400 if kind.name == "date" else 1
-        width = float(math.ceil((high - low + unit) / unit / _BINS) * unit)
-        found = _bins(changed, value, kind, low, width, math.floor((high - low) / width) + 1)
-    else:
-        found = _bins(changed, value, kind, low, (high - low) / _BINS, _BINS)
+    found = _bins(changed, value, kind, low, *equal_bins(low, high, kind, _BINS))
     return replace(found, smallest=str(ends[0]), largest=str(ends[1]))
 
 

@@ -13,6 +13,7 @@ from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.binning import equal_bins
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
@@ -158,7 +159,7 @@ class TableView:
         bins: tuple[int, ...] = ()
         top: tuple[tuple[str | None, int], ...] = ()
         if number is not None and distinct > _TOP:
-            bins = self._bins(number, tables)
+            bins = self._bins(number, kind, tables)
         else:
             found = self._evaluate(
                 f"SELECT left(label, 100), n FROM (SELECT v::VARCHAR AS label, count(*) AS n FROM t GROUP BY 1) "
@@ -168,17 +169,21 @@ class TableView:
             top = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
         return Profile(name, rows, nulls, distinct, least, most, bins, top)
 
-    def _bins(self, number: str, tables: dict[str, pa.Table]) -> tuple[int, ...]:
+    def _bins(self, number: str, kind: DataType, tables: dict[str, pa.Table]) -> tuple[int, ...]:
+        """How many values are in each bin; none where all finite values are one and the same."""
+        numbers = f"SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})"
+        ends = self._evaluate(f"SELECT min(x), max(x) FROM ({numbers})", tables)
+        low, high = (column[0].as_py() for column in ends.columns)
+        if low is None or low == high:
+            return ()
+        width, bins = equal_bins(low, high, kind, _BINS)
         found = self._evaluate(
-            f"""
-            WITH n AS (SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})),
-                 b AS (SELECT min(x) AS l, max(x) AS h FROM n)
-            SELECT least(floor((x - l) / nullif(h - l, 0) * {_BINS}), {_BINS - 1})::INTEGER AS bin, count(*) FROM n, b GROUP BY 1
-            """,
+            f"SELECT least(floor((x - {low!r}::DOUBLE) / {width!r}::DOUBLE), {bins - 1})::INTEGER AS bin, count(*) "
+            f"FROM ({numbers}) GROUP BY 1",
             tables,
         )
         counts = dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
-        return tuple(counts.get(at, 0) for at in range(_BINS))
+        return tuple(counts.get(at, 0) for at in range(bins))
 
     def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
         return engine.evaluate(sql, tables, self.time_zone)

@@ -85,6 +85,13 @@ def test_profiles_follow_the_filters(session: dl.Session) -> None:
     assert view.profile("l").low is None
 
 
+@pytest.mark.parametrize("kind", ["INTEGER", "DATE"])
+def test_bins_of_values_alike_are_alike(session: dl.Session, kind: str) -> None:
+    value = "DATE '2024-01-01' + i::INTEGER" if kind == "DATE" else "i::INTEGER"
+    session.sql(f"CREATE OR REPLACE TABLE even AS SELECT {value} AS v FROM range(48) AS r(i), range(10)")
+    assert set(session.table("even").view().profile("v").bins) == {30}
+
+
 def test_a_large_table_is_looked_through_in_part(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.write(session.table("t").arrow(), "more", mode="create")
     session.write(session.table("t").arrow(), "more")
