@@ -25,6 +25,8 @@ from tests import reference
 
 WRITERS = (1, 2, 4, 8, 16)
 SECONDS = 5.0
+#: What a writer prints before it waits for the others.
+_READY = "ready\n"
 #: Rows that writers with conflicts delete from.
 _ROWS = 100_000
 
@@ -81,9 +83,20 @@ def _measured(
         session.sql(f"CREATE TABLE d AS SELECT range AS n FROM range({_ROWS})")
     command = [sys.executable, "-m", "benchmarks.writers", "--seconds", str(seconds), "--worker", role, uri]
     running = [
-        subprocess.Popen([*command, str(number), "yes" if conflicts else "no"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, str(number), "yes" if conflicts else "no"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for number in range(writers)
     ]
+    for process in running:  # all of them have committed once before one is measured
+        assert process.stdout is not None and process.stdout.readline() == _READY
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
     found = [json.loads(process.communicate()[0]) for process in running]
     done = sum(report["commits"] for report in found)
     with dl.connect(uri, alias="lake") as session:
@@ -96,20 +109,22 @@ def _measured(
 def _work(role: str, uri: str, number: int, seconds: float, conflicts: bool) -> dict[str, Any]:
     run = _session(role, uri)
     done = refused = 0
-    started = time.monotonic()
-    # the first commit is not measured: it loads what the others use
-    while done == 0 or time.monotonic() < started + seconds:
-        statement = (
-            f"DELETE FROM d WHERE n = {number * 5_000 + done}"
-            if conflicts
-            else f"INSERT INTO t VALUES ({number}, {done})"
-        )
-        while not run(statement):
-            refused += done > 0
+
+    def commit() -> None:
+        nonlocal done, refused
+        row = f"DELETE FROM d WHERE n = {number * 5_000 + done}"
+        while not run(row if conflicts else f"INSERT INTO t VALUES ({number}, {done})"):
+            refused += 1
             time.sleep(random.uniform(0, 0.02))
         done += 1
-        if done == 1:
-            started = time.monotonic()
+
+    commit()  # it loads what the others use
+    refused = 0
+    print(_READY, end="", flush=True)
+    sys.stdin.readline()
+    started = time.monotonic()
+    while time.monotonic() < started + seconds:
+        commit()
     return {"commits": done, "refused": refused, "rate": (done - 1) / (time.monotonic() - started)}
 
 
