@@ -76,9 +76,10 @@ def figure(points: Sequence[Point], ink: str) -> go.Figure:
 
 
 def draw(points: Sequence[Point], folder: Path) -> None:
-    """Writes `writers.svg` and `writers-dark.svg`."""
+    """Writes `writers.svg` and `writers-dark.svg`; makes the folder if need be."""
     from playwright.sync_api import sync_playwright
 
+    folder.mkdir(parents=True, exist_ok=True)
     browser_path = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])

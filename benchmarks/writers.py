@@ -25,6 +25,7 @@ from tests import reference
 
 WRITERS = (1, 2, 4, 8, 16)
 SECONDS = 5.0
+KINDS = ("DuckDB", "SQLite", "PostgreSQL", "MariaDB")
 #: What a writer prints before it waits for the others.
 _READY = "ready\n"
 #: Rows that writers with conflicts delete from.
@@ -34,6 +35,7 @@ _ROWS = 100_000
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.writers", description="Commits a second, by writers.")
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--catalogs", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--writers", type=int, nargs="+", default=WRITERS)
     parser.add_argument("--plot", type=Path, help="a folder for pictures of the curves; needs Chromium")
     parser.add_argument("--worker", nargs=4, metavar=("ROLE", "URI", "NUMBER", "CONFLICTS"), help=argparse.SUPPRESS)
@@ -47,7 +49,7 @@ def main() -> None:
     points: list[Point] = []
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-writers-") as folder:
         for kind, place in places(Path(folder), ours=True):
-            for conflicts in (False, True):
+            for conflicts in (False, True) if kind in options.catalogs else ():
                 for writers in options.writers:
                     ours, theirs = (
                         _measured(role, kind, place, Path(folder), writers, options.seconds, conflicts=conflicts)

@@ -42,6 +42,8 @@ _LOCK_PAUSE = (0.002, 0.02)
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
 _MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
+#: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
+_COMMITS = 0x6C616B65
 #: What servers are called, the package that connects to them, and the extra that installs it.
 _DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
 _FIND_TABLE = {
@@ -391,7 +393,7 @@ def _take_over_sqlite_transactions(engine: sa.Engine) -> None:
 
 
 def lock_for_commit(connection: sa.Connection) -> None:
-    """Makes this transaction the only writer where the database would otherwise let two read the same ids.
+    """Makes this transaction the only one of ours that commits: two would read the same ids, and one of them lose.
 
     It must be the transaction's first statement.
     """
@@ -400,3 +402,6 @@ def lock_for_commit(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     elif connection.dialect.name == "mysql":
         connection.exec_driver_sql("SELECT 1 FROM ducklake_metadata FOR UPDATE").all()
+    elif connection.dialect.name == "postgresql":
+        # no lock on a table: other clients, which take them in another order, could wait for us and we for them
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_COMMITS}, hashtext(current_schema()))")

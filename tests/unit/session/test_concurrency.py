@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.transaction import commit
 
 Pair = tuple[dl.Session, dl.Session]
 
@@ -51,6 +53,34 @@ def test_what_excludes_each_other_is_refused(pair: Pair, ours: str, theirs: str)
         one.sql("COMMIT")
     assert one.current_snapshot().snapshot_id == 3
     one.sql("SELECT 1")
+
+
+def test_commits_wait_for_each_other_rather_than_lose(
+    lake_uri: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, lost = lake_uri(), []
+
+    def note(error: Exception) -> bool:
+        lost.append(str(error))
+        return is_race(error)
+
+    is_race = commit._is_race
+    monkeypatch.setattr(commit, "_is_race", note)
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d") as session:
+        session.sql("CREATE TABLE t (i INTEGER)")
+
+    def insert(number: int) -> None:
+        with dl.connect(uri, alias="lake") as session:
+            for i in range(8):
+                session.sql(f"INSERT INTO t VALUES ({number * 8 + i})")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(insert, range(4)))
+    with dl.connect(uri, alias="lake") as session:
+        assert session.sql("SELECT count(*), sum(i) FROM t").fetchall() == [(32, 496)]
+        assert session.current_snapshot().snapshot_id == 33
+    if "sqlite" in uri or "postgres" in uri:  # a DuckDB has no lock that its transactions could wait for
+        assert lost == []
 
 
 def test_a_file_that_is_being_written_is_an_error_of_one_line(tmp_path: Path) -> None:
