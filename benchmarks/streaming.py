@@ -20,8 +20,8 @@ from tests import reference
 BATCHES = 3000
 #: Readings of a batch.
 ROWS = 10
-CREATE = "CREATE TABLE readings (sensor INTEGER, at TIMESTAMP, value DOUBLE, state VARCHAR)"
-AGGREGATE = "SELECT sensor, count(*), avg(value), max(at) FROM readings GROUP BY sensor ORDER BY sensor"
+CREATE = "CREATE TABLE readings (sensor INTEGER, taken TIMESTAMP, value DOUBLE, state VARCHAR)"
+AGGREGATE = "SELECT sensor, count(*), avg(value), max(taken) FROM readings GROUP BY sensor ORDER BY sensor"
 
 Reading = tuple[int, str, float, str]
 #: Runs a statement; its rows.

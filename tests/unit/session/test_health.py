@@ -44,7 +44,7 @@ def test_statistics_are_read_when_they_are_looked_at(new_catalog: Callable[..., 
         session.sql("CREATE TABLE t AS SELECT r AS i, {'x': r * 2} AS s FROM range(50) AS q(r)")
         session.sql("INSERT INTO t SELECT r, {'x': NULL} FROM range(50, 80) AS q(r)")
         files = session.table("t").files()
-        assert files.columns == ("i", "s.x")
+        assert tuple(files.types) == ("i", "s.x")
         assert [one.max_value for one in files.of_column("i")] == ["49", "79"]
         files.look_at(files[:1])
         assert set(files[0].stats) == {"i", "s.x"} and files[0].stats["s.x"].max_value == "98"
