@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.rows import ChangedRows
-from ducklake_lab.model.binning import equal_bins
+from ducklake_lab.model.binning import bin_sql, edge, equal_bins
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 
@@ -77,7 +77,7 @@ def _number(index: int, kind: DataType) -> str:
 
 def _bins(changed: ChangedRows, value: str, kind: DataType, low: float, width: float, bins: int) -> Histogram:
     found = changed.run(
-        f"SELECT side, least(floor((v - {low!r}::DOUBLE) / {width!r}::DOUBLE), {bins - 1})::INTEGER AS b, count(*) FROM "
+        f"SELECT side, least({bin_sql('v', low, width)}, {bins - 1})::INTEGER AS b, count(*) FROM "
         f"(SELECT 0 AS side, {value} AS v FROM removed UNION ALL SELECT 1, {value} FROM added) "
         "WHERE v IS NOT NULL AND isfinite(v) GROUP BY ALL"
     )
@@ -86,12 +86,12 @@ def _bins(changed: ChangedRows, value: str, kind: DataType, low: float, width: f
         counts[side][b] = count
     zone = ZoneInfo(changed.time_zone) if kind.name == "timestamptz" else UTC
     # digits enough to tell the edges apart
-    digits = 6 + max(0, math.ceil(math.log10(max(abs(low), abs(low + bins * width)) / width)))
-    labels = tuple(_edge(low + b * width, kind, zone, digits) for b in range(bins))
+    digits = 6 + max(0, math.ceil(math.log10(max(abs(low), abs(edge(low, width, bins - 1))) / width)))
+    labels = tuple(_text(edge(low, width, b), kind, zone, digits) for b in range(bins))
     return Histogram(labels, tuple(counts[0]), tuple(counts[1]), numeric=True)
 
 
-def _edge(value: float, kind: DataType, zone: tzinfo, digits: int) -> str:
+def _text(value: float, kind: DataType, zone: tzinfo, digits: int) -> str:
     if not _is_time(kind):
         return f"{value:.{digits}g}"
     try:

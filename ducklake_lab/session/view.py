@@ -13,7 +13,7 @@ from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.binning import equal_bins
+from ducklake_lab.model.binning import bin_sql, equal_bins
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
@@ -178,7 +178,7 @@ class TableView:
             return ()
         width, bins = equal_bins(low, high, kind, _BINS)
         found = self._evaluate(
-            f"SELECT least(floor((x - {low!r}::DOUBLE) / {width!r}::DOUBLE), {bins - 1})::INTEGER AS bin, count(*) "
+            f"SELECT least({bin_sql('x', low, width)}, {bins - 1})::INTEGER AS bin, count(*) "
             f"FROM ({numbers}) GROUP BY 1",
             tables,
         )

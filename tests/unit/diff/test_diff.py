@@ -62,6 +62,20 @@ def test_bins_have_edges_of_their_own_and_the_values_at_the_ends(session: dl.Ses
     assert ends == [("12345678900", "12345678999"), ("1000000.0", "1000000.099"), ("2024-01-01", "2024-04-09")]
 
 
+def test_extremes_have_bins(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (f DOUBLE)")
+    start = newest(session)
+    session.sql("INSERT INTO t SELECT (i - 10) * 1.7e307 FROM range(21) r(i)")
+    (column,) = session.table("t").diff(start).columns
+    assert column.histogram is not None
+    assert (sum(column.histogram.after), column.histogram.smallest, column.histogram.largest) == (
+        21,
+        "-1.7e+308",
+        "1.7e+308",
+    )
+    assert sum(session.table("t").view().profile("f").bins) == 21
+
+
 def test_categories_that_are_not_listed_are_counted(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (s VARCHAR)")
     start = newest(session)
