@@ -58,7 +58,7 @@ NOTES = {
     "timestamp_ns": "Spark has no nanoseconds: cut to microseconds",
     "interval": "files hold milliseconds, and no negative parts; on Spark DuckDB's text",
     "geometry": "WKB on Spark and in Arrow; never inlined; a bounding box in the statistics",
-    "variant": "inlined in DuckDB catalogs only; statistics have bounds of fields that keep one type",
+    "variant": "in lakes of 1.0 inlined in DuckDB catalogs only; statistics have bounds of fields that keep one type",
     "json": "text on Spark",
     "uuid": "text on Spark",
 }
@@ -87,6 +87,10 @@ def document() -> str:
         lines.append(
             f"| {name} | {sql} | {spark_type(kind).simpleString()} | {kind.arrow()} | {shown} | {NOTES.get(name, '')} |"
         )
+    lines += [
+        "",
+        'Columns of lakes of 1.1 can also have the type `null`, which holds nothing but NULL: `"NULL"` in DuckDB, `int` on Spark.',
+    ]
     return "\n".join(lines) + "\n"
 
 
