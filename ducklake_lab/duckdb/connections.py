@@ -21,7 +21,11 @@ def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     Args:
         threads: that run its queries; as many as there are cores by default.
     """
-    return duckdb.connect(":memory:", config={} if threads is None else {"threads": threads})
+    # else a name that no table has would be looked for among the variables of our own functions
+    config: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
+    if threads is not None:
+        config["threads"] = threads
+    return duckdb.connect(":memory:", config=config)
 
 
 def sealed(settings: Settings, *, threads: int | None = None, locked: bool = True) -> duckdb.DuckDBPyConnection:

@@ -19,7 +19,7 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_query
-from ducklake_lab.sql.plan import StoredMacro, StoredView
+from ducklake_lab.sql.plan import Resolver, StoredMacro, StoredView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,7 +188,7 @@ class OnSpark:
         return OnSpark(frame, tuple(_columns_of(engine.evaluate(sql, empty))))
 
 
-class _Inputs:
+class _Inputs(Resolver):
     """Resolves the names of a query's inputs for the planner; a query can name nothing else."""
 
     def __init__(self, inputs: Mapping[str, Columns]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -93,6 +94,15 @@ class SparkEngine:
             yield
         finally:
             self.asked = before
+
+    def temporary_view(self, name: str) -> DataFrame | None:
+        """A temporary view by name; None where there is none, or Spark does not run."""
+        if self.session is None and "pyspark" not in sys.modules:
+            return None
+        from ducklake_lab.spark import runtime
+
+        spark = self.session or runtime.active()
+        return runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
 
     def register(self, evaluations: Iterable[Evaluation]) -> None:
         """Makes functions that DuckDB evaluates known to Spark."""

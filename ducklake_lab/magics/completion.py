@@ -128,9 +128,16 @@ class MagicCompleter:
         session = self._session()
         if session is None:
             return [], ""
+        from ducklake_lab.session.rows.handed_in import is_rows  # who has a session has imported it
+
         variables = list(self._variables().items())
-        values = [name for name, value in variables if not isinstance(value, ModuleType) and not callable(value)]
-        found = session.complete(sql, cursor, values)
+        tables = [name for name, value in variables if is_rows(value)]
+        values = [
+            name
+            for name, value in variables
+            if name not in tables and not isinstance(value, ModuleType) and not callable(value)
+        ]
+        found = session.complete(sql, cursor, values, tables)
         fragment = sql[found[0].start : cursor] if found else ""
         return [(one.text, one.kind) for one in found], fragment
 

@@ -53,6 +53,12 @@ def explained(composed: Composed) -> Composed:
     return Composed(f"EXPLAIN\n{composed.sql}", composed.lines + 1, composed.names)
 
 
+def view_of(name: str, composed: Composed) -> Composed:
+    """The statement that keeps a query as a temporary view; in parentheses, where no second statement can stand."""
+    sql = f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS (\n{_body(composed.sql)}\n)"
+    return Composed(sql, composed.lines + 1, composed.names)
+
+
 def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> Composed:
     """Puts saved queries, and those they need, before a query as WITH clauses.
 

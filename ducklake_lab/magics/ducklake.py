@@ -16,7 +16,7 @@ from ducklake_lab.errors import DuckLakeError, SqlError, UsageError, did_you_mea
 from ducklake_lab.magics import messages, options
 from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
-from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template
+from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template, view_of
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
@@ -120,6 +120,8 @@ class DuckLakeMagics(Magics):
             "engine": given.engine or self.engine or lazy,
             "dialect": given.dialect or self.dialect,
         }
+        if given.view:  # first: nothing has run yet where the cell is no query
+            self._keep_view(given.view, session, composed, choices["dialect"], given.lake)
         with _in_lake(session, given.lake), _places(composed):
             if given.preview:
                 return self._preview(session, composed, choices, whole_cell=whole_cell)
@@ -150,12 +152,20 @@ class DuckLakeMagics(Magics):
         """The result of the cell's SQL, with the rows that will be shown computed."""
         limit = given.limit or self.limit
         with self._progress(session, whole_cell=whole_cell):
-            result = session.sql(composed.sql, self._variables, **choices)
+            result = session.sql(composed.sql, self._variables, variables=self._variables, **choices)
             if given.show and result.is_query:
                 # The rows to show are computed here, while there is a line to tell of it.
                 result.head(limit + 1)
         result.limit = limit
         return result
+
+    def _keep_view(self, name: str, session: LakeSession, composed: Composed, dialect: str, lake: str | None) -> None:
+        """Makes the cell's query a temporary view, with the values that its parameters have now."""
+        if dialect != "duckdb":
+            raise UsageError("--view keeps a query in DuckDB's dialect; leave --dialect out.")
+        view = view_of(name, composed)
+        with _in_lake(session, lake), _places(view):
+            session.sql(view.sql, self._variables, variables=self._variables)
 
     def _preview(
         self, session: LakeSession, composed: Composed, choices: Mapping[str, Any], *, whole_cell: bool
@@ -163,7 +173,7 @@ class DuckLakeMagics(Magics):
         from ducklake_lab.widgets.preview import PreviewView
 
         with self._progress(session, whole_cell=whole_cell):
-            return PreviewView(session.preview(composed.sql, self._variables, **choices))
+            return PreviewView(session.preview(composed.sql, self._variables, variables=self._variables, **choices))
 
     def _value(self, given: options.CellOptions, result: Any) -> Any:
         if not result.is_query or not (given.name or given.output):

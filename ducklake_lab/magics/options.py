@@ -30,6 +30,7 @@ VALUED = {
     "limit": ("ROWS", "rows shown at most (50)"),
     "output": ("KIND", "what a name gets: spark, pandas or arrow; also -o (spark)"),
     "save": ("NAME", "keep the query under a name, for --with"),
+    "view": ("NAME", "keep the query as a temporary view, which later cells read by its name"),
     "with": ("NAME", "put a saved query before this one, as WITH NAME AS (…); may be repeated"),
 }
 FLAGS = {
@@ -40,6 +41,13 @@ FLAGS = {
     "traceback": "show the whole stack trace of an error",
     "help": "show this help",
 }
+#: Pairs of options that do not go together; `name` is `name <<`.
+_EXCLUDED = (
+    ("preview", "explain"),
+    ("preview", "at"),
+    ("preview", "name"),
+    *(("view", n) for n in ("preview", "explain", "at")),
+)
 _SHORT = {"-h": "help", "-o": "output"}
 
 
@@ -62,6 +70,7 @@ class CellOptions:
     dialect: str | None = None
     output: str | None = None
     save: str | None = None
+    view: str | None = None
     compose: tuple[str, ...] = ()
     preview: bool = False
     explain: bool = False
@@ -104,7 +113,8 @@ def parse(line: str) -> tuple[CellOptions, str]:
         engine=_choice("engine", last.get("engine"), ENGINES),
         dialect=_choice("dialect", last.get("dialect"), DIALECTS),
         output=_choice("output", last.get("output"), OUTPUTS),
-        save=_identifier(last.get("save")),
+        save=_identifier("save", last.get("save")),
+        view=_identifier("view", last.get("view")),
         compose=tuple(given.get("with", ())),
         preview="preview" in given,
         explain="explain" in given,
@@ -114,7 +124,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
         name=target[1] if target else None,
         show="no-display" not in given and (target is None or target[2] is not None),
     )
-    for one, other in (("preview", "explain"), ("preview", "at"), ("preview", "name")):
+    for one, other in _EXCLUDED:
         if getattr(options, one) and getattr(options, other) is not None and getattr(options, other) is not False:
             raise UsageError(f"--{one} does not go together with {'name <<' if other == 'name' else '--' + other}.")
     return options, (rest[target.end() :] if target else rest).lstrip()
@@ -135,9 +145,9 @@ def _choice(option: str, text: str | None, choices: Sequence[str]) -> str | None
     return text
 
 
-def _identifier(text: str | None) -> str | None:
+def _identifier(option: str, text: str | None) -> str | None:
     if text is not None and not text.isidentifier():
-        raise UsageError(f'--save takes a name that SQL can use, not "{text}".')
+        raise UsageError(f'--{option} takes a name that SQL can use, not "{text}".')
     return text
 
 

@@ -56,11 +56,20 @@ class LakeSession(Protocol):
         engine: Any = None,
         dialect: Any = "duckdb",
         at: At = None,
+        variables: Mapping[str, object] | None = None,
     ) -> Result: ...
     def preview(
-        self, text: str, params: Mapping[str, object] | None = None, *, engine: Any = None, dialect: Any = "duckdb"
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        engine: Any = None,
+        dialect: Any = "duckdb",
+        variables: Mapping[str, object] | None = None,
     ) -> Any: ...
-    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> Sequence[Any]: ...
+    def complete(
+        self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
+    ) -> Sequence[Any]: ...
     def restore(self, table: str, to: int | datetime) -> Snapshot | None: ...
     def health(self, table: str | None = None) -> Any: ...
     def options(self) -> Listing: ...
@@ -77,7 +86,7 @@ class LakeSession(Protocol):
 
 
 class Variables(Mapping[str, object]):
-    """The notebook's variables as parameters: looked up when a statement names one, never copied.
+    """The notebook's variables as parameters and tables: looked up when a statement names one, never copied.
 
     Names that begin with an underscore, and those in `hidden`, are not listed.
     """

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Literal
 
 from ducklake_lab.catalog.lake import Lake
@@ -69,13 +70,16 @@ class SqlCompleter:
         self._states: dict[str, tuple[float, CatalogState]] = {}
         self._histories: dict[str, tuple[float, list[SnapshotInfo]]] = {}
 
-    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> list[Completion]:
+    def complete(
+        self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
+    ) -> list[Completion]:
         """What may stand at the cursor, best first, at most LIMIT.
 
         Args:
             text: one or more statements, which may be unfinished.
             cursor: 0-based place in it.
             variables: what a parameter, `:name` or `$name`, may be called.
+            tables: variables that can be read as tables.
         """
         tokens = statement(text, cursor)
         before = [token for token in tokens if token.start + len(token.text) <= cursor and token.kind != "space"]
@@ -96,6 +100,8 @@ class SqlCompleter:
             path.insert(0, before.pop().name)
         visible = [token for token in tokens if token.kind != "space" and token.start != start]
         found = self._candidates(path, before, visible)
+        if not path and wants_table(before):
+            found = chain(found, ((name, "variable") for name in tables))
         return _matching(found, fragment, start)
 
     # What may stand there

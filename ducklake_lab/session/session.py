@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ducklake_lab.catalog.attach_options import AttachOptions
@@ -31,6 +32,7 @@ from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
+from ducklake_lab.session.rows.handed_in import HandedIn
 from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.dml import Dml
@@ -39,7 +41,6 @@ from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
 from ducklake_lab.session.writing import WriteMode, write_rows
-from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ class Session:
         self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits)
         self._sources = Sources(self._lakes, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
+        attaching = partial(attach_statement, self._lakes, self._secrets, self._sources.names.value)
         self._statements = Statements(
-            self._lakes, self._sources, self._engine, self._attach_statement, self._database, self._secrets
+            self._lakes, self._sources, self._engine, attaching, self._database, self._secrets
         )
 
     @property
@@ -186,9 +188,6 @@ class Session:
         )
         return attach(self._lakes, self._secrets, uri, alias, options)
 
-    def _attach_statement(self, statement: op.Attach) -> None:
-        attach_statement(self._lakes, self._secrets, self._sources.names.value, statement)
-
     def detach(self, alias: str) -> None:
         """Forgets an attached lake."""
         self._lakes.remove(self._lakes.get(alias))
@@ -222,6 +221,8 @@ class Session:
         engine: Engine | None = None,
         dialect: Literal["duckdb", "spark"] = "duckdb",
         at: At = None,
+        variables: Mapping[str, object] | None = None,
+        **tables: object,
     ) -> Result:
         """Runs one or more statements; gives the last one's result.
 
@@ -233,6 +234,9 @@ class Session:
                 with VERSION AS OF or TIMESTAMP AS OF.
             at: read tables of the current lake as of a snapshot id or time, where the text says no other;
                 nothing can be written then.
+            variables: values by name; a DataFrame among them is read under a name that no table has.
+            **tables: rows by the name under which the text reads them, e.g. `updates=df`: a Spark, pandas or Polars
+                DataFrame, an Arrow table, a result. They hide tables of lakes.
 
         Raises:
             SqlSyntaxError, BindError: the text is wrong; nothing of it ran that comes after the wrong statement.
@@ -244,7 +248,12 @@ class Session:
             check_engine(engine)
         started = time.monotonic()
         result = nothing()
-        with room_for_depth(), self._lakes.explaining(), self._engine.asking(engine):
+        with (
+            room_for_depth(),
+            self._lakes.explaining(),
+            self._engine.asking(engine),
+            self._sources.names.handing_in(HandedIn(tables, variables)),
+        ):
             if dialect == "spark":
                 with self._lakes.statement(at):
                     result = self._sources.run_spark_text(text, params)
@@ -302,13 +311,16 @@ class Session:
             restore_table(self._lakes, place.lake, place.schema, place.name, to)
         return transaction.snapshot
 
-    def complete(self, text: str, cursor: int, variables: Iterable[str] = ()) -> list[Completion]:
+    def complete(
+        self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
+    ) -> list[Completion]:
         """Names that may stand at a place of unfinished SQL, from the catalog; Spark takes no part.
 
         Args:
             variables: names that may follow the colon of a parameter.
+            tables: names of variables that can be read as tables.
         """
-        return self._completer.complete(text, cursor, variables)
+        return self._completer.complete(text, cursor, variables, tables)
 
     # Transactions
 
@@ -329,15 +341,11 @@ class Session:
         with run_transaction(self._lakes, self._engine, author, message, extra_info) as handle:
             yield handle
 
-    def preview(
-        self,
-        text: str,
-        params: Mapping[str, object] | None = None,
-        *,
-        engine: Engine | None = None,
-        dialect: Literal["duckdb", "spark"] = "duckdb",
-    ) -> Preview:
+    def preview(self, text: str, params: Mapping[str, object] | None = None, **given: Any) -> Preview:
         """Runs statements in a transaction that stays open, and shows what they would change.
+
+        Args:
+            **given: what else `sql` takes.
 
         Nothing is in the lake before `commit()` of what is returned, or COMMIT.
 
@@ -345,7 +353,7 @@ class Session:
             TransactionError: a transaction is open already.
             UsageError: the statements change nothing of a lake, or commit by themselves.
         """
-        return run_preview(self._lakes, self._engine, lambda: self.sql(text, params, engine=engine, dialect=dialect))
+        return run_preview(self._lakes, self._engine, lambda: self.sql(text, params, **given))
 
     # Listings
 

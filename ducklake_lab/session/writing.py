@@ -6,10 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.handed_in import rows_of
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.runner import Statements
@@ -38,7 +37,7 @@ def write_rows(
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
     place = lakes.parse(table)
     name = op.TableName(place.lake.alias, place.schema, place.name)
-    view = sources.names.register(_as_frame(rows))
+    view = sources.names.register(rows_of(rows, "What you write"))
     query = parse_query(f"SELECT * FROM {view}")
     try:
         if mode in ("create", "create_or_replace"):
@@ -54,17 +53,3 @@ def write_rows(
             return statements.run(insert)
     finally:
         del sources.names.frames[view]
-
-
-def _as_frame(rows: Any) -> Any:
-    """An Arrow table for what is in memory, else the Spark DataFrame itself."""
-    if isinstance(rows, pa.Table):
-        return rows
-    if isinstance(rows, Result):
-        return rows.carried() if rows.in_process else rows.spark()
-    module = type(rows).__module__
-    if module.startswith("pandas"):
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    if module.startswith("pyspark"):
-        return rows
-    raise UsageError(f"Rows to write are a Spark or pandas DataFrame or an Arrow table, not {type(rows).__name__}.")

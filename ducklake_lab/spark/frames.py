@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from ducklake_lab.duckdb.casting import carried_as, through, typed_values_sql
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
 #: DuckDB's types of the values that Spark takes, by the name of a type that it does not.
@@ -38,6 +40,18 @@ _VARIANT = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
+
+
+def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """A DataFrame as one of this session: the batches of a stream are those of another one."""
+    if frame.sparkSession is spark or is_connect(spark):
+        return frame
+    name = f"ducklake_{uuid4().hex}"
+    frame.createOrReplaceGlobalTempView(name)
+    try:
+        return spark.table(f"global_temp.{name}")
+    finally:
+        spark.catalog.dropGlobalTempView(name)
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.errors import SparkError, UnsupportedFeatureError
 from ducklake_lab.spark.java import find_java
@@ -111,6 +111,15 @@ def is_alive(spark: SparkSession) -> bool:
 def stop(spark: SparkSession) -> None:
     """Stops a session."""
     spark.stop()
+
+
+def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
+    """A temporary view by name; None where there is none."""
+    quoted = f"`{name.replace('`', '``')}`"
+    try:
+        return spark.table(quoted) if spark.catalog.getTable(quoted).isTemporary else None
+    except AnalysisException:
+        return None
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -24,14 +24,16 @@ class StoredView:
 
     Attributes:
         columns: names for the first of its columns.
-        lake, schema: where it lives, and where the names in its query are looked up first.
+        lake, schema: where it lives, and where the names in its query are looked up first; None for nowhere.
+        temporary: it is the session's own, and may read what only this session has.
     """
 
     name: str
     sql: str
     columns: tuple[str, ...]
-    lake: str
-    schema: str
+    lake: str | None
+    schema: str | None
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,22 @@ class Resolver(Protocol):
 
     def owns(self, name: TableName) -> bool:
         """Whether a name is one of the session's own database, rather than of a lake."""
+
+    def temporary_view(self, name: TableName) -> StoredView | None:
+        """The session's own view of that name, which hides tables of lakes."""
+        return None
+
+    def handed_in(self, name: TableName) -> TableName | None:
+        """The name of rows that were handed in with the text under a name: they hide tables of lakes."""
+        return None
+
+    def replacement(self, name: TableName) -> TableName | None:
+        """The name of rows that a program has under a name that no table has."""
+        return None
+
+    def hint(self, name: TableName) -> str:
+        """What the message of a missing table adds."""
+        return ""
 
     def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
         """The columns of a query over the session's own database and files; None where it cannot be bound.

@@ -193,6 +193,17 @@ class SessionDatabase:
         """Whether there is a temporary table or view of that name; it hides all others."""
         return self._holds_entries and self._has("temp", "main", name)
 
+    def temporary_view(self, name: str) -> str | None:
+        """The text of a temporary view; None where there is none of that name."""
+        if not self._holds_entries:
+            return None
+        with self._lock:
+            found = self._open().execute(
+                "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)",
+                [name],
+            )
+            return next((str(text) for (text,) in found.fetchall()), None)
+
     def has(self, schema: str | None, name: str) -> bool:
         """Whether `memory` has a table or view of that name."""
         return self._holds_entries and self._has("memory", schema or "main", name)

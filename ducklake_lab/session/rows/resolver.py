@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -23,12 +25,14 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
 from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.handed_in import HandedIn
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
@@ -37,6 +41,12 @@ from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Stands in DuckDB's catalog for a temporary view that reads lakes, so that DuckDB keeps its name and its columns.
+_VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
+_VIEW = re.compile(_VIEW_TEXT.format(r"(\d+)"), re.ASCII)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: How the names of system views begin that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
@@ -44,10 +54,15 @@ _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Rows handed in under a name: a Spark DataFrame or an Arrow table."""
+    """Rows handed in under a name: a Spark DataFrame or an Arrow table.
+
+    Attributes:
+        shown: what people call them.
+    """
 
     columns: tuple[tuple[str, DataType], ...]
-    rows: Any
+    rows: pa.Table | DataFrame
+    shown: str
 
 
 class NameResolver:
@@ -58,7 +73,8 @@ class NameResolver:
         columns_of: the (name, type) of a plan's columns, None where DuckDB cannot tell.
 
     Attributes:
-        frames: rows handed in, by the name under which SQL sees them.
+        frames: rows handed in, by the name under which plans see them.
+        spark_view: the Spark DataFrame of a temporary view of a running Spark; None where there is none.
         functions: the table functions of lakes.
         system: the system tables that list entries of lakes.
     """
@@ -70,6 +86,7 @@ class NameResolver:
         functions: Functions,
         run: Callable[[QueryPlan], Result],
         columns_of: Callable[[QueryPlan], list[tuple[str, str]] | None],
+        spark_view: Callable[[str], DataFrame | None],
     ) -> None:
         self._lakes = lakes
         self._database = database
@@ -78,7 +95,11 @@ class NameResolver:
         self.functions = functions
         self.system = SystemTables(lakes, database, self._query_columns)
         self.frames: dict[str, Frame] = {}
+        self.spark_view = spark_view
         self._counter = itertools.count(1)
+        self._handed_in = HandedIn()
+        self._views: dict[int, StoredView] = {}
+        self._registered: dict[tuple[str, str], op.TableName] = {}
 
     def table(self, name: op.TableName, at: op.At | None) -> Sequence[tuple[str, DataType]]:
         """The columns of a table, or of rows handed in."""
@@ -172,7 +193,7 @@ class NameResolver:
             if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
                 return False
             return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
-        if self.frame(name) is not None:
+        if self.frame(name) or self.handed_in(name) or self.temporary_view(name):
             return False
         return self._lakes.at_home or self._database.has_temporary(name.name)
 
@@ -245,7 +266,73 @@ class NameResolver:
             if macro.schema_id == schema.schema_id
         }
 
-    # Rows handed in
+    # What only this session has
+
+    def add_view(self, view: StoredView) -> str:
+        """Keeps a temporary view that reads lakes; gives the text by which `temporary_view` finds it again."""
+        number = len(self._views) + 1
+        self._views[number] = view
+        return _VIEW_TEXT.format(number)
+
+    def temporary_view(self, name: op.TableName) -> StoredView | None:
+        """The temporary view of that name, if it reads lakes: the session's database has others whole."""
+        if name.schema is not None or not self._views:
+            return None
+        found = _VIEW.search(self._database.temporary_view(name.name) or "")
+        return self._views.get(int(found[1])) if found is not None else None
+
+    @contextmanager
+    def handing_in(self, rows: HandedIn) -> Iterator[None]:
+        """Around the statements of a text: names may mean these rows."""
+        before = self._handed_in, self._registered
+        self._handed_in, self._registered = rows, {}
+        try:
+            yield
+        finally:
+            for view in self._registered.values():
+                del self.frames[view.name]
+            self._handed_in, self._registered = before
+
+    def handed_in(self, name: op.TableName) -> op.TableName | None:
+        """The name that plans have for rows handed in with the text, which hide tables; None where there are none.
+
+        Out of all lakes, where the session's database has no table of the name, it is what `replacement` gives.
+        """
+        found = self._registered_rows("table", name, self._handed_in.table)
+        if found is None and name.schema is None and self._lakes.at_home and not self._is_here(name):
+            return self.replacement(name)
+        return found
+
+    def replacement(self, name: op.TableName) -> op.TableName | None:
+        """The name that plans have for a variable, or a temporary view of Spark's, where no table has its name."""
+        return self._registered_rows("variable", name, self._handed_in.variable) or self._registered_rows(
+            "view", name, self.spark_view
+        )
+
+    def hint(self, name: op.TableName) -> str:
+        """What the message of a missing table says of rows handed in."""
+        return self._handed_in.hint(name.name) if name.schema is None else ""
+
+    def _registered_rows(
+        self, kind: str, name: op.TableName, find: Callable[[str], pa.Table | DataFrame | None]
+    ) -> op.TableName | None:
+        if name.schema is not None:
+            return None
+        key = kind, name.name
+        if key not in self._registered:
+            rows = find(name.name)
+            if rows is None:
+                return None
+            self._registered[key] = op.TableName(None, None, self.register(rows, name.name))
+        return self._registered[key]
+
+    def _is_here(self, name: op.TableName) -> bool:
+        """Whether the database in use, which is no lake, has a table of that name."""
+        try:
+            self._database.describe(f"FROM {quote_identifier(name.name)}")
+        except DuckLakeError:
+            return False
+        return True
 
     def frame(self, name: op.TableName) -> Frame | None:
         return self.frames.get(name.name) if name.catalog is None and name.schema is None else None
@@ -253,8 +340,15 @@ class NameResolver:
     def new_view_name(self) -> str:
         return f"ducklake_rows_{next(self._counter)}"
 
-    def register(self, rows: Any) -> str:
-        """Makes an Arrow table or a Spark DataFrame visible to SQL under a new name."""
+    def register(self, rows: pa.Table | DataFrame, shown: str = "What you hand in") -> str:
+        """Makes an Arrow table or a Spark DataFrame visible to plans under a new name.
+
+        Args:
+            shown: what messages call them.
+
+        Raises:
+            UsageError: two columns differ in no more than the case of their names.
+        """
         name = self.new_view_name()
         if isinstance(rows, pa.Table):
             columns = tuple((field.name, from_field(field)) for field in rows.schema)
@@ -265,8 +359,8 @@ class NameResolver:
         folded = [column.casefold() for column, _ in columns]
         if len(set(folded)) < len(folded):
             twice = next(column for column in folded if folded.count(column) > 1)
-            raise UsageError(f'The rows have two columns named "{twice}"; rename one of them.')
-        self.frames[name] = Frame(columns, rows)
+            raise UsageError(f'{shown} has two columns named "{twice}"; rename one of them.')
+        self.frames[name] = Frame(columns, rows, shown)
         return name
 
 

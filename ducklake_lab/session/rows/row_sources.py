@@ -58,7 +58,7 @@ class Scan:
 def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     """A loaded source as a Spark DataFrame."""
     from ducklake_lab.spark import reader
-    from ducklake_lab.spark.frames import from_arrow_table
+    from ducklake_lab.spark.frames import from_arrow_table, of_session
 
     if isinstance(rows, Scan):
         return reader.read(engine(), rows.plan, virtual=rows.virtual, located=rows.located)
@@ -66,8 +66,7 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
         return rows.frame(engine())
     if isinstance(rows, pa.Table):
         return from_arrow_table(engine(), rows)
-    frame: DataFrame = rows
-    return frame
+    return of_session(engine(), rows)
 
 
 def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:

@@ -66,7 +66,9 @@ class Sources:
         self._lakes = lakes
         self._database = database
         self._engine = engine
-        self.names = NameResolver(lakes, database, functions_of(lakes, engine), self.run, self.columns)
+        self.names = NameResolver(
+            lakes, database, functions_of(lakes, engine), self.run, self.columns, engine.temporary_view
+        )
         self._scans: dict[Hashable, Scan] = {}
 
     # Rows
@@ -204,7 +206,7 @@ class Sources:
             plan.for_spark()
             return
         try:
-            self._database.describe(plan.duckdb_sql, self._empty(plan))
+            self._database.describe(plan.duckdb_sql, self.empty(plan))
         except BindError:
             raise plan.refusal from None
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
@@ -216,7 +218,7 @@ class Sources:
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
         """The (name, type) of a query's columns as DuckDB gives them, without running it; None where it cannot."""
-        return self._described(plan, self._empty(plan))
+        return self._described(plan, self.empty(plan))
 
     def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
         try:
@@ -249,7 +251,7 @@ class Sources:
                 return None
         return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
-    def _empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
+    def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """The sources of a plan without their rows."""
         tables = {}
         for source in plan.sources:

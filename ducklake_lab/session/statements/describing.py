@@ -115,10 +115,18 @@ class Describing:
 
     def _table(self, name: op.TableName) -> Table | None:
         """The table of a lake that a name stands for; None where it stands for something else."""
-        if self._sources.names.owns(name) or self._sources.names.metadata_table(name) is not None:
+        names = self._sources.names
+        if (
+            names.handed_in(name)
+            or names.temporary_view(name)
+            or names.owns(name)
+            or names.metadata_table(name) is not None
+        ):
             return None
-        place = self._sources.names.place(name)
-        if place.find() is None and place.state.find_view(place.schema, place.name) is not None:
+        place = names.place(name)
+        if place.find() is None and (
+            place.state.find_view(place.schema, place.name) is not None or names.replacement(name) is not None
+        ):
             return None
         return place.table()
 

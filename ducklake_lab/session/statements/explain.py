@@ -58,7 +58,9 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             if source.predicate is not None:
                 lines.append(f"  files skipped by {source.predicate}")
         else:
-            lines.append(f"{source.name}: {rows.num_rows if isinstance(rows, pa.Table) else 'rows by Spark'} rows")
+            frame = sources.names.frame(source.name)
+            name = frame.shown if frame is not None else source.name
+            lines.append(f"{name}: {f'{rows.num_rows:,} rows' if isinstance(rows, pa.Table) else 'rows by Spark'}")
     placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
     here = placement.is_here
     if here:

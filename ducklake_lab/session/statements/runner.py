@@ -100,6 +100,8 @@ class Statements:
                 return self._local.run(statement)
             case op.Query():
                 return self._sources.query(operation, statement.sql)
+            case op.CreateView(temporary=True):
+                return self._local.create_view(statement, operation)
             case op.Explain():
                 return explain(operation.operation, self._sources, analyze=operation.analyze)
             case op.Other():

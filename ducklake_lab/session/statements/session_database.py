@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import run_on_metadata
+from ducklake_lab.duckdb import canonical
 from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
@@ -17,6 +18,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
@@ -24,11 +26,14 @@ from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_s
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
+from ducklake_lab.sql.plan import StoredView
 
 #: First words of statements that return rows, or change nothing of the lakes.
 _READS = frozenset(
     "SUMMARIZE PIVOT UNPIVOT PIVOT_WIDER PIVOT_LONGER DESCRIBE DESC SHOW FROM SELECT WITH VALUES".split()
 )
+#: Kinds of entries that keep a query.
+_KEPT = ("VIEW", "MACRO", "FUNCTION")
 #: Settings of DuckDB's that mean nothing here and are accepted, for scripts that set them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
 
@@ -53,6 +58,8 @@ class LocalStatements:
         if target.temporary:
             return True
         name = target.reference.name
+        if target.kind == "VIEW" and name.schema is None and self._database.has_temporary(name.name):
+            return True
         if target.kind in ("SCHEMA", "DATABASE"):
             # a schema's qualifier is a database, and its bare name one of the current database
             where = name.schema
@@ -89,12 +96,59 @@ class LocalStatements:
 
     def run(self, statement: op.Statement) -> Result:
         """Runs a statement about the session's own database; lakes may be read in it."""
-        if words_of(statement.sql)[0] in ("CREATE", "ATTACH"):
+        first = words_of(statement.sql)[0]
+        if first in ("CREATE", "ATTACH"):
             self._database.note_entries()
+        if first == "CREATE" and (target := target_of(statement.sql)) is not None and target.kind in _KEPT:
+            refusal = UnsupportedFeatureError(
+                f"A {target.kind.lower()} in the session's database cannot read a lake; use CREATE TEMP VIEW."
+            )
+            if plan_in_process(statement.sql, self._sources.names, refusal).sources:
+                raise refusal
         return self._in_process(
             statement.sql,
             UnsupportedFeatureError("This statement cannot read large tables; its rows are the session's own."),
         )
+
+    def create_view(self, statement: op.Statement, view: op.CreateView) -> Result:
+        """Creates a temporary view. What it reads of lakes is looked up anew each time it is read.
+
+        Raises:
+            UnsupportedFeatureError: it reads a lake in a way that only DuckDB understands.
+        """
+        plan = self._sources.plan(view.query)
+        if all(source.kind == "local" for source in plan.sources):
+            try:
+                return self.run(statement)
+            except BindError as error:
+                raise plan.refusal if isinstance(plan.refusal, BindError) else error from None
+        if not plan.bound:
+            plan.for_spark()  # raises why
+        if view.name.schema is not None:
+            raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
+        columns = self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
+        if len(view.columns) > len(columns):
+            raise BindError(f"{view.name.name} names {len(view.columns)} columns, but its query has {len(columns)}.")
+        names = [*view.columns, *(name for name, _ in columns[len(view.columns) :])]
+        lake = self._lakes.current
+        schema = self._lakes.current_schema if lake is not None else None
+        stored = StoredView(
+            view.name.name,
+            canonical.query_text(view.sql),
+            view.columns,
+            lake.alias if lake is not None else None,
+            schema,
+            temporary=True,
+        )
+        values = ", ".join(
+            f"CAST(NULL AS {kind}) AS {quote_identifier(name)}" for name, (_, kind) in zip(names, columns, strict=True)
+        )
+        self._database.note_entries()
+        self._database.run(
+            f"CREATE {'OR REPLACE ' if view.replace else ''}TEMP VIEW {'IF NOT EXISTS ' if view.if_not_exists else ''}"
+            f"{quote_identifier(view.name.name)} AS SELECT {values} WHERE error({quote_text(self._sources.names.add_view(stored))}) IS NULL"
+        )
+        return nothing()
 
     def run_other(self, statement: op.Statement, other: op.Other) -> Result:
         """Runs a statement that has no operation: in the session's database if it is about it.

@@ -43,7 +43,9 @@ class QueryBinder:
         # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
         self._place = place
         self._at: At | None = None
-        self._expanding: tuple[tuple[str, ...], ...] = ()
+        self._expanding: tuple[tuple[object, ...], ...] = ()
+        # what a lake stores reads nothing that only this session has
+        self._is_own = place is None
         self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
 
     # -- sources ---------------------------------------------------------------------------------
@@ -57,21 +59,37 @@ class QueryBinder:
         Raises:
             BindError: there is no such table or view.
         """
+        own = self._is_own and at is None
+        handed_in = self.resolver.handed_in(name) if own else None
+        if handed_in is not None:
+            return self._source(handed_in, None)
+        temporary = self.resolver.temporary_view(name) if self._is_own else None
+        if temporary is not None and self._key(temporary) not in self._expanding:
+            return temporary
         at = at or self._at
         missing: EntryNotFoundError | None = None
         for candidate in self._candidates(name):
             try:
-                columns = self.resolver.table(candidate, at)
+                return self._source(candidate, at)
             except EntryNotFoundError as error:
                 view = self.resolver.view(candidate, at)
                 if view is not None:
                     return view
                 missing = missing or error
-                continue
-            source = Source(self.view_name(), "table", candidate, at)
-            self.sources.append(source)
-            return source, tuple(Output(column, kind) for column, kind in columns)
-        raise BindError(_placed(str(missing), name), line=name.line, column=name.column) from missing
+        replacement = self.resolver.replacement(name) if own else None
+        if replacement is not None:
+            return self._source(replacement, None)
+        raise BindError(_placed(str(missing), name) + self.hint(name), line=name.line, column=name.column) from missing
+
+    def hint(self, name: TableName) -> str:
+        """What the message of a missing table adds."""
+        return self.resolver.hint(name) if self._is_own else ""
+
+    def _source(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]]:
+        columns = self.resolver.table(name, at)
+        source = Source(self.view_name(), "table", name, at)
+        self.sources.append(source)
+        return source, tuple(Output(column, kind) for column, kind in columns)
 
     def owns(self, name: TableName) -> bool:
         """Whether a name is one of the session's own database: inside of a view, its lake comes first."""
@@ -102,26 +120,33 @@ class QueryBinder:
     def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
         """The bound query of a view, and its columns under their names."""
         tree = stored_query(view.sql)
-        with self._inside("view", view.name, view.lake, view.schema, at or self._at):
+        with self._inside("view", view, at or self._at):
             outputs = self.query(tree, None, {})
         return tree, from_clause.name_columns(outputs, list(view.columns), view.name)
 
+    @staticmethod
+    def _key(entry: StoredView | StoredMacro) -> tuple[object, ...]:
+        return type(entry), getattr(entry, "temporary", False), entry.lake, entry.schema, entry.name
+
     @contextmanager
-    def _inside(self, kind: str, name: str, lake: str, schema: str, at: At | None = None) -> Iterator[None]:
-        key = (kind, lake, schema, name)
+    def _inside(self, kind: str, entry: StoredView | StoredMacro, at: At | None = None) -> Iterator[None]:
+        key, temporary = self._key(entry), isinstance(entry, StoredView) and entry.temporary
+        title = entry.name if temporary else f"{entry.schema}.{entry.name}"
         if key in self._expanding:
-            raise BindError(f"The {kind} {schema}.{name} refers to itself; infinite recursion detected.")
-        before = self._place, self._at, self._expanding
-        self._place, self._at, self._expanding = (lake, schema), at, (*self._expanding, key)
+            raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
+        before = self._place, self._at, self._expanding, self._is_own
+        self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
+        self._at, self._expanding = at, (*self._expanding, key)
+        self._is_own = self._is_own and temporary
         try:
             yield
         except BindError as error:
             # a place in the stored text says nothing to who wrote the query
             message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
-            inside = message if message.startswith("In the ") else f"In the {kind} {schema}.{name}: {message}"
+            inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
             raise BindError(inside) from error
         finally:
-            self._place, self._at, self._expanding = before
+            self._place, self._at, self._expanding, self._is_own = before
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """The macro that a call means."""
@@ -150,7 +175,7 @@ class QueryBinder:
             return None
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
         holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments))
-        with self._inside("macro", macro.name, macro.lake, macro.schema):
+        with self._inside("macro", macro):
             self.children(holder, scope, {})
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
         return holder
@@ -178,7 +203,7 @@ class QueryBinder:
         """The bound query that a call of a table macro stands for, and its columns."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes)
         tree = substitute(stored_query(impl.sql), macro, impl, arguments)
-        with self._inside("macro", macro.name, macro.lake, macro.schema):
+        with self._inside("macro", macro):
             return tree, self.query(tree, None, {})
 
     # -- queries ---------------------------------------------------------------------------------

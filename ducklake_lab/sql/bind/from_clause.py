@@ -231,7 +231,8 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
     found = binder.table(name, _at(moment))
     if isinstance(found, StoredView):
         tree, outputs = binder.view(found, _at(moment))
-        qualifiers: tuple[str, ...] = () if alias else TableName(found.lake, found.schema, name.name).qualifiers
+        unnamed = bool(alias) or found.temporary
+        qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names], scope)
     source, columns = found
@@ -326,7 +327,7 @@ def _local(
     query = f"SELECT * FROM {bare.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False)}"
     columns = binder.resolver.describe(query)
     if columns is None and not isinstance(node.this, exp.Anonymous):
-        message = f'There is no table "{name}"{where(node.this)}.'
+        message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'
         raise BindError(message, line=name.line, column=name.column)
     outputs = tuple(Output(column, kind) for column, kind in columns) if columns is not None else None
     relation = Relation(shown, shown, name_columns(outputs, names, shown))

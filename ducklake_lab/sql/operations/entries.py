@@ -179,6 +179,7 @@ class CreateView:
         columns: names for the first of its columns.
         sql: the text of the query as written.
         query: the query.
+        temporary: it belongs to the session, and to no lake.
     """
 
     name: TableName
@@ -187,6 +188,7 @@ class CreateView:
     columns: tuple[str, ...] = ()
     replace: bool = False
     if_not_exists: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

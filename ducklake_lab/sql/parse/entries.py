@@ -35,15 +35,19 @@ def entry_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
             return _drop_macro(cursor)
     if cursor.take("CREATE"):
         replace = cursor.take("OR", "REPLACE")
+        temporary = cursor.take("TEMP") or cursor.take("TEMPORARY")
         if cursor.take("VIEW"):
-            return _create_view(cursor, binder, replace)
+            return _create_view(cursor, binder, replace, temporary)
+        if temporary:
+            cursor.index = start
+            return None
         if cursor.word() in _MACRO_WORDS:
             return _create_macro(cursor, binder, replace)
     cursor.index = start
     return None
 
 
-def _create_view(cursor: Cursor, binder: Binder, replace: bool) -> op.CreateView:
+def _create_view(cursor: Cursor, binder: Binder, replace: bool, temporary: bool) -> op.CreateView:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.table()
     columns: list[str] = []
@@ -54,7 +58,7 @@ def _create_view(cursor: Cursor, binder: Binder, replace: bool) -> op.CreateView
             part.finish()
     cursor.expect("AS")
     sql, query = _query(cursor, cursor.rest(), binder)
-    return op.CreateView(name, sql, query, tuple(columns), replace, if_not_exists)
+    return op.CreateView(name, sql, query, tuple(columns), replace, if_not_exists, temporary)
 
 
 def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str, op.Query]:

@@ -319,6 +319,10 @@ class Target:
     kind: str = "TABLE"
 
 
+def _is_dot(tokens: Sequence[Token], place: int) -> bool:
+    return place < len(tokens) and tokens[place].token_type is TokenType.DOT
+
+
 def words_of(text: str) -> list[str]:
     """The words of one statement in upper case, "" for what is quoted."""
     return [word(token) for token in split(text)[0]]
@@ -338,7 +342,7 @@ def target_of(text: str) -> Target | None:
         return None
     temporary, kind = False, "TABLE"
     place += 1
-    while place < len(tokens) and words[place] in _BEFORE_NAMES:
+    while place < len(tokens) and words[place] in _BEFORE_NAMES and not _is_dot(tokens, place + 1):
         temporary = temporary or words[place] in ("TEMP", "TEMPORARY")
         if words[place] in ("VIEW", "SCHEMA", "MACRO", "FUNCTION", "TYPE", "SEQUENCE", "INDEX", "DATABASE", "COLUMN"):
             kind = words[place]

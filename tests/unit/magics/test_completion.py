@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
@@ -32,7 +33,13 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
         'CREATE SCHEMA "sales.europe"'
     )
     magics.session = session  # type: ignore[assignment]
-    shell.user_ns |= {"flute": 1, "Report_day": "2013-01-01", "report": str, "_report": 2}
+    shell.user_ns |= {
+        "flute": 1,
+        "Report_day": "2013-01-01",
+        "report": str,
+        "_report": 2,
+        "flown": pa.table({"i": [1]}),
+    }
     yield shell
     session.close()
     InteractiveShell.clear_instance()
@@ -48,6 +55,13 @@ def complete(shell: InteractiveShell) -> Complete:
         return [text[: one.start] + one.text + "|" + text[one.end :] for one in found]
 
     return run
+
+
+def test_tables_of_the_notebook_are_completed_where_tables_stand(complete: Complete) -> None:
+    assert "%%ducklake\nSELECT * FROM flown|" in complete("%%ducklake\nSELECT * FROM fl|")
+    assert not any("flute" in one for one in complete("%%ducklake\nSELECT * FROM fl|"))
+    assert not any("flown" in one for one in complete("%%ducklake\nSELECT fl| FROM flights"))
+    assert not any("flown" in one for one in complete("%%ducklake\nSELECT * FROM lake.fl|"))
 
 
 @pytest.mark.parametrize(

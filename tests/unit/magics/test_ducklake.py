@@ -19,6 +19,7 @@ from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 from ducklake_lab.magics import DuckLakeMagics, load
 from ducklake_lab.magics.compose import SavedQuery, compose
 from ducklake_lab.magics.questions import Questions
+from ducklake_lab.magics.session import Variables
 from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.model.entries import Schema, Snapshot
 from ducklake_lab.model.state import CatalogState
@@ -41,8 +42,11 @@ class Session:
         self.used: list[str] = []
         self.params: Mapping[str, object] = {}
 
-    def sql(self, text: str, params: Mapping[str, object] | None = None, **choices: object) -> Result:
+    def sql(
+        self, text: str, params: Mapping[str, object] | None = None, *, variables: object = None, **choices: object
+    ) -> Result:
         assert params is not None
+        assert isinstance(variables, Variables)
         assert self.on_progress is not None
         self.params = params
         self.asked.append((text, {name: value for name, value in choices.items() if value is not None}))

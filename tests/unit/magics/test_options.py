@@ -88,6 +88,10 @@ def test_new_options():
     [
         ("--output csv", "spark, pandas or arrow"),
         ("--save 'a b'", "name that SQL can use"),
+        ("--view 'a b'", "--view takes a name that SQL can use"),
+        ("--view v --at 3", "--view does not go together with --at"),
+        ("--view v --preview", "--view does not go together with --preview"),
+        ("--explain --view v", "--view does not go together with --explain"),
         ("--preview --explain", "does not go together with --explain"),
         ("--preview --at 0", "does not go together with --at"),
         ("--preview x << SELECT 1", "does not go together with name <<"),

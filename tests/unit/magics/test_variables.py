@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -53,3 +54,50 @@ def test_a_variable_that_is_not_there(run: Run, sql: str, message: str, options:
 def test_outside_of_notebooks_parameters_are_passed() -> None:
     with dl.Session(engine="duckdb") as session, pytest.raises(dl.UsageError, match=r"pass it with params=\{"):
         session.sql("SELECT :carier", {})
+
+
+def test_a_dataframe_is_read_by_name(run: Run) -> None:
+    run("import pandas as pd\ndf = pd.DataFrame({'i': [1, 2]})")
+    run("%%ducklake -o arrow found <<\nSELECT sum(i) AS s FROM df")
+    run("assert found['s'].to_pylist() == [3]")
+    run("df = pd.DataFrame({'i': [5]})\nresult = dl_result = None")
+    run("%%ducklake -o arrow found <<\nSELECT sum(i) AS s FROM df UNION ALL SELECT sum(s) FROM found")
+    run("assert found['s'].to_pylist() == [5, 3]")
+    with pytest.raises(dl.DuckLakeError, match='The variable "carrier" is of type str, which is no table'):
+        run("%%ducklake\nFROM carrier")
+
+
+@pytest.fixture
+def lake(run: Run, tmp_path: Path) -> Run:
+    run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT i FROM range(6) r(i)")
+    return run
+
+
+def test_a_cell_is_kept_as_a_view(lake: Run) -> None:
+    lake("low = 3")
+    lake("%%ducklake --view late\nSELECT i FROM t WHERE i > :low -- those\n;")
+    lake("low = 0")
+    lake("%%ducklake -o arrow found <<\nSELECT count(*) AS n FROM late")
+    lake("assert found['n'].to_pylist() == [2]")
+    lake("%%ducklake --save few\nSELECT i FROM t WHERE i < 2")
+    lake("%%ducklake --with few --view composed\nSELECT i + 1 AS j FROM few")
+    lake("%%ducklake -o arrow found <<\nFROM composed ORDER BY j")
+    lake("assert found['j'].to_pylist() == [1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("options", "sql", "message"),
+    [
+        ("", "SELECT 1; SELECT 2", r'Syntax error at "1" \(line 1, column 8\)'),
+        ("", "DELETE FROM t", r"Syntax error .*\(line 1, column 8\)"),
+        ("", "SELECT nothing FROM t", r'no column "nothing" \(line 1, column 8\)'),
+        ("--dialect spark", "SELECT 1", "leave --dialect out"),
+    ],
+)
+def test_what_cannot_be_kept_changes_nothing(lake: Run, options: str, sql: str, message: str) -> None:
+    lake("%%ducklake --view late\nFROM t")
+    with pytest.raises(dl.DuckLakeError, match=message):
+        lake(f"%%ducklake --view late {options}\n{sql}")
+    lake("%%ducklake -o arrow found <<\nSELECT count(*) AS n FROM late")
+    lake("assert found['n'].to_pylist() == [6]")

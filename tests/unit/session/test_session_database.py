@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.errors import BindError
 
 
 @pytest.fixture
@@ -218,3 +219,11 @@ def test_copying_rows_between_databases_of_its_own_counts_them(tmp_path: Path) -
         assert session.sql("COPY FROM DATABASE a TO b (SCHEMA)").fetchall() == []
         assert session.sql("COPY FROM DATABASE a TO b (DATA)").fetchall() == [(7,)]
         assert session.sql("SELECT count(*) FROM b.t").fetchall() == [(7,)]
+
+
+def test_names_that_begin_with_temp_are_names(session: dl.Session) -> None:
+    session.sql("CREATE TEMP TABLE seen AS SELECT 6 AS six; INSERT INTO temp.seen VALUES (7)")
+    assert session.sql("FROM temp.seen ORDER BY six").fetchall() == [(6,), (7,)]
+    session.sql("DROP TABLE IF EXISTS temp.seen")
+    with pytest.raises(BindError, match='no table "seen"'):
+        session.sql("FROM seen")

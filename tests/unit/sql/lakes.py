@@ -10,7 +10,7 @@ from ducklake_lab.model.entries import Column, MacroImplementation, MacroParamet
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
-from ducklake_lab.sql.plan import StoredMacro, StoredView
+from ducklake_lab.sql.plan import Resolver, StoredMacro, StoredView
 
 INTEGER, VARCHAR, DOUBLE = DataType("int32"), DataType("varchar"), DataType("float64")
 SPOT = DataType("struct", (("x", INTEGER), ("deep", DataType("struct", (("y", VARCHAR),)))))
@@ -58,7 +58,7 @@ MACROS = {
 }
 
 
-class Lakes:
+class Lakes(Resolver):
     """Remembers what it was asked for."""
 
     def __init__(self) -> None:

@@ -1,0 +1,113 @@
+"""Rows that a program or a notebook has, which SQL reads by name: DataFrames, Arrow tables, results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.session.rows.result import Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: What `rows_of` takes, for messages.
+KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
+
+
+def is_rows(value: object) -> bool:
+    """Whether a value is a table that SQL can read."""
+    if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return True
+    if isinstance(value, Result):
+        return value.is_query
+    return _is_frame(value, "pyspark") or _is_frame(value, "polars", "LazyFrame") or _streams(value)
+
+
+def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
+    """An Arrow table of rows that are in memory, or the Spark DataFrame itself.
+
+    Args:
+        value: a pandas, Polars or Spark DataFrame, a result, or what else has the Arrow C stream interface.
+        name: what messages call it.
+
+    Raises:
+        UsageError: it is no table, holds what Arrow has no type for, or can be read only once.
+    """
+    if isinstance(value, pa.Table) or _is_frame(value, "pyspark"):
+        return value
+    if isinstance(value, Result) and value.is_query:
+        return value.carried() if value.in_process else value.spark()
+    if isinstance(value, pa.RecordBatch):
+        return pa.Table.from_batches([value])
+    if isinstance(value, pa.RecordBatchReader):
+        raise UsageError(f"{name} is a RecordBatchReader, which can be read only once; hand in {name}.read_all().")
+    try:
+        if _is_frame(value, "pandas"):
+            return pa.Table.from_pandas(value, preserve_index=False)
+        if _is_frame(value, "polars", "LazyFrame"):
+            value = value.collect()
+        if _streams(value):
+            return pa.table(value)
+    except (pa.ArrowException, OverflowError) as error:
+        reason = str(error.args[0] if error.args else error).strip().partition("\n")[0]
+        raise UsageError(f"{name} cannot be read as a table: {reason}") from error
+    raise UsageError(f"{name} is of type {type(value).__name__}; rows are {KINDS}.")
+
+
+def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:
+    """Whether a value is a DataFrame of a package, which nobody imports to find out."""
+    return any(
+        parent.__name__ == kind and parent.__module__.partition(".")[0] == package for parent in type(value).__mro__
+    )
+
+
+def _streams(value: object) -> bool:
+    return hasattr(type(value), "__arrow_c_stream__") or _is_frame(value, "pandas")
+
+
+class HandedIn:
+    """Rows by the name that SQL has for them, for the time of one text.
+
+    Args:
+        tables: rows handed in with the text; they hide tables of lakes. Names do not depend on case.
+        variables: values that stand for rows where no table has their name, as in DuckDB; case matters.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, object] | None = None, variables: Mapping[str, object] | None = None
+    ) -> None:
+        for name, value in (tables or {}).items():
+            if not is_rows(value):
+                raise UsageError(
+                    f'"{name}" is no argument of sql(), and a value of type {type(value).__name__} is no table; '
+                    f"rows are {KINDS}."
+                )
+        self._tables = {name.casefold(): (name, value) for name, value in (tables or {}).items()}
+        self._variables = variables or {}
+        self._read: dict[str, pa.Table | DataFrame] = {}
+
+    def table(self, name: str) -> pa.Table | DataFrame | None:
+        """The rows that were handed in under a name."""
+        found = self._tables.get(name.casefold())
+        return self._once(*found) if found is not None else None
+
+    def variable(self, name: str) -> pa.Table | DataFrame | None:
+        """The rows that a variable holds; None where there is none, or it holds something else."""
+        if name not in self._variables:
+            return None
+        value = self._variables[name]
+        return self._once(name, value) if is_rows(value) else None
+
+    def hint(self, name: str) -> str:
+        """What a message adds that misses a table: why a variable is none, or a close name."""
+        if name in self._variables:
+            return f' The variable "{name}" is of type {type(self._variables[name]).__name__}, which is no table.'
+        return did_you_mean(name, [known for known, _ in self._tables.values()])
+
+    def _once(self, name: str, value: object) -> pa.Table | DataFrame:
+        if name not in self._read:
+            self._read[name] = rows_of(value, name)
+        return self._read[name]
