@@ -1,7 +1,7 @@
 """Commits a second against writers, ours beside the reference: `python -m benchmarks.writers --plot docs/images`.
 
-Each writer is a process that inserts one row a commit, for some seconds. With conflicts, all delete rows of one file,
-so that most commits have to be run again. A commit that is refused is tried again, and counted.
+Each writer is a process that inserts one row a commit, for some seconds. With conflicts, all delete rows of one file.
+A statement that is refused is run again, and counted.
 """
 
 from __future__ import annotations

@@ -44,6 +44,14 @@ _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 _MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
 #: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
 _COMMITS = 0x6C616B65
+#: What takes the lock of statements that run again, waiting some seconds at most, and what gives it back.
+_TURNS = {
+    "postgresql": (f"SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock({_COMMITS + 1}, 0)", "ROLLBACK"),
+    "mysql": (
+        "SELECT GET_LOCK(CONCAT('ducklake ', MD5(DATABASE())), 10)",
+        "SELECT RELEASE_LOCK(CONCAT('ducklake ', MD5(DATABASE())))",
+    ),
+}
 #: What servers are called, the package that connects to them, and the extra that installs it.
 _DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
 _FIND_TABLE = {
@@ -350,6 +358,28 @@ class CatalogDatabase:
         with self._engine.connect() as other:
             run_text(other, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
             run_text(other, create)
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Around a statement that runs again: others that run again wait, some seconds at most.
+
+        Yields:
+            Whether they do; files have no such lock.
+        """
+        if self.backend not in _TURNS:
+            yield False
+            return
+        take, give_back = _TURNS[self.backend]
+        with self._engine.connect() as connection:
+            try:
+                connection.exec_driver_sql(take)
+            except sa.exc.DBAPIError:
+                connection.rollback()  # who has waited too long goes on without
+            try:
+                yield True
+            finally:
+                with suppress(sa.exc.DBAPIError):  # where the connection broke, the lock is gone
+                    connection.exec_driver_sql(give_back)
 
     def dispose(self) -> None:
         """Closes pooled connections; nobody needs this catalog any more."""

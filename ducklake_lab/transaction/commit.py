@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.duckdb import library as duckdb
@@ -30,13 +31,23 @@ from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RetryPolicy:
     """How often a commit is tried again when it lost a race without a conflict; the reference's defaults."""
 
     max_retries: int = 10
     wait_seconds: float = 0.1
     backoff: float = 1.5
+
+    @classmethod
+    def of(cls, lake: Lake) -> RetryPolicy:
+        """The policy as the session has set it."""
+        chosen = lake.session.retry
+        return cls(
+            int(chosen.get("max_retry_count", cls.max_retries)),
+            chosen.get("retry_wait_ms", cls.wait_seconds * 1000) / 1000,
+            chosen.get("retry_backoff", cls.backoff),
+        )
 
 
 class _LostRace(Exception):
@@ -64,7 +75,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
                 connection.commit()
         return None
     _check_commit_message(transaction)
-    policy = retry or _session_policy(transaction)
+    policy = retry or RetryPolicy.of(transaction.lake)
     wait = policy.wait_seconds
     for _ in range(policy.max_retries + 1):
         try:
@@ -81,16 +92,6 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         return snapshot
     raise TransactionError(
         f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
-    )
-
-
-def _session_policy(transaction: Transaction) -> RetryPolicy:
-    """The policy as the session has set it."""
-    chosen, usual = transaction.lake.session.retry, RetryPolicy()
-    return RetryPolicy(
-        int(chosen.get("max_retry_count", usual.max_retries)),
-        chosen.get("retry_wait_ms", usual.wait_seconds * 1000) / 1000,
-        chosen.get("retry_backoff", usual.backoff),
     )
 
 

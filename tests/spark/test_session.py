@@ -15,8 +15,11 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.session.names import attached_lakes
 from ducklake_lab.spark import reader
 from ducklake_lab.spark.runtime import is_connect
+from ducklake_lab.transaction.commit import commit
+from ducklake_lab.transaction.transaction import Transaction
 
 
 @pytest.fixture
@@ -89,6 +92,27 @@ def test_updates_keep_row_ids(session: dl.Session) -> None:
     assert dict(rows(session, "SELECT rowid, i FROM t")) == before
     counts = "SELECT change_type, count(*) FROM lake.table_changes('t', 2, 3) GROUP BY ALL ORDER BY ALL"
     assert rows(session, counts) == [("update_postimage", 51), ("update_preimage", 51)]
+
+
+def test_statements_that_lose_run_again(
+    session: dl.Session, new_catalog: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for statement, deleted, counted in (
+        ("UPDATE t SET s = 'late' WHERE i < 40", 1, 39),
+        ("DELETE FROM t WHERE i BETWEEN 50 AND 79", 51, 29),
+        ("MERGE INTO t USING range(40, 45) AS r(i) ON t.i = r.i WHEN MATCHED THEN DELETE", 42, 4),
+    ):
+
+        def late(transaction: Transaction, deleted: int = deleted) -> object:
+            monkeypatch.setattr(attached_lakes, "commit", commit)
+            with dl.connect(new_catalog(), alias="lake", engine="duckdb") as other:
+                other.sql(f"DELETE FROM t WHERE i = {deleted}")
+            return commit(transaction)
+
+        monkeypatch.setattr(attached_lakes, "commit", late)
+        assert rows(session, statement) == [(counted,)], statement
+    assert rows(session, "SELECT count(*), count(*) FILTER (s = 'late') FROM t") == [(64, 39)]
+    assert rows(session, "FROM lake.delete_orphaned_files(dry_run => true, cleanup_all => true)") == []
 
 
 def test_a_transaction_over_files(session: dl.Session, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ducklake_lab.errors import (
     DuckLakeError,
     EntryExistsError,
     EntryNotFoundError,
+    TransactionConflictError,
     TransactionError,
     UsageError,
     did_you_mean,
@@ -60,12 +61,14 @@ class Lakes:
     Attributes:
         options: what the session sets for its lakes.
         immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+        lost: the lake in which a statement last lost against another commit.
     """
 
     def __init__(self, database: SessionDatabase) -> None:
         self._database = database
         self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
+        self.lost: Lake | None = None
         self._pins: dict[str, Snapshot] = {}
         self._by_alias: dict[str, Lake] = {}
         self._current: tuple[str, str] | None = None
@@ -171,8 +174,7 @@ class Lakes:
         Args:
             at: what the statement reads of the current lake where it does not say; it cannot write then.
         """
-        for lake in self:
-            lake.database.keep_open()
+        self.keep_open()
         self._at, self._in_statement = at, True
         try:
             yield
@@ -194,6 +196,11 @@ class Lakes:
                 if (explained := lake.database.explain(error)) is not None:
                     raise explained from error
             raise
+
+    def keep_open(self) -> None:
+        """Keeps catalogs open from their first use to `release`."""
+        for lake in self:
+            lake.database.keep_open()
 
     def release(self) -> None:
         """Lets go of catalog files, so that others can use them while a job runs."""
@@ -256,6 +263,11 @@ class Lakes:
     @property
     def in_transaction(self) -> bool:
         return self._explicit
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a transaction is open, or a statement is within its own."""
+        return self._explicit or self._open is not None
 
     @property
     def transaction(self) -> Transaction | None:
@@ -363,7 +375,9 @@ class Lakes:
             commit(transaction)
         except CommitUnknownError:
             raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, TransactionConflictError):
+                self.lost = lake
             transaction.rollback()
             raise
         finally:

@@ -242,8 +242,6 @@ class NameResolver:
 
     def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """The macro of that qualified name; None where there is none."""
-        if name.catalog is not None and self._lakes.find(name.catalog) is None:
-            return None
         try:
             place = self.place(name)
         except (EntryNotFoundError, UsageError):

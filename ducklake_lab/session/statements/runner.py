@@ -39,6 +39,7 @@ from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.explain import explain
 from ducklake_lab.session.statements.macro_checks import check_bodies
 from ducklake_lab.session.statements.merge import merge
+from ducklake_lab.session.statements.rerunning import until_committed
 from ducklake_lab.session.statements.session_database import LocalStatements
 from ducklake_lab.sql import (
     QueryPlan,
@@ -57,6 +58,28 @@ from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
 Attach = Callable[[op.Attach], None]
+#: What one commit of a lake does, whole; a maintenance function commits several times.
+_CHANGES = (
+    op.Insert,
+    op.InsertLiterals,
+    op.Update,
+    op.Delete,
+    op.Merge,
+    op.Truncate,
+    op.CreateTable,
+    op.DropTable,
+    op.CreateSchema,
+    op.DropSchema,
+    op.Alteration,
+    op.SetOptions,
+    op.ResetOptions,
+    op.CreateView,
+    op.DropView,
+    op.RenameView,
+    op.CreateMacro,
+    op.DropMacro,
+    op.Comment,
+)
 
 
 class Statements:
@@ -135,7 +158,12 @@ class Statements:
         return self.run(operation)
 
     def run(self, operation: op.Operation) -> Result:
-        """Runs one operation on a lake; gives its result."""
+        """Runs one operation on a lake; gives its result. A change runs again where another commit excludes it."""
+        if isinstance(operation, _CHANGES):
+            return until_committed(self._lakes, lambda: self._run(operation))
+        return self._run(operation)
+
+    def _run(self, operation: op.Operation) -> Result:
         if not isinstance(operation, op.Rollback | op.Commit):
             self._lakes.check_usable()
         match operation:

@@ -1,0 +1,49 @@
+"""Statements that lose against another commit run again, from the newest snapshot (ADR 53)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from ducklake_lab.errors import TransactionConflictError
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.rows.result import Result
+from ducklake_lab.transaction.commit import RetryPolicy
+
+#: Seconds after which a statement does not begin again: to repeat what takes minutes is for its caller to decide.
+_SECONDS = 60.0
+
+
+def until_committed(lakes: Lakes, run: Callable[[], Result]) -> Result:
+    """The result of the first run that no other commit excludes.
+
+    A statement of an open transaction runs once: what its caller decided by may be what has changed.
+
+    Raises:
+        TransactionConflictError: each run was excluded, as often as the session tries; nothing was written.
+    """
+    if lakes.is_writing:
+        return run()
+    began, runs, waits = time.monotonic(), 0, False
+    with ExitStack() as turn:
+        while True:
+            runs += 1
+            try:
+                return run()
+            except TransactionConflictError as error:
+                lake = lakes.lost
+                assert lake is not None  # who raises it was writing
+                policy = RetryPolicy.of(lake)
+                if runs > policy.max_retries or time.monotonic() - began > _SECONDS:
+                    if runs > 1:
+                        raise TransactionConflictError(f"{error} It ran {runs} times.") from error
+                    raise
+                if runs == 1:
+                    waits = turn.enter_context(lake.database.turn())
+                if not waits:
+                    # later and later, so that those that met do not all meet again
+                    lakes.release()
+                    time.sleep(policy.wait_seconds * policy.backoff**runs * random.random())
+                    lakes.keep_open()
