@@ -24,6 +24,7 @@ from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
+from ducklake_lab.catalog.snapshot_tags import tagged
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb.zones import instant
@@ -143,9 +144,10 @@ class Lake:
             finally:
                 self._shared.connection = None
 
-    def snapshot(self, connection: sa.Connection, at: int | datetime | date | None = None) -> Snapshot:
-        """The snapshot to read: `at`, else the one attached at, else the newest."""
+    def snapshot(self, connection: sa.Connection, at: int | datetime | date | str | None = None) -> Snapshot:
+        """The snapshot to read: `at`, an id, a time or a tag, else the one attached at, else the newest."""
         at = self.at if at is None else at
+        at = tagged(connection, at) if isinstance(at, str) else at
         found = read_snapshot(connection, at if at is None or isinstance(at, int) else self.instant(at))
         return replace(found, snapshot_time=self.local(found.snapshot_time))
 

@@ -75,7 +75,7 @@ def parsers() -> dict[str, Parser]:
     add("history", "the same, of one table").add_argument("table", metavar="TABLE")
     diff = add("diff", "what changed in a table between two snapshots")
     diff.add_argument("table", metavar="TABLE")
-    diff.add_argument("start", metavar="A", help="the earlier snapshot id or time")
+    diff.add_argument("start", metavar="A", help="the earlier snapshot: its id, a tag or a time")
     diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
     diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
     diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
@@ -89,9 +89,14 @@ def parsers() -> dict[str, Parser]:
     maintain.add_argument("--apply", action="store_true", help="run what is proposed; without it nothing changes")
     restore = add("restore", "make a table what it was at a snapshot, as a new snapshot")
     restore.add_argument("table", metavar="TABLE")
-    restore.add_argument("to", metavar="SNAPSHOT", help="a snapshot id or a time")
+    restore.add_argument("to", metavar="SNAPSHOT", help=_AT)
+    tag = add("tag", "name a snapshot, which does not expire then")
+    tag.add_argument("name", metavar="NAME")
+    tag.add_argument("snapshot", metavar="ID", type=int, nargs="?", help="the newest if left out")
+    add("untag", "take a tag away").add_argument("name", metavar="NAME")
+    add("tags", "the tagged snapshots")
     add("help", "this help")
     return found
 
 
-_AT = "a snapshot id or a time"
+_AT = "a snapshot id, a tag or a time"

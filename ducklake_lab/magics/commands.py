@@ -213,7 +213,7 @@ class Commands:
             more["key"] = [name.strip() for name in given.key.split(",")]
         if given.other:
             more["other"] = given.other
-        diff = table.diff(options.moment(given.start), _at(given.end), **more)
+        diff = table.diff(options.snapshot(given.start), _at(given.end), **more)
         if given.html:
             diff.to_html(Path(given.html))
         return diff
@@ -222,11 +222,22 @@ class Commands:
         from ducklake_lab.session.listings import Listing
 
         session = self._session()
-        snapshot = session.restore(given.table, options.moment(given.to))
+        snapshot = session.restore(given.table, options.snapshot(given.to))
         made = snapshot.snapshot_id if snapshot is not None else session.current_snapshot().snapshot_id
         return Listing(
             "", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note="restored"
         )
+
+    def _run_tag(self, given: argparse.Namespace) -> Listing:
+        at = self._session().tag(given.name, given.snapshot)
+        return _tags({given.name: at}, "tagged")
+
+    def _run_untag(self, given: argparse.Namespace) -> Listing:
+        at = self._session().untag(given.name)
+        return _tags({given.name: at}, "tag taken away")
+
+    def _run_tags(self, _given: argparse.Namespace) -> Listing:
+        return _tags(self._session().tags(), "kept from expiry")
 
     # Care
 
@@ -260,7 +271,13 @@ class Commands:
 
 
 def _at(text: str | None) -> At:
-    return None if text is None else options.moment(text)
+    return None if text is None else options.snapshot(text)
+
+
+def _tags(tags: Mapping[str, int], note: str) -> Listing:
+    from ducklake_lab.session.listings import Listing
+
+    return Listing("Tags", ("tag", "snapshot"), tuple(tags.items()), noun="tag", note=note)
 
 
 def _summary(session: LakeSession, name: str | None = None) -> LakeSummary:

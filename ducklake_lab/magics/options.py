@@ -24,7 +24,7 @@ DIALECTS = ("duckdb", "spark")
 #: Options that take a value, and those that do not, with their help.
 VALUED = {
     "lake": ("NAME", "the attached lake to run in; the current one if left out"),
-    "at": ("SNAPSHOT", "read lake tables as of a snapshot id or a time"),
+    "at": ("SNAPSHOT", "read lake tables as of a snapshot id, a tag or a time"),
     "engine": ("NAME", "auto (by size), spark, or duckdb, which works in process"),
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
     "limit": ("ROWS", "rows shown at most (50)"),
@@ -56,7 +56,7 @@ class CellOptions:
     """What the magic line asks for.
 
     Attributes:
-        at: snapshot id or time, None for the newest.
+        at: snapshot id, tag or time, None for the newest.
         output: what the rows become: spark, pandas or arrow; None where it was not said.
         compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
@@ -65,7 +65,7 @@ class CellOptions:
 
     lake: str | None = None
     limit: int | None = None
-    at: int | datetime | None = None
+    at: int | datetime | str | None = None
     engine: str | None = None
     dialect: str | None = None
     output: str | None = None
@@ -109,7 +109,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
     options = CellOptions(
         lake=last.get("lake"),
         limit=_limit(last.get("limit")),
-        at=moment(last["at"]) if "at" in last else None,
+        at=snapshot(last["at"]) if "at" in last else None,
         engine=_choice("engine", last.get("engine"), ENGINES),
         dialect=_choice("dialect", last.get("dialect"), DIALECTS),
         output=_choice("output", last.get("output"), OUTPUTS),
@@ -163,6 +163,14 @@ def moment(text: str) -> int | datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f'"{text}" is neither a snapshot id nor a time such as "2026-03-02 09:30".') from None
+
+
+def snapshot(text: str) -> int | datetime | str:
+    """A snapshot id, an ISO time, or else the tag of a snapshot."""
+    try:
+        return moment(text)
+    except UsageError:
+        return text
 
 
 def usage() -> str:

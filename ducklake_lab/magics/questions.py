@@ -144,7 +144,7 @@ class Questions:
                     "id": entry.info.snapshot_id,
                     "time": _time(entry.info.snapshot_time),
                     "kind": entry.kind,
-                    "message": entry.info.commit_message,
+                    "message": entry.message or None,
                     "author": entry.info.author,
                     "changes": list(entry.changes),
                 }

@@ -26,6 +26,7 @@ class HistoryEntry:
             None where it deleted some and the snapshot before it expired: the catalog has lost what was there before.
         bytes_added: size of the data and delete files it added.
         bytes_removed: size of those that are no longer part of the lake since; None likewise.
+        tags: its names, in order.
     """
 
     info: SnapshotInfo
@@ -36,6 +37,12 @@ class HistoryEntry:
     rows_removed: int | None
     bytes_added: int
     bytes_removed: int | None = 0
+    tags: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """Its tags, in brackets, and its commit message."""
+        return " ".join((*(f"[{tag}]" for tag in self.tags), self.info.commit_message or "")).rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ def plot(history: Sequence[HistoryEntry]) -> go.Figure:
 def _hover(entry: HistoryEntry) -> str:
     info = entry.info
     lines = [f"<b>{info.snapshot_id}</b> · {info.snapshot_time:%Y-%m-%d %H:%M} {info.snapshot_time.tzinfo}"]
-    if info.author or info.commit_message:
-        lines.append(" · ".join(plain(part) for part in (info.author, info.commit_message) if part))
+    if info.author or entry.message:
+        lines.append(" · ".join(plain(part) for part in (info.author, entry.message) if part))
     lines += [plain(change, 80) for change in entry.changes[:6]]
     removed = "?" if entry.rows_removed is None else f"{entry.rows_removed:,}"
     lines.append(f"+{entry.rows_added:,} −{removed} rows")

@@ -13,6 +13,7 @@ from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.files import among, read_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
@@ -101,12 +102,16 @@ def lake_history(
     reach = found[0][0].snapshot_id, found[-1][0].snapshot_id
     moved = movements(lake, connection, reach, rewritten, table_id)
     cut = _after_expired(connection, {info.snapshot_id for info, _, _ in found})
+    tags: dict[int, tuple[str, ...]] = {}
+    for name, number in read_tags(connection).items():
+        tags[number] = (*tags.get(number, ()), name)
     return [
         HistoryEntry(
             info=info,
             kind=kind_of(changes),
             changes=tuple(dict.fromkeys(_readable(change, names) for change in changes)),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
+            tags=tags.get(info.snapshot_id, ()),
             **asdict(moved.get(info.snapshot_id, Movement())) | (_unknown(changes) if info.snapshot_id in cut else {}),
         )
         for info, changes, touched in found

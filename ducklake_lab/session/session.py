@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,20 +16,14 @@ from ducklake_lab.engine.placement import Engine, Limits, check_engine
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.counts import TableCounts, table_counts
-from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.appender import Appender
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
-from ducklake_lab.session.health import Health, health_of
-from ducklake_lab.session.listings import History, Listing
+from ducklake_lab.session.lake_info import LakeInfo
 from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.secrets import Secrets
-from ducklake_lab.session.names.system_tables import ViewComments
-from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.handed_in import HandedIn
@@ -50,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @explains_damage
-class Session:
+class Session(LakeInfo):
     """Attached lakes and a Spark session that is started when rows are first read or written.
 
     Args:
@@ -297,7 +291,7 @@ class Session:
         dml = Dml(self._lakes, self._sources, self._engine)
         return Appender(self._lakes, self._sources, dml, table, columns, rows, seconds)
 
-    def restore(self, table: str, to: int | datetime) -> Snapshot | None:
+    def restore(self, table: str, to: int | datetime | str) -> Snapshot | None:
         """Makes a table's contents those of an earlier snapshot again, as a new snapshot, which it gives.
 
         Columns and rows are as they were then; a table that was dropped comes back. No row is read or written.
@@ -355,67 +349,10 @@ class Session:
         """
         return run_preview(self._lakes, self._engine, lambda: self.sql(text, params, **given))
 
-    # Listings
-
-    def snapshots(self, table: str | None = None, last: int | None = None) -> History:
-        """The snapshots of the current lake, oldest first, with what each changed."""
-        lake, table_id = self._lakes.get(), None
-        if table is not None:
-            place = self._lakes.parse(table)
-            lake, table_id = place.lake, place.table().table_id
-        with lake.connect() as connection:
-            entries = lake_history(lake, connection, table_id=table_id, last=last)
-        return History(table or lake.alias, entries)
-
-    def history(self, table: str | None = None) -> History:
-        """The same as `snapshots`."""
-        return self.snapshots(table)
-
-    def current_snapshot(self) -> Snapshot:
-        """The snapshot that statements read now."""
-        return self._lakes.state(self._lakes.get()).snapshot
-
-    def state(self, lake: str | None = None, at: At = None) -> CatalogState:
-        """The entries of a lake, the current one by default, as statements see them now or saw them at a snapshot."""
-        return self._lakes.state(self._lakes.get(lake), at)
-
-    def tables(self, at: At = None) -> list[TableInfo]:
-        """The tables of all attached lakes, by lake, schema and name, with their sizes."""
-        return all_tables(self._lakes, at)
-
-    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]:
-        """All entries of the current lake, sizes of its tables by their ids, and comments of views' columns."""
-        lake = self._lakes.get()
-        with nullcontext() if at is None else self._lakes.statement(at):
-            state = self._lakes.state(lake)
-            with lake.connect() as connection:
-                counts = table_counts(lake, connection, state.snapshot.snapshot_id)
-            return state, counts, self._sources.names.system.view_comments(lake, state)
-
-    def view_comments(self, lake: str) -> ViewComments:
-        """The comments of columns of views by view id and column."""
-        found = self._lakes.get(lake)
-        return self._sources.names.system.view_comments(found, self._lakes.state(found))
-
     @property
     def plot(self) -> Plots:
         """Figures: `session.plot.history()`, `.files(table)`, `.diff(table, a, b)`."""
         return Plots(self)
-
-    def options(self) -> Listing:
-        """The options set in the current lake, in its schemas and in its tables."""
-        return options_of(self._lakes)
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
-        return self._lakes.statement()
-
-    def health(self, table: str | None = None) -> Health:
-        """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
-
-        It takes a few queries to the catalog, however many tables there are.
-        """
-        return health_of(self._lakes, table, self.sql)
 
     # End
 

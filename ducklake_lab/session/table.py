@@ -144,8 +144,8 @@ class TableHandle:
 
     def diff(
         self,
-        start: int | datetime,
-        end: int | datetime | None = None,
+        start: int | datetime | str,
+        end: int | datetime | str | None = None,
         *,
         key: Sequence[str] | None = None,
         other: str | None = None,
@@ -153,14 +153,17 @@ class TableHandle:
         """What differs between two snapshots.
 
         Args:
-            end: the newest if left out.
+            start: the earlier snapshot, by its id, a time or a tag.
+            end: the later one; the newest if left out.
             key: columns by which rows are paired; needed where the rows have other row ids in the two states.
             other: a table whose state at `end` is the later one.
         """
         with self._lakes.statement():
             return self._diff(start, end, key or (), other)
 
-    def _diff(self, start: int | datetime, end: int | datetime | None, key: Sequence[str], other: str | None) -> Diff:
+    def _diff(
+        self, start: int | datetime | str, end: int | datetime | str | None, key: Sequence[str], other: str | None
+    ) -> Diff:
         before = self._side(self._lakes.parse(self._name, start))
         place = self._lakes.parse(other, end) if other is not None else self._place(end)
         after = self._side(place)

@@ -11,6 +11,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit, run_text
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
+from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.quoting import quote_identifier
@@ -34,18 +35,19 @@ _OF_TABLE = (
 _OF_FILE = (t.data_file, t.file_column_stats, t.file_variant_stats, t.file_partition_value)
 
 
-def read_expirable(lake: Lake) -> list[SnapshotInfo]:
-    """The snapshots that could be forgotten, oldest first: all but the newest."""
+def read_expirable(lake: Lake, *, with_tags: bool) -> list[SnapshotInfo]:
+    """The snapshots that could be forgotten, oldest first: all but the newest, and those with tags unless asked for."""
     with lake.connect() as connection:
         newest = read_snapshot(connection).snapshot_id
-        return [info for info in read_history(connection) if info.snapshot_id != newest]
+        kept = {newest} if with_tags else {newest, *read_tags(connection).values()}
+        return [info for info in read_history(connection) if info.snapshot_id not in kept]
 
 
 def delete_snapshots(lake: Lake, snapshot_ids: Collection[int]) -> None:
     """Forgets snapshots, in one transaction of the catalog. Files that no other snapshot sees are scheduled for deletion.
 
     Raises:
-        CatalogError: the newest snapshot is among them; nothing was done.
+        CatalogError: the newest snapshot, or one with a tag, is among them; nothing was done.
     """
     if not snapshot_ids:
         return
@@ -55,6 +57,10 @@ def delete_snapshots(lake: Lake, snapshot_ids: Collection[int]) -> None:
         newest = read_snapshot(connection)
         if newest.snapshot_id in snapshot_ids:
             raise CatalogError(f"Snapshot {newest.snapshot_id} is the newest and cannot expire.")
+        kept = {number: name for name, number in read_tags(connection).items() if number in snapshot_ids}
+        if kept:
+            number, name = min(kept.items())
+            raise CatalogError(f'Snapshot {number} has the tag "{name}" and cannot expire; untag it first.')
         _Expiry(lake, connection, newest.snapshot_id).run(sorted(snapshot_ids))
         connection.commit()
     lake.forget()

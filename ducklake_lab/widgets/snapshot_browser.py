@@ -28,7 +28,7 @@ class SnapshotBrowser(Mounted):
     Attributes:
         selected: id of the selected snapshot, or None. Setting it selects in the notebook.
         compare: (earlier, later) ids of the two selected to compare, or ().
-        query: words to filter by; `table:x` and `author:x` look there only.
+        query: words to filter by; `table:x`, `author:x` and `tag:x` look there only.
         hidden: kinds of change that are left out.
         zone: the time zone in which times are shown.
         between: (first, last) in milliseconds since 1970, or ().
@@ -115,12 +115,14 @@ class SnapshotBrowser(Mounted):
     def _has(self, entry: HistoryEntry, word: str) -> bool:
         if word.startswith("table:"):
             return any(word[6:] in name.casefold() for name in entry.tables)
+        if word.startswith("tag:"):
+            return any(word[4:] in name.casefold() for name in entry.tags)
         if word.startswith("author:"):
             return word[7:] in (entry.info.author or "").casefold()
         number = entry.info.snapshot_id
         if number not in self._texts:
             info = entry.info
-            parts = (str(number), info.author or "", info.commit_message or "", *entry.changes, *entry.tables)
+            parts = (str(number), info.author or "", entry.message, *entry.changes, *entry.tables)
             self._texts[number] = "\n".join(parts).casefold()
         return word in self._texts[number]
 
@@ -132,7 +134,7 @@ class SnapshotBrowser(Mounted):
             pack(
                 {
                     "author": ("text", [clip(entry.info.author or "", 80) for entry in rows]),
-                    "message": ("text", [clip(entry.info.commit_message or "", 400) for entry in rows]),
+                    "message": ("text", [clip(entry.message, 400) for entry in rows]),
                     "changes": ("text", [_changes(entry) for entry in rows]),
                 }
             )

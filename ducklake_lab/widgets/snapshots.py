@@ -82,7 +82,7 @@ def _legend(history: Sequence[HistoryEntry], title: str) -> str:
 
 def _row(entry: HistoryEntry) -> str:
     info = entry.info
-    message = info.commit_message or ""
+    message = entry.message
     changes = "<br>".join(escape(clip(change, 120)) for change in entry.changes[:4])
     if len(entry.changes) > 4:
         rest = "<br>".join(escape(clip(change, 120)) for change in entry.changes[4:40])

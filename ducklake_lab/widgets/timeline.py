@@ -88,7 +88,7 @@ def describe(entry: HistoryEntry) -> str:
     parts = [f"{info.snapshot_id} · {time(info.snapshot_time)} {zone(info.snapshot_time)}"]
     if info.author:
         parts.append(info.author)
-    parts.append(info.commit_message or ", ".join(entry.changes[:3]) or KIND_LABELS[entry.kind])
+    parts.append(entry.message or ", ".join(entry.changes[:3]) or KIND_LABELS[entry.kind])
     if entry.rows_added:
         parts.append(f"+{counted(entry.rows_added, 'row')}")
     if entry.rows_removed is None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.files import file_sizes
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options
+from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG_PREFIX
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
@@ -268,6 +269,8 @@ def _options(call: Call) -> pa.Table:
 def _describe(key: str) -> str | None:
     if key in _KEYS:
         return _KEYS[key][0]
+    if key.startswith(TAG_PREFIX):
+        return "Id of the snapshot that has the tag"
     return "Last micro-batch that the stream committed" if key.startswith(KEY_PREFIX) else _FIXED.get(key)
 
 

@@ -16,7 +16,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snapshot_id", BIGINT))
 
 
-def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | datetime) -> tuple[str, str, int]:
+def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | datetime | str) -> tuple[str, str, int]:
     """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now)."""
     with lakes.writing(lake) as transaction:
         with lake.connect() as connection:

@@ -32,7 +32,8 @@ from ducklake_lab.sql.operations import TableName
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
-At = int | datetime | None
+#: A snapshot: its id, a time at which it was the newest, or its tag; None for the newest.
+At = int | datetime | str | None
 _Reader = TypeVar("_Reader", bound=type)
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 #: Stands in DuckDB's catalog for a temporary view that reads lakes, so that DuckDB keeps its name and its columns.
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
 _VIEW = re.compile(_VIEW_TEXT.format(r"(\d+)"), re.ASCII)
+_BIGINT = range(-(2**63), 2**63)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: How the names of system views begin that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
@@ -145,11 +146,15 @@ class NameResolver:
         return _typed(found)
 
     def moment(self, at: op.At | None) -> At:
-        """The snapshot id or time of an AT clause."""
+        """The snapshot id, tag or time of an AT clause."""
         if at is None:
             return None
         if at.version_sql is not None:
-            version = self.value(op.SqlConstant(f"CAST({at.version_sql} AS BIGINT)"))
+            version = self.value(op.SqlConstant(at.version_sql))
+            if isinstance(version, str) and not version.strip().isdecimal():
+                return version
+            if type(version) is not int or version not in _BIGINT:
+                version = self.value(op.SqlConstant(f"CAST({at.version_sql} AS BIGINT)"))
             if not isinstance(version, int):
                 raise SnapshotNotFoundError("AT (VERSION => …) needs a snapshot id, not NULL.")
             return version

@@ -210,7 +210,8 @@ def test_choices_reach_the_session(notebook: Notebook):
     [
         ("%ducklake snapshts", 'no subcommand "snapshts". Did you mean snapshots'),
         ("%ducklake diff flights", "A"),
-        ("%ducklake diff flights x", "neither a snapshot id nor a time"),
+        ("%ducklake connect ducklake:x.ducklake --at soon", "neither a snapshot id nor a time"),
+        ("%ducklake tag q3 soon", "invalid int value"),
         ("%ducklake files 'flights", "No closing quotation"),
         ("%%ducklake\n  \n", "There is no SQL"),
     ],

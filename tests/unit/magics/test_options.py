@@ -63,7 +63,6 @@ def test_values_may_be_quoted():
         ("--limit 0", "above 0"),
         ("--limit ten", 'not "ten"'),
         ("--dialect mysql", "duckdb or spark"),
-        ("--at soon", "neither a snapshot id nor a time"),
         ("--no-display=1", "no option"),
     ],
 )

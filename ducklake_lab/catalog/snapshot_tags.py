@@ -1,0 +1,62 @@
+"""Names of snapshots, kept among the options of a lake, where other clients leave them alone (ADR 54)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.options import write_option
+from ducklake_lab.errors import SnapshotNotFoundError, UsageError, did_you_mean
+
+#: How the keys of options begin that are tags; the rest is the name, the value the id of the snapshot.
+PREFIX = "ducklake_lab_tag:"
+_LONGEST = 100
+
+
+def read_tags(connection: sa.Connection) -> dict[str, int]:
+    """The ids of tagged snapshots by the names of the tags, in the order of the names."""
+    m = t.lake_metadata
+    query = sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None), m.c.key.startswith(PREFIX, autoescape=True))
+    found = {str(key)[len(PREFIX) :]: value for key, value in connection.execute(query)}
+    return {name: int(found[name]) for name in sorted(found) if str(found[name]).isdecimal()}
+
+
+def tagged(connection: sa.Connection, name: str) -> int:
+    """The id of the snapshot that has a tag.
+
+    Raises:
+        SnapshotNotFoundError: there is no such tag.
+    """
+    tags = read_tags(connection)
+    if name not in tags:
+        hint = did_you_mean(name, tags) or " %ducklake tags lists them."
+        raise SnapshotNotFoundError(f'There is no snapshot with the tag "{name}".{hint}')
+    return tags[name]
+
+
+def write_tag(connection: sa.Connection, name: str, snapshot_id: int | None) -> None:
+    """Stores a tag, or with None takes it away; the caller commits."""
+    write_option(connection, (None, None), PREFIX + name, None if snapshot_id is None else str(snapshot_id))
+
+
+def check_name(name: str) -> str:
+    """A name that a tag can have: nothing that could be the id or the time of a snapshot.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not name or len(name) > _LONGEST or name != name.strip() or not name.isprintable():
+        raise UsageError(f"A tag is a text of up to {_LONGEST} printable characters, without blanks around it.")
+    if name.isdecimal() or _is_time(name):
+        raise UsageError(f'"{name}" could be the id or the time of a snapshot; choose another name for the tag.')
+    return name
+
+
+def _is_time(name: str) -> bool:
+    try:
+        datetime.fromisoformat(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""What a session says of its lakes: snapshots, tags, tables, options, health; Spark takes no part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.scan.history import lake_history
+from ducklake_lab.session.health import Health, health_of
+from ducklake_lab.session.listings import History, Listing
+from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage
+from ducklake_lab.session.names.system_tables import ViewComments
+from ducklake_lab.session.overview import TableInfo, all_tables, options_of
+from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.transaction.tagging import tag_snapshot, untag_snapshot
+
+
+@explains_damage
+class LakeInfo:
+    """The part of a session that looks at its lakes, and names their snapshots."""
+
+    _lakes: Lakes
+    _sources: Sources
+    sql: Callable[..., Result]
+
+    def snapshots(self, table: str | None = None, last: int | None = None) -> History:
+        """The snapshots of the current lake, oldest first, with what each changed."""
+        lake, table_id = self._lakes.get(), None
+        if table is not None:
+            place = self._lakes.parse(table)
+            lake, table_id = place.lake, place.table().table_id
+        with lake.connect() as connection:
+            entries = lake_history(lake, connection, table_id=table_id, last=last)
+        return History(table or lake.alias, entries)
+
+    def history(self, table: str | None = None) -> History:
+        """The same as `snapshots`."""
+        return self.snapshots(table)
+
+    def tag(self, name: str, snapshot: int | None = None) -> int:
+        """Names a snapshot of the current lake, the newest by default; gives its id. A tag of that name moves.
+
+        The name stands wherever a snapshot id does, and the snapshot does not expire.
+
+        Raises:
+            SnapshotNotFoundError: there is no such snapshot.
+            UsageError: no tag can have that name.
+        """
+        return tag_snapshot(self._lakes.get(), name, snapshot)
+
+    def untag(self, name: str) -> int:
+        """Takes a tag away; gives the id of the snapshot that had it."""
+        return untag_snapshot(self._lakes.get(), name)
+
+    def tags(self) -> dict[str, int]:
+        """The ids of the current lake's tagged snapshots, by tag."""
+        with self._lakes.get().connect() as connection:
+            return read_tags(connection)
+
+    def current_snapshot(self) -> Snapshot:
+        """The snapshot that statements read now."""
+        return self._lakes.state(self._lakes.get()).snapshot
+
+    def state(self, lake: str | None = None, at: At = None) -> CatalogState:
+        """The entries of a lake, the current one by default, as statements see them now or saw them at a snapshot."""
+        return self._lakes.state(self._lakes.get(lake), at)
+
+    def tables(self, at: At = None) -> list[TableInfo]:
+        """The tables of all attached lakes, by lake, schema and name, with their sizes."""
+        return all_tables(self._lakes, at)
+
+    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]:
+        """All entries of the current lake, sizes of its tables by their ids, and comments of views' columns."""
+        lake = self._lakes.get()
+        with nullcontext() if at is None else self._lakes.statement(at):
+            state = self._lakes.state(lake)
+            with lake.connect() as connection:
+                counts = table_counts(lake, connection, state.snapshot.snapshot_id)
+            return state, counts, self._sources.names.system.view_comments(lake, state)
+
+    def view_comments(self, lake: str) -> ViewComments:
+        """The comments of columns of views by view id and column."""
+        found = self._lakes.get(lake)
+        return self._sources.names.system.view_comments(found, self._lakes.state(found))
+
+    def options(self) -> Listing:
+        """The options set in the current lake, in its schemas and in its tables."""
+        return options_of(self._lakes)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
+        return self._lakes.statement()
+
+    def health(self, table: str | None = None) -> Health:
+        """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
+
+        It takes a few queries to the catalog, however many tables there are.
+        """
+        return health_of(self._lakes, table, self.sql)

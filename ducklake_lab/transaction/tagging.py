@@ -1,0 +1,42 @@
+"""Gives snapshots names, and takes them away; no snapshot is made."""
+
+from __future__ import annotations
+
+from ducklake_lab.catalog.database import lock_for_commit
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.snapshot_tags import check_name, tagged, write_tag
+
+
+def tag_snapshot(lake: Lake, name: str, snapshot_id: int | None = None) -> int:
+    """Tags a snapshot, the newest by default; a tag of that name moves. Gives the snapshot's id.
+
+    Raises:
+        SnapshotNotFoundError: there is no such snapshot.
+        UsageError: no tag can have that name.
+        TransactionError: the lake is read-only.
+    """
+    check_name(name)
+    lake.check_writable()
+    with lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        found = read_snapshot(connection, snapshot_id).snapshot_id
+        write_tag(connection, name, found)
+        connection.commit()
+    return found
+
+
+def untag_snapshot(lake: Lake, name: str) -> int:
+    """Takes a tag away; gives the id of the snapshot that had it.
+
+    Raises:
+        SnapshotNotFoundError: there is no such tag.
+        TransactionError: the lake is read-only.
+    """
+    lake.check_writable()
+    with lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        found = tagged(connection, name)
+        write_tag(connection, name, None)
+        connection.commit()
+    return found
