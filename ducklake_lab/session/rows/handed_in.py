@@ -105,7 +105,9 @@ class HandedIn:
         """What a message adds that misses a table: why a variable is none, or a close name."""
         if name in self._variables:
             return f' The variable "{name}" is of type {type(self._variables[name]).__name__}, which is no table.'
-        return did_you_mean(name, [known for known, _ in self._tables.values()])
+        tables = [known for known, _ in self._tables.values()]
+        tables += [known for known in self._variables if is_rows(self._variables[known])]
+        return did_you_mean(name, tables)
 
     def _once(self, name: str, value: object) -> pa.Table | DataFrame:
         if name not in self._read:

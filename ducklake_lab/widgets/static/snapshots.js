@@ -38,7 +38,7 @@ class Snapshots extends Browsing {
   build() {
     this.clock = new Intl.DateTimeFormat("sv-SE", { timeZone: this.model.get("zone"), dateStyle: "short", timeStyle: "medium" });
     this.search = element("input", {
-      type: "search", placeholder: "Filter: text, table:, author:, tag:", "aria-label": "Filter snapshots", value: this.model.get("query"),
+      type: "search", placeholder: "Filter: text, table:, author:", "aria-label": "Filter snapshots", value: this.model.get("query"),
       oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.set({ query: this.search.value }), 120); },
     });
     this.summary = element("span", { class: "dlk-soft", role: "status" });

@@ -164,6 +164,9 @@ def test_what_is_no_table_says_so(given: dict[str, Any], message: str, session: 
 def test_close_names_are_suggested(session: dl.Session) -> None:
     with pytest.raises(BindError, match="Did you mean updates"):
         session.sql("FROM update", updates=pa.table({"i": [1]}))
+    variables = {"favourites": pa.table({"i": [1]}), "favourits": "no table"}
+    with pytest.raises(BindError, match="Did you mean favourites"):
+        session.sql("FROM favorites", variables=variables)
 
 
 def test_what_a_lake_stores_reads_nothing_of_a_program(session: dl.Session) -> None:
