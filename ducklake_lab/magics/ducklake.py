@@ -119,6 +119,7 @@ class DuckLakeMagics(Magics):
         choices: dict[str, Any] = {
             "engine": given.engine or self.engine or lazy,
             "dialect": given.dialect or self.dialect,
+            "message": given.message,
         }
         if given.view:  # first: nothing has run yet where the cell is no query
             self._keep_view(given.view, session, composed, choices["dialect"], given.lake)

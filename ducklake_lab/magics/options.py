@@ -13,7 +13,7 @@ from datetime import datetime
 
 from ducklake_lab.errors import UsageError, did_you_mean
 
-_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-[ho](?=\s|$))(=)?")
+_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-[hmo](?=\s|$))(=)?")
 _VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _TARGET = re.compile(r"\s*([^\W\d]\w*)\s*(=)?\s*<<(?!<)\s*")
 
@@ -27,6 +27,7 @@ VALUED = {
     "at": ("SNAPSHOT", "read lake tables as of a snapshot id, a tag or a time"),
     "engine": ("NAME", "auto (by size), spark, or duckdb, which works in process"),
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
+    "message": ("TEXT", "the commit message of what the cell changes; also -m"),
     "limit": ("ROWS", "rows shown at most (50)"),
     "output": ("KIND", "what a name gets: spark, pandas or arrow; also -o (spark)"),
     "save": ("NAME", "keep the query under a name, for --with"),
@@ -48,7 +49,7 @@ _EXCLUDED = (
     ("preview", "name"),
     *(("view", n) for n in ("preview", "explain", "at")),
 )
-_SHORT = {"-h": "help", "-o": "output"}
+_SHORT = {"-h": "help", "-m": "message", "-o": "output"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class CellOptions:
     engine: str | None = None
     dialect: str | None = None
     output: str | None = None
+    message: str | None = None
     save: str | None = None
     view: str | None = None
     compose: tuple[str, ...] = ()
@@ -113,6 +115,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
         engine=_choice("engine", last.get("engine"), ENGINES),
         dialect=_choice("dialect", last.get("dialect"), DIALECTS),
         output=_choice("output", last.get("output"), OUTPUTS),
+        message=last.get("message"),
         save=_identifier("save", last.get("save")),
         view=_identifier("view", last.get("view")),
         compose=tuple(given.get("with", ())),

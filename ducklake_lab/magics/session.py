@@ -56,6 +56,7 @@ class LakeSession(Protocol):
         engine: Any = None,
         dialect: Any = "duckdb",
         at: At = None,
+        message: str | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> Result: ...
     def preview(
@@ -65,6 +66,7 @@ class LakeSession(Protocol):
         *,
         engine: Any = None,
         dialect: Any = "duckdb",
+        message: str | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> Any: ...
     def complete(

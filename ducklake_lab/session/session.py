@@ -215,6 +215,7 @@ class Session(LakeInfo):
         engine: Engine | None = None,
         dialect: Literal["duckdb", "spark"] = "duckdb",
         at: At = None,
+        message: str | None = None,
         variables: Mapping[str, object] | None = None,
         **tables: object,
     ) -> Result:
@@ -228,6 +229,7 @@ class Session(LakeInfo):
                 with VERSION AS OF or TIMESTAMP AS OF.
             at: read tables of the current lake as of a snapshot id or time, where the text says no other;
                 nothing can be written then.
+            message: the commit message of what the statements change.
             variables: values by name; a DataFrame among them is read under a name that no table has.
             **tables: rows by the name under which the text reads them, e.g. `updates=df`: a Spark, pandas or Polars
                 DataFrame, an Arrow table, a result. They hide tables of lakes.
@@ -246,6 +248,7 @@ class Session(LakeInfo):
             room_for_depth(),
             self._lakes.explaining(),
             self._engine.asking(engine),
+            self._lakes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),
         ):
             if dialect == "spark":

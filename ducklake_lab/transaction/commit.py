@@ -99,7 +99,8 @@ def _check_commit_message(transaction: Transaction) -> None:
     required = transaction.options.get("require_commit_message")
     if required is not None and required.casefold() == "true" and transaction.message is None:
         raise TransactionError(
-            "The lake requires a commit message; use session.transaction(message=…) or CALL set_commit_message."
+            'The lake requires a commit message; use %%ducklake -m "…", session.sql(…, message="…"), or '
+            "CALL set_commit_message in a transaction."
         )
 
 

@@ -77,6 +77,7 @@ class Lakes:
         self._explicit = False
         self._aborted = False
         self._at: At = None
+        self._message: str | None = None
         self._in_statement = False
 
     # Attached lakes
@@ -184,6 +185,15 @@ class Lakes:
             if not self._explicit:
                 self._pins.clear()
             self.release()
+
+    @contextmanager
+    def saying(self, message: str | None) -> Iterator[None]:
+        """Around statements whose commits have a message."""
+        before, self._message = self._message, message
+        try:
+            yield
+        finally:
+            self._message = before
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -355,6 +365,7 @@ class Lakes:
                 raise TransactionError(
                     f"The open transaction writes to {self._open.lake.alias}; a transaction writes to one lake only."
                 )
+            self._open.message = self._message if self._message is not None else self._open.message
             try:
                 yield self._open
             except (BindError, EntryNotFoundError, EntryExistsError):
@@ -370,6 +381,7 @@ class Lakes:
             yield self._open
             return
         transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
+        transaction.message = self._message
         self._open = transaction
         try:
             yield transaction

@@ -87,6 +87,7 @@ def test_new_options():
     [
         ("--output csv", "spark, pandas or arrow"),
         ("--save 'a b'", "name that SQL can use"),
+        ("-m", "--message needs a value: --message TEXT"),
         ("--view 'a b'", "--view takes a name that SQL can use"),
         ("--view v --at 3", "--view does not go together with --at"),
         ("--view v --preview", "--view does not go together with --preview"),
@@ -99,3 +100,11 @@ def test_new_options():
 def test_wrong_new_options(line: str, message: str):
     with pytest.raises(UsageError, match=message):
         parse(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["-m 'fix it' SELECT -m", '--message "fix it" SELECT -m', "--message='fix it' SELECT -m"]
+)
+def test_a_message_of_the_commits(line: str) -> None:
+    options, rest = parse(line)
+    assert (options.message, rest) == ("fix it", "SELECT -m")

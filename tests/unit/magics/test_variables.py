@@ -86,6 +86,12 @@ def test_a_cell_is_kept_as_a_view(lake: Run) -> None:
     lake("assert found['j'].to_pylist() == [1, 2]")
 
 
+def test_a_cell_says_what_it_is_for(lake: Run) -> None:
+    lake("%%ducklake -m 'more of them'\nINSERT INTO t VALUES (6)")
+    lake("%%ducklake -o arrow found <<\nSELECT commit_message FROM snapshots() ORDER BY snapshot_id DESC LIMIT 1")
+    lake("assert found.column(0).to_pylist() == ['more of them']")
+
+
 @pytest.mark.parametrize(
     ("options", "sql", "message"),
     [

@@ -138,3 +138,18 @@ def test_the_reference_reads_and_keeps_them(
     with dl.connect(uri, alias="lake") as session:
         assert session.tags() == {"q3-close": 1}
         assert session.sql("SELECT i FROM t AT (VERSION => 'q3-close')").fetchall() == [(1,)]
+
+
+def test_statements_say_what_they_are_for(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('require_commit_message', true)")
+    with pytest.raises(dl.TransactionError, match="requires a commit message"):
+        session.sql("INSERT INTO t VALUES (7)")
+    session.sql("INSERT INTO t VALUES (7); UPDATE t SET i = 8 WHERE i = 7; FROM t", message='it\'s "said"')
+    session.sql("BEGIN; INSERT INTO t VALUES (9)", message="first")
+    session.sql("INSERT INTO t VALUES (10)", message="last")
+    session.sql("INSERT INTO t VALUES (11); COMMIT")
+    session.preview("DELETE FROM t WHERE i > 8", message="previewed").commit()
+    with session.transaction(message="whole"):
+        session.sql("INSERT INTO t VALUES (12)")
+    found = [entry.info.commit_message for entry in session.snapshots(last=5)]
+    assert found == ['it\'s "said"', 'it\'s "said"', "last", "previewed", "whole"]
