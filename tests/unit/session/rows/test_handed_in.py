@@ -33,7 +33,7 @@ FRAMES: dict[str, Any] = {
     "pandas timedelta": pd.DataFrame({"v": pd.to_timedelta([1, None, 3], unit="h")}),
     "pandas datetime": pd.DataFrame({"v": pd.to_datetime(TIMES)}),
     "pandas seconds": pd.DataFrame({"v": pd.to_datetime(TIMES).astype("datetime64[s]")}),
-    "pandas zone": pd.DataFrame({"v": pd.to_datetime(TIMES).tz_localize("Europe/Berlin")}),
+    "pandas zone": pd.DataFrame({"v": pd.to_datetime(TIMES).as_unit("us").tz_localize("Europe/Berlin")}),
     "pandas uint64": pd.DataFrame({"v": pd.Series([1, 2**64 - 1], dtype="uint64")}),
     "pandas float32": pd.DataFrame({"v": pd.Series([0.1, 2], dtype="float32")}),
     "pandas nothing": pd.DataFrame({"v": [None, None]}),
