@@ -114,7 +114,7 @@ class MagicCompleter:
     def _values(self, option: str) -> Iterable[str]:
         if option == "at":
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
-            return [text for text, _ in found]
+            return [text.strip("'") for text, _ in found if " " not in text]
         session = self._session()
         return {
             "engine": options.ENGINES,

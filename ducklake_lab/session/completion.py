@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -12,10 +12,11 @@ from typing import Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import Column, Schema, SnapshotInfo, Table
-from ducklake_lab.model.quoting import quote_identifier, schema_path
+from ducklake_lab.model.quoting import quote_identifier, quote_text, schema_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.functions import FUNCTIONS
 from ducklake_lab.session.functions.options import OF_TABLES
@@ -68,7 +69,7 @@ class SqlCompleter:
     def __init__(self, lakes: Lakes) -> None:
         self._lakes = lakes
         self._states: dict[str, tuple[float, CatalogState]] = {}
-        self._histories: dict[str, tuple[float, list[SnapshotInfo]]] = {}
+        self._histories: dict[str, tuple[float, list[SnapshotInfo], Mapping[str, int]]] = {}
 
     def complete(
         self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
@@ -208,10 +209,12 @@ class SqlCompleter:
         if known is None or time.monotonic() - known[0] > _FRESH:
             try:
                 with lake.connect() as connection:
-                    known = (time.monotonic(), read_history(connection, _SNAPSHOTS))
+                    known = (time.monotonic(), read_history(connection, _SNAPSHOTS), read_tags(connection))
             except DuckLakeError:
                 return  # held by another client just now
             self._histories[lake.alias] = known
+        if not timestamps:
+            yield from ((quote_text(tag), "snapshot") for tag in known[2])
         for info in reversed(known[1]):
             moment = lake.local(info.snapshot_time).isoformat(" ")
             yield (f"TIMESTAMPTZ '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"

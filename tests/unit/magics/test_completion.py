@@ -32,6 +32,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
         "CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE TABLE sales.europe.orders (amount INTEGER); "
         'CREATE SCHEMA "sales.europe"'
     )
+    session.tag("q3-close", 2)
     magics.session = session  # type: ignore[assignment]
     shell.user_ns |= {
         "flute": 1,
@@ -78,6 +79,8 @@ def test_tables_of_the_notebook_are_completed_where_tables_stand(complete: Compl
         ("%%ducklake\nSELECT f.place.spot.z| FROM flights f", "%%ducklake\nSELECT f.place.spot.zone| FROM flights f"),
         ("%%ducklake\nSELECT 1 FROM flights AT (|", "%%ducklake\nSELECT 1 FROM flights AT (VERSION => |"),
         ("%%ducklake\nFROM flights AT (VERSION => |", "%%ducklake\nFROM flights AT (VERSION => 8|"),
+        ("%%ducklake\nFROM flights AT (VERSION => |", "%%ducklake\nFROM flights AT (VERSION => 'q3-close'|"),
+        ("%%ducklake --at q|", "%%ducklake --at q3-close|"),
         ("%%ducklake\nWITH late AS (FROM flights) FROM la|", "%%ducklake\nWITH late AS (FROM flights) FROM late|"),
         (
             "%%ducklake\nFROM flights f, raw.events e WHERE e.k|",
