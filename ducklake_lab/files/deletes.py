@@ -16,7 +16,7 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.files.options import DeleteOptions
-from ducklake_lab.model.deletion_vectors import encode
+from ducklake_lab.model import deletion_vectors
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import DELETES_PER_ROW_GROUP, VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import ascending
@@ -100,32 +100,24 @@ def delete_positions(
     # the rows of a file that is not committed yet have no id to inline a deletion under
     if len(added) <= options.inline_limit and file.snapshot_id is not None:
         return WrittenDeletes(file_id, positions=tuple(added.tolist()))
-    positions = ascending(np.concatenate([earlier.positions, added]))
-    key = new_key() if options.encrypted else None
-    if options.vectors and _can_be_vector(file, earlier):
-        name = f"{prefix}{new_uuid()}-delete.{VECTOR_FORMAT}"
-        size = write_vector(storage, join(folder, name), positions)
-        written = WrittenDeletes(file_id, name, len(positions), size, replaces=earlier.replaces, format=VECTOR_FORMAT)
-        return replace(written, encryption_key=key)
-    name = f"{prefix}{new_uuid()}-delete.parquet"
-    if earlier.snapshots is None:
-        size, footer = write_delete_file(storage, join(folder, name), file.path, positions, key=key)
-        return WrittenDeletes(file_id, name, len(positions), size, footer, encryption_key=key)
-    deletions = Deletions(
-        np.concatenate([earlier.positions, added]),
-        np.concatenate([earlier.snapshots, np.full(len(added), new_snapshot, np.int64)]),
-    )
-    written = write_deletions(deletions, file, folder, name, storage, key)
-    return replace(written, new_snapshot=new_snapshot, replaces=earlier.replaces)
+    both = np.concatenate([earlier.positions, added])
+    deletions = Deletions(both)
+    if earlier.snapshots is not None and not _starts_anew(file, earlier, options):
+        deletions = Deletions(both, np.concatenate([earlier.snapshots, np.full(len(added), new_snapshot, np.int64)]))
+    written = replace(write_deletions(deletions, file.path, folder, options, storage, prefix), data_file_id=file_id)
+    if deletions.snapshots is not None:
+        written = replace(written, new_snapshot=new_snapshot)
+    return replace(written, replaces=earlier.replaces)
 
 
-def _can_be_vector(file: ScanFile, earlier: Deletions) -> bool:
-    """Whether a delete file need not say which snapshot deleted what.
+def _starts_anew(file: ScanFile, earlier: Deletions, options: DeleteOptions) -> bool:
+    """Whether the earlier delete file ends, and the new one need not say which snapshot deleted what.
 
-    An earlier delete file ends where a vector begins, and goes on being read for the snapshots before. But where the
-    catalog has deletions from the time of the earlier one, moving these into a file makes one that begins then.
+    The earlier one goes on being read for the snapshots before. But where the catalog has deletions from its time, moving
+    these into a file makes one that begins then.
     """
-    return earlier.snapshots is None or (bool(earlier.replaces) and not file.inlined_deletes)
+    one_snapshot = options.vectors and not options.vectors_by_snapshot
+    return one_snapshot and bool(earlier.replaces) and not file.inlined_deletes
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +151,34 @@ def earlier_deletions(file: ScanFile, storage: Storage) -> Deletions:
 
 
 def write_deletions(
-    deletions: Deletions, file: ScanFile, folder: str, name: str, storage: Storage, key: str | None
+    deletions: Deletions,
+    data_file: str,
+    folder: str,
+    options: DeleteOptions,
+    storage: Storage,
+    prefix: str = "ducklake-",
 ) -> WrittenDeletes:
-    """Writes a delete file that has the snapshot ids of its deletions, encrypted if there is a key."""
-    assert deletions.snapshots is not None
+    """Writes a delete file, a deletion vector where these are wanted and can say it; of the data file with the id -1.
+
+    Args:
+        data_file: the path of the file that the rows are in.
+        folder: where the delete file goes; its name starts with `prefix`.
+    """
     order = np.argsort(deletions.positions, kind="stable")
-    positions, snapshots = deletions.positions[order], deletions.snapshots[order]
-    size, footer = write_delete_file(storage, join(folder, name), file.path, positions, snapshots, key)
-    return WrittenDeletes(
-        file.data_file.data_file_id,
-        name,
+    positions, snapshots = deletions.positions[order], deletions.snapshots
+    if snapshots is not None:
+        snapshots = snapshots[order]
+    is_vector = options.vectors and (snapshots is None or options.vectors_by_snapshot)
+    written = WrittenDeletes(
+        -1,
+        f"{prefix}{new_uuid()}-delete.{VECTOR_FORMAT if is_vector else 'parquet'}",
         len(positions),
-        size,
-        footer,
-        begin_snapshot=int(snapshots.min()),
-        partial_max=int(snapshots.max()),
-        encryption_key=key,
+        begin_snapshot=None if snapshots is None else int(snapshots.min()),
+        partial_max=None if snapshots is None else int(snapshots.max()),
+        format=VECTOR_FORMAT if is_vector else "parquet",
+        encryption_key=new_key() if options.encrypted else None,
     )
+    return _stored(written, data_file, positions, snapshots, folder, storage)
 
 
 def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> WrittenDeletes:
@@ -183,59 +186,67 @@ def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> Written
     assert deletes.path is not None
     storage = Storage()
     path = join(folder, deletes.path)
-    data_file, positions, snapshots = _read_whole(path, deletes.encryption_key, storage)
-    snapshots = np.where(snapshots == deletes.new_snapshot, snapshot_id, snapshots)
-    name = f"ducklake-{new_uuid()}-delete.parquet"
-    key = new_key() if deletes.encryption_key is not None else None
-    size, footer = write_delete_file(storage, join(folder, name), data_file, positions, snapshots, key)
-    storage.delete([path])
-    return replace(
+    data_file, positions, snapshots = _read_whole(path, deletes, storage)
+    renamed = replace(
         deletes,
-        path=name,
-        file_size_bytes=size,
-        footer_size=footer,
+        path=f"ducklake-{new_uuid()}-delete.{VECTOR_FORMAT if deletes.format == VECTOR_FORMAT else 'parquet'}",
         partial_max=snapshot_id,
         new_snapshot=snapshot_id,
-        encryption_key=key,
+        encryption_key=new_key() if deletes.encryption_key is not None else None,
     )
+    snapshots = np.where(snapshots == deletes.new_snapshot, snapshot_id, snapshots)
+    written = _stored(renamed, data_file, positions, snapshots, folder, storage)
+    storage.delete([path])
+    return written
 
 
 def _read_whole(
-    path: str, key: str | None, storage: Storage
+    path: str, deletes: WrittenDeletes, storage: Storage
 ) -> tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The data file, the positions and the snapshot ids of a delete file of ours."""
+    if deletes.format == VECTOR_FORMAT:
+        with storage.open_input(path) as source:
+            data = source.read()
+        positions, snapshots = deletion_vectors.read(data)
+        assert snapshots is not None  # vectors without are those of the snapshot that commits them
+        return deletion_vectors.data_file(data), positions, snapshots
+    key = deletes.encryption_key
     with storage.local_copy(path) as local, closing(connect()) as connection:
         config = "" if key is None else f", encryption_config = {encryption_sql(connection, key, path)}"
         table = arrow(connection, f"FROM read_parquet($1{config})", [local])
     return table.column(0)[0].as_py(), table.column(1).to_numpy(), table.column(2).to_numpy()
 
 
-def write_vector(storage: Storage, path: str, positions: npt.NDArray[np.int64]) -> int:
-    """Writes a deletion vector of ascending positions; its size in bytes."""
-    blob = encode(positions)
+def _stored(
+    deletes: WrittenDeletes,
+    data_file: str,
+    positions: npt.NDArray[np.int64],
+    snapshots: npt.NDArray[np.int64] | None,
+    folder: str,
+    storage: Storage,
+) -> WrittenDeletes:
+    """The delete file, written under its path; it gets its sizes."""
+    assert deletes.path is not None
+    path = join(folder, deletes.path)
     storage.make_folder(path.rpartition("/")[0])
-    with storage.open_output(path) as sink:
-        sink.write(blob)
-    return len(blob)
+    if deletes.format == VECTOR_FORMAT:
+        data, footer = deletion_vectors.write(positions, snapshots, data_file)
+        with storage.open_output(path) as sink:
+            sink.write(data)
+        return replace(deletes, file_size_bytes=len(data), footer_size=footer)
+    size, footer = _write_parquet(storage, path, data_file, positions, snapshots, deletes.encryption_key)
+    return replace(deletes, file_size_bytes=size, footer_size=footer)
 
 
-def write_delete_file(
+def _write_parquet(
     storage: Storage,
     path: str,
     data_file: str,
     positions: npt.NDArray[np.int64],
-    snapshots: npt.NDArray[np.int64] | None = None,
-    key: str | None = None,
+    snapshots: npt.NDArray[np.int64] | None,
+    key: str | None,
 ) -> tuple[int, int]:
-    """Writes a delete file of ascending positions, with the snapshots that deleted them where these are given.
-
-    Args:
-        key: encrypts the file.
-
-    Returns:
-        Size of the file and of its footer, in bytes.
-    """
-    storage.make_folder(path.rpartition("/")[0])
+    """The size of the file and of its footer, in bytes; it is encrypted if there is a key."""
     paths = pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), pa.array([data_file])).cast(pa.string())
     columns = [paths, pa.array(positions, pa.int64())]
     schema = DELETE_SCHEMA

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ducklake_lab.catalog.options import Options
+from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Table
@@ -60,15 +61,17 @@ class DeleteOptions:
     Attributes:
         inline_limit: of a committed file with at most this many newly deleted rows, the positions go into the catalog.
         vectors: delete files are deletion vectors, where these can say what has to be said.
+        vectors_by_snapshot: these can say which snapshot deleted what.
         encrypted: as of WriteOptions; vectors hold positions only and are as they are.
     """
 
     inline_limit: int
     vectors: bool = False
+    vectors_by_snapshot: bool = False
     encrypted: bool = False
 
 
-def delete_options(options: Options, table: Table) -> DeleteOptions:
+def delete_options(options: Options, table: Table, version: Version) -> DeleteOptions:
     """The options that apply to a table.
 
     Raises:
@@ -77,7 +80,8 @@ def delete_options(options: Options, table: Table) -> DeleteOptions:
     """
     place = {"schema_id": table.schema_id, "table_id": table.table_id}
     vectors = options.get("write_deletion_vectors", **place) == "true"
-    return DeleteOptions(options.inlining_row_limit(**place), vectors, _is_encrypted(options))
+    limit = options.inlining_row_limit(**place)
+    return DeleteOptions(limit, vectors, version.vectors_by_snapshot, _is_encrypted(options))
 
 
 def _is_encrypted(options: Options) -> bool:

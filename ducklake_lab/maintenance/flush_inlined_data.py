@@ -15,16 +15,14 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.inlined import InlinedVersion
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.files.deletes import Deletions, earlier_deletions, write_deletions
-from ducklake_lab.files.options import WriteOptions, delete_options, write_options
+from ducklake_lab.files.options import DeleteOptions, WriteOptions, delete_options, write_options
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
+from ducklake_lab.model.files import DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
-from ducklake_lab.scan.encryption import new_key
 from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
-from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage, join
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -54,6 +52,7 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
         )
     folder = lake.folder(state, state.tables[table.table_id])
     at = state.snapshot.snapshot_id
+    delete = delete_options(transaction.options, table, lake.version)
     storage = Storage()
     files: list[FlushedFile] = []
     deletes: list[WrittenDeletes] = []
@@ -61,9 +60,8 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
         for then, version in versions:
             if version.rows.num_rows:
                 options = write_options(transaction.options, table)
-                files += _write(table, then, version, folder, options, storage)
-        encrypted = bool(deletions) and delete_options(transaction.options, table).encrypted
-        deletes += [_merged(found, folder, storage, encrypted) for found in deletions]
+                files += _write(table, then, version, folder, options, delete, storage)
+        deletes += [_merged(found, folder, delete, storage) for found in deletions]
     except BaseException:
         paths = [f.file.path for f in files] + [f.deletes.path for f in files if f.deletes and f.deletes.path]
         storage.discard(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
@@ -74,7 +72,13 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
 
 
 def _write(
-    newest: Table, then: Table, version: InlinedVersion, folder: str, options: WriteOptions, storage: Storage
+    newest: Table,
+    then: Table,
+    version: InlinedVersion,
+    folder: str,
+    options: WriteOptions,
+    delete: DeleteOptions,
+    storage: Storage,
 ) -> list[FlushedFile]:
     """The files of one inlined data table, one or more per combination of partition keys."""
     count = len(version.columns)
@@ -101,7 +105,7 @@ def _write(
                         begin_snapshot=int(snapshots.min()),
                         partial_max=int(snapshots.max()),
                         row_id_start=int(held.column(ROW_ID).to_numpy().min()),
-                        deletes=_deletes_of(held, join(folder, written.path), folder, storage, options.encrypted),
+                        deletes=_deletes_of(held, join(folder, written.path), folder, delete, storage),
                     )
                 )
     return files
@@ -118,18 +122,19 @@ def _data_files(
     return [replace(writer.write(rows, join(folder, path), storage), path=path)]
 
 
-def _deletes_of(rows: pa.Table, path: str, folder: str, storage: Storage, encrypted: bool) -> WrittenDeletes | None:
+def _deletes_of(
+    rows: pa.Table, path: str, folder: str, options: DeleteOptions, storage: Storage
+) -> WrittenDeletes | None:
     """A delete file of the rows that were deleted while they were inlined."""
     ends = rows.column(_END).to_pylist()
     positions = [i for i, end in enumerate(ends) if end is not None]
     if not positions:
         return None
     deletions = Deletions(np.array(positions, np.int64), np.array([ends[i] for i in positions], np.int64))
-    file = ScanFile(DataFile(-1, -1, -1, None, path, False, rows.num_rows, 0, None, None), path)
-    return write_deletions(deletions, file, folder, _name(), storage, new_key() if encrypted else None)
+    return write_deletions(deletions, path, folder, options, storage)
 
 
-def _merged(found: InlinedDeletions, folder: str, storage: Storage, encrypted: bool) -> WrittenDeletes:
+def _merged(found: InlinedDeletions, folder: str, options: DeleteOptions, storage: Storage) -> WrittenDeletes:
     """A delete file of the inlined deletions from a data file, and of those in the delete files that it replaces."""
     pairs = dict(found.deletions)
     replaced: list[DeleteFile] = []
@@ -140,11 +145,10 @@ def _merged(found: InlinedDeletions, folder: str, storage: Storage, encrypted: b
             for position, snapshot_id in zip(earlier.positions.tolist(), earlier.snapshots.tolist(), strict=True):
                 pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
     deletions = Deletions(np.array(list(pairs), np.int64), np.array(list(pairs.values()), np.int64))
-    data_file = found.files[-1]
-    key = new_key() if encrypted else None
-    written = write_deletions(deletions, data_file, folder, _name(), storage, key)
-    return replace(written, replaces=tuple(replaced), end_snapshot=data_file.data_file.end_snapshot)
-
-
-def _name() -> str:
-    return f"ducklake-{new_uuid()}-delete.parquet"
+    newest = found.files[-1]
+    return replace(
+        write_deletions(deletions, newest.path, folder, options, storage),
+        data_file_id=newest.data_file.data_file_id,
+        replaces=tuple(replaced),
+        end_snapshot=newest.data_file.end_snapshot,
+    )

@@ -13,19 +13,17 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
-from ducklake_lab.files.deletes import write_delete_file
+from ducklake_lab.files.deletes import Deletions, write_deletions
 from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import WrittenDeletes, WrittenFile
+from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.positions import ascending
 from ducklake_lab.model.staged import POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.encryption import new_key
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions
 from ducklake_lab.scan.restoring import plan_restore
@@ -59,6 +57,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
             )
     table = _with_entries_of(transaction, current, then, old)
     folder = lake.folder(transaction.state, table)
+    options = delete_options(transaction.options, table, lake.version)
     written: list[str] = []
     try:
         files = []
@@ -70,11 +69,8 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
             described = _described(file, copy, plan.stats.get(file.data_file.data_file_id, ()))
             deletes = None
             if len(positions):
-                name = f"ducklake-{new_uuid()}-delete.parquet"
-                key = new_key() if delete_options(transaction.options, table).encrypted else None
-                sizes = write_delete_file(storage, join(folder, name), join(folder, copy), positions, key=key)
-                written.append(name)
-                deletes = WrittenDeletes(-1, name, len(positions), *sizes, encryption_key=key)
+                deletes = write_deletions(Deletions(positions), join(folder, copy), folder, options, storage)
+                written += [deletes.path] if deletes.path is not None else []
             files.append((described, file.data_file.partition_id, file.data_file.row_id_start, deletes))
         transaction.restore_files(table, plan.gone, files)
         transaction.delete_inlined(table, plan.row_ids)

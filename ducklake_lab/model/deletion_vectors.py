@@ -1,8 +1,9 @@
 """Deletion vectors: deleted positions as a Roaring bitmap (Iceberg's Puffin specification, blob deletion-vector-v1).
 
 A delete file of the format `puffin` is such a blob and nothing around it, or, since spec 1.1, a Puffin file with a blob
-for each snapshot that deleted rows, which holds the positions deleted by it and those before. In a blob positions are grouped by their high 32 bits; a bitmap of the low 32 bits is a container for each run of 65,536 of them: a sorted
-list of 16-bit numbers, 65,536 bits, or runs (Roaring's portable format).
+for each snapshot that deleted rows, which holds the positions deleted by it and those before. In a blob positions are
+grouped by their high 32 bits; a bitmap of the low 32 bits is a container for each run of 65,536 of them: a sorted list of
+16-bit numbers, 65,536 bits, or runs (Roaring's portable format).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from ducklake_lab.model.positions import Positions, ascending
 
 _PUFFIN = b"PFA1"
+_BLOB = "deletion-vector-v1"
+_DATA_FILE = "referenced-data-file"
 _SNAPSHOT = "ducklake-snapshot-id"
 _MAGIC = b"\xd1\xd3\x39\x64"
 #: Roaring's marks of bitmaps with and without run containers.
@@ -44,8 +47,59 @@ def read(data: bytes) -> tuple[Positions, Positions | None]:
     return found, snapshots[first].astype(np.int64)
 
 
+def data_file(data: bytes) -> str:
+    """The path of the data file that a Puffin file of several snapshots deletes from.
+
+    Raises:
+        ValueError: it is no such file, or was damaged.
+    """
+    try:
+        return str(_blobs(data)[0]["properties"][_DATA_FILE])
+    except (IndexError, KeyError, TypeError) as error:
+        raise ValueError("its footer does not name the data file") from error
+
+
+def write(positions: Positions, snapshots: Positions | None, data_file: str) -> tuple[bytes, int]:
+    """A delete file, and the size of its footer in bytes: 0 where one snapshot deleted all.
+
+    Args:
+        positions: ascending, each there once.
+        snapshots: of each the one that deleted it; None for the one that commits the file.
+        data_file: the path of the file that they are positions in.
+    """
+    numbers = [] if snapshots is None else np.unique(snapshots).tolist()
+    if snapshots is None or len(numbers) < 2:
+        return encode(positions), 0
+    parts, blobs, offset = [_PUFFIN], [], len(_PUFFIN)
+    for number in numbers:
+        deleted = positions[snapshots <= number]
+        blob = encode(deleted)
+        properties = {_DATA_FILE: data_file, "cardinality": str(len(deleted)), _SNAPSHOT: str(number)}
+        place = {"snapshot-id": -1, "sequence-number": -1, "offset": offset, "length": len(blob)}
+        blobs.append({"type": _BLOB, "fields": [], **place, "properties": properties})
+        parts.append(blob)
+        offset += len(blob)
+    payload = json.dumps({"blobs": blobs, "properties": {"created-by": "ducklake"}}).encode()
+    footer = _PUFFIN + payload + struct.pack("<II", len(payload), 0) + _PUFFIN
+    return b"".join([*parts, footer]), len(footer)
+
+
 def _vectors(data: bytes) -> list[tuple[int, Positions]]:
     """(snapshot, positions) of the blobs of a Puffin file."""
+    try:
+        listed = _blobs(data)
+        places = [(blob["offset"], blob["offset"] + blob["length"]) for blob in listed]
+        named = [(int(blob["properties"][_SNAPSHOT]), int(blob["properties"]["cardinality"])) for blob in listed]
+    except (KeyError, TypeError) as error:
+        raise ValueError("its footer does not list deletion vectors by snapshot") from error
+    found = [(snapshot, decode(data[a:b])) for (snapshot, _), (a, b) in zip(named, places, strict=True)]
+    if not found or [len(positions) for _, positions in found] != [count for _, count in named]:
+        raise ValueError("it holds other deletion vectors than its footer says")
+    return found
+
+
+def _blobs(data: bytes) -> list[dict[str, Any]]:
+    """What the footer of a Puffin file says of its deletion vectors."""
     if len(data) < 16 or data[-4:] != _PUFFIN:
         raise ValueError("its end is missing")
     size, flags = struct.unpack("<II", data[-12:-4])
@@ -55,15 +109,9 @@ def _vectors(data: bytes) -> list[tuple[int, Positions]]:
     if flags:
         raise ValueError("its footer is compressed, which is not supported")
     try:
-        listed = [blob for blob in json.loads(data[start:-12])["blobs"] if blob["type"] == "deletion-vector-v1"]
-        places = [(blob["offset"], blob["offset"] + blob["length"]) for blob in listed]
-        named = [(int(blob["properties"][_SNAPSHOT]), int(blob["properties"]["cardinality"])) for blob in listed]
+        return [blob for blob in json.loads(data[start:-12])["blobs"] if blob["type"] == _BLOB]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError("its footer does not list deletion vectors by snapshot") from error
-    found = [(snapshot, decode(data[a:b])) for (snapshot, _), (a, b) in zip(named, places, strict=True)]
-    if not found or [len(positions) for _, positions in found] != [count for _, count in named]:
-        raise ValueError("it holds other deletion vectors than its footer says")
-    return found
 
 
 def encode(positions: Positions) -> bytes:

@@ -71,6 +71,18 @@ def test_executors_write_vectors_and_spark_reads_them(spark: SparkSession, tmp_p
     left = reader.read(spark, replace(plan, files=tuple(files), inlined=None)).collect()
     assert sorted(row["i"] for row in left) == [*range(30, 40), *range(42, 51)]
 
+    # since 1.1 a vector says which snapshot deleted what
+    vectors = DeleteOptions(0, vectors=True, vectors_by_snapshot=True)
+    written = {d.data_file_id: d for d in write_deletes(spark, matched, _by_id(plan), plan.data_path, vectors, 99)}
+    assert [(written[at].format, written[at].partial_max) for at in (first, second)] == [
+        ("puffin", 99),
+        ("puffin", None),
+    ]
+    files = [with_deletes(file, written[file.data_file.data_file_id], plan.data_path) for file in plan.files]
+    assert sorted(map(tuple, reader.read(spark, replace(plan, files=tuple(files), inlined=None)).collect())) == sorted(
+        map(tuple, left)
+    )
+
 
 def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
     plan = _lake(tmp_path).plan("t")

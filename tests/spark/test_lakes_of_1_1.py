@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
+from tests.independent import open_lake, schema_of
 
 SCRIPT = """
 CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE SCHEMA "sales.europe";
@@ -61,3 +63,19 @@ def test_spark_reads_and_writes_what_the_process_does(
     assert made["spark"] == made["duckdb"]
     assert made["duckdb"][5] == [(len(made["duckdb"][6]), len(made["duckdb"][6]))]
     assert all(made["duckdb"])
+
+
+def test_a_column_of_nulls(spark: SparkSession, new_catalog: Callable[..., str], tmp_path: Path) -> None:
+    uri = new_catalog("sqlite")
+    catalog = open_lake(uri, f"{tmp_path}/data/")
+    catalog.create_table("main.x", schema=schema_of("i int32, n null"))
+    for count in (50, 3):
+        catalog.load_table("main.x").append(pa.table({"i": pa.array(range(count), pa.int32()), "n": pa.nulls(count)}))
+    with dl.connect(uri, alias="lake", engine="spark", spark=spark) as session:
+        assert session.sql("SELECT count(*), count(n), max(i) FROM x WHERE n IS NULL").fetchall() == [(53, 0, 49)]
+        session.sql("UPDATE x SET i = -1 WHERE i = 7; DELETE FROM x WHERE n IS NULL AND i > 40")
+        session.sql("INSERT INTO x SELECT 100 + i, NULL FROM range(20) AS r(i)")
+        found = sorted(session.sql("FROM x").fetchall())
+        assert session.table("x").spark().count() == 64
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        assert sorted(session.sql("FROM x").fetchall()) == found

@@ -33,6 +33,7 @@ class Version:
         is_native: catalogs are read as they are; those of others are shown as the next version that is.
         is_written: catalogs are written.
         inlines_variants: databases that have no variants take the bytes of Parquet's in tables of inlined rows.
+        vectors_by_snapshot: a Puffin file may hold the deletion vectors of several snapshots.
         inlined_prefix: what the names of the format's own columns begin with in tables of inlined rows.
     """
 
@@ -49,6 +50,7 @@ class Version:
     is_written: bool = False
     inlined_prefix: str = ""
     inlines_variants: bool = False
+    vectors_by_snapshot: bool = False
 
     @property
     def inlined_columns(self) -> tuple[str, str, str]:

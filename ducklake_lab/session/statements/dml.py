@@ -268,7 +268,7 @@ class Dml:
         transaction = self._transaction
         touched = {file_id: files[file_id] for file_id in pc.unique(positions.column(FILE_ID)).to_pylist()}
         folder = transaction.lake.folder(transaction.state, table)
-        options = delete_options(transaction.options, table)
+        options = delete_options(transaction.options, table, transaction.lake.version)
         return write_matched(positions, touched, folder, options, transaction.next_snapshot)
 
     def _large_deletes(
@@ -285,7 +285,7 @@ class Dml:
         in_files = frame.where(frame[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
-        options = delete_options(transaction.options, table)
+        options = delete_options(transaction.options, table, transaction.lake.version)
         with self._engine.running() as spark:
             if matched.count > _FEW_POSITIONS:
                 return inlined_ids, write_deletes(spark, in_files, files, folder, options, transaction.next_snapshot)

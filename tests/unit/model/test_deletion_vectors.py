@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ducklake_lab.model.deletion_vectors import decode, encode, read
+from ducklake_lab.model.deletion_vectors import data_file, decode, encode, read, write
 
 _RANGES = st.tuples(st.integers(0, 1 << 34), st.integers(1, 70_000), st.integers(1, 7))
 
@@ -19,6 +19,20 @@ def test_what_is_encoded_is_decoded(ranges: list[tuple[int, int, int]]) -> None:
     parts = [np.arange(start, start + length, step, dtype=np.int64) for start, length, step in ranges]
     positions = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
     assert np.array_equal(decode(encode(positions)), positions)
+
+
+@given(st.dictionaries(st.integers(0, 1 << 33), st.integers(1, 6), max_size=40))
+def test_what_several_snapshots_deleted_is_read_back(deleted: dict[int, int]) -> None:
+    positions = np.array(sorted(deleted), np.int64)
+    snapshots = np.array([deleted[position] for position in sorted(deleted)], np.int64)
+    data, footer = write(positions, snapshots, "a/ü.parquet")
+    found, by = read(data)
+    assert np.array_equal(found, positions)
+    if len(set(deleted.values())) > 1:
+        assert by is not None and np.array_equal(by, snapshots)
+        assert data_file(data) == "a/ü.parquet" and data[-footer : 4 - footer] == b"PFA1"
+    else:
+        assert by is None and footer == 0 and data == encode(positions) == write(positions, None, "x")[0]
 
 
 def _blob(bitmap: bytes, key: int = 0) -> bytes:
