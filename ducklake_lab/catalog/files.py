@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.mappings import read_mappings
 from ducklake_lab.catalog.tables import visible
+from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 from ducklake_lab.model.mapping import ColumnMapping
 

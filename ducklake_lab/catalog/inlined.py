@@ -81,11 +81,13 @@ def read_rows(
     condition: str,
     *,
     ended: bool = False,
+    unaltered: range = range(0),
     time_zone: str = "UTC",
 ) -> pa.Table | None:
     """The inlined rows for which a condition on the format's own columns holds, in row id order.
 
     Args:
+        unaltered: snapshots at which the table certainly has `columns`; it is not asked again what it had then.
         time_zone: in which times of columns that had no zone are read.
 
     Returns:
@@ -93,16 +95,34 @@ def read_rows(
         `_ducklake_file_name`: the table that has the row; None where there are no such rows.
     """
     parts = []
-    for name, version in inlined_tables(connection, table_id):
-        count = run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} WHERE {condition} LIMIT 1").first()
-        if count is None:
+    for name, version, begin in _tables_with_begins(connection, table_id):
+        if begin in unaltered:
+            stored = tuple(columns)
+        elif _has_rows(connection, name, condition):
+            stored = _columns_of_version(connection, table_id, version)
+        else:
             continue
-        stored = _columns_of_version(connection, table_id, version)
         rows = _read_table(connection, database, name, stored, condition, ended=ended)
-        parts.append(with_place(project(rows, stored, columns, time_zone), name))
+        if rows.num_rows:
+            parts.append(with_place(project(rows, stored, columns, time_zone), name))
     if not parts:
         return None
     return pa.concat_tables(parts).sort_by(ROW_ID)
+
+
+def _tables_with_begins(connection: sa.Connection, table_id: int) -> list[tuple[str, int, int | None]]:
+    """As `inlined_tables`, with the first snapshot of the version, where the catalog has a row for it."""
+    i, v = t.inlined_data_tables, t.schema_versions
+    joined = i.outerjoin(v, sa.and_(v.c.table_id == i.c.table_id, v.c.schema_version == i.c.schema_version))
+    query = sa.select(i.c.table_name, i.c.schema_version, v.c.begin_snapshot).select_from(joined)
+    query = query.where(i.c.table_id == table_id).order_by(i.c.schema_version, v.c.begin_snapshot.desc())
+    found = {name: (name, version, begin) for name, version, begin in connection.execute(query)}
+    return list(found.values())
+
+
+def _has_rows(connection: sa.Connection, name: str, condition: str) -> bool:
+    found = run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} WHERE {condition} LIMIT 1").first()
+    return found is not None
 
 
 def with_place(rows: pa.Table, name: str) -> pa.Table:

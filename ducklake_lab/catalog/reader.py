@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +11,12 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.tables import visible
+from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
 from ducklake_lab.model.entries import (
     Column,
+    ColumnVersion,
     Schema,
     Snapshot,
     SnapshotInfo,
@@ -216,42 +217,11 @@ def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> 
     return _columns(connection, snapshot_id, table_id)(table_id)
 
 
-def read_column_names(connection: sa.Connection, table_id: int) -> list[tuple[int, int | None, str]]:
-    """(column id, id of the parent or None, name) of every column a table ever had, under every name."""
-    c = t.column
-    query = sa.select(c.c.column_id, c.c.parent_column, c.c.column_name).where(c.c.table_id == table_id).distinct()
-    return [(column_id, parent, name) for column_id, parent, name in connection.execute(query)]
-
-
-def read_type_origins(connection: sa.Connection, table_id: int) -> dict[int, int]:
-    """The snapshot since which a column certainly has the type it has, by column id."""
-    c = t.column
-    query = (
-        sa.select(
-            c.c.column_id,
-            sa.func.count(c.c.column_type.distinct()),
-            sa.func.min(c.c.begin_snapshot),
-            sa.func.max(c.c.begin_snapshot),
-        )
-        .where(c.c.table_id == table_id)
-        .group_by(c.c.column_id)
-    )
-    return {column_id: first if types == 1 else last for column_id, types, first, last in connection.execute(query)}
-
-
-def read_zoned_since(connection: sa.Connection, table_id: int, columns: Iterable[Column]) -> int | None:
-    """The snapshot since which all TIMESTAMPTZ columns among some, at any depth, have it; None where they had no other."""
-    zoned = {part.column_id for column in columns for part in column.walk() if part.type == "timestamptz"}
-    if not zoned:
-        return None
-    c = t.column
-    query = (
-        sa.select(c.c.column_id, sa.func.max(c.c.begin_snapshot))
-        .where(c.c.table_id == table_id)
-        .group_by(c.c.column_id)
-        .having(sa.func.count(c.c.column_type.distinct()) > 1)
-    )
-    return max((begin for column_id, begin in connection.execute(query) if column_id in zoned), default=None)
+def read_column_versions(connection: sa.Connection, table_id: int) -> list[ColumnVersion]:
+    """What every column that a table ever had was, at any depth, one for each row of `ducklake_column`."""
+    c = t.column.c
+    query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
+    return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
 
 
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:

@@ -55,13 +55,17 @@ def renamed_parts(columns: Sequence[Column], files: Iterable[ScanFile], storage:
 def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> set[str]:
     """The paths of files that hold a column with structs in it, or a part of one, under another name than the table's.
 
-    Looks at the footers of files that are not newer than these names.
+    Looks at the footers of files that may hold one otherwise than the table.
 
     Raises:
         DataFileError: a file cannot be read.
     """
     nested = with_structs(columns)
-    paths = [file.path for file in files if _has_ids(file) and any(newer_parts(column, file) for column in nested)]
+    paths = [
+        file.path
+        for file in files
+        if _has_ids(file) and any(_may_differ(part, file) for column in nested for part in column.walk())
+    ]
     found = set()
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
@@ -88,11 +92,7 @@ def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema
     fields = {field.name.casefold(): field for field in schema}
     for column in with_structs(columns):
         # a file that came with its table has the table's names
-        newer = {
-            part.name.casefold()
-            for part in newer_parts(column, file)
-            if part is not column and part.begin_snapshot != file.data_file.begin_snapshot
-        }
+        newer = {part.name.casefold() for part in column.walk() if part is not column and _may_be_newer(part, file)}
         if file.data_file.begin_snapshot < 0 or not newer:
             continue
         field = fields.get(column.name.casefold())
@@ -124,26 +124,46 @@ def with_structs(columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if any(part.type == "struct" for part in column.walk())]
 
 
-def newer_parts(column: Column, file: ScanFile) -> list[Column]:
-    """Of a column and its parts those whose names or types may be newer than the file."""
-    written = file.data_file.begin_snapshot
-    return [part for part in column.walk() if part.begin_snapshot is None or part.begin_snapshot >= written]
+def of_other_types(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> set[str]:
+    """The paths of files that may hold one of the columns in another type than the table has now.
+
+    Looks at the footers of files that may hold one otherwise than the table.
+
+    Raises:
+        DataFileError: a file cannot be read.
+    """
+    suspects = [file for file in files if any(_may_differ(part, file) for column in columns for part in column.walk())]
+    file_schemas((file.path for file in suspects if _has_ids(file)), storage)
+    return {file.path for file in suspects if not all(holds_type(column, file, storage) for column in columns)}
 
 
 def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
     """Whether a file certainly holds a column in the type that the table has now.
 
-    Looks at the footer of a file of the snapshot that gave the column its type: it may have been written before or after.
-
     Raises:
         DataFileError: the file cannot be read.
     """
-    newer = newer_parts(column, file)
-    if not newer:
+    if not any(_may_differ(part, file) for part in column.walk()):
         return True
-    if not _has_ids(file) or any(part.begin_snapshot != file.data_file.begin_snapshot for part in newer):
-        return False
-    return bool(file_types(file.path, storage).get(column.column_id) == column.data_type.arrow())
+    return _has_ids(file) and file_types(file.path, storage).get(column.column_id) == column.data_type.arrow()
+
+
+def _may_differ(part: Column, file: ScanFile) -> bool:
+    """Whether a file may hold a column, or a part of one, otherwise than the table has it.
+
+    A transaction may alter a column after it wrote the file. Rewritten files, which have no first row id, keep the columns
+    of older ones.
+    """
+    data_file = file.data_file
+    return part.altered or part.begin_snapshot in (None, data_file.begin_snapshot) or data_file.row_id_start is None
+
+
+def _may_be_newer(part: Column, file: ScanFile) -> bool:
+    """Whether a part may have got its name or type after a file was written, other than in the same transaction."""
+    written = file.data_file.begin_snapshot
+    if part.begin_snapshot is None or part.begin_snapshot > written:
+        return True
+    return part.altered and part.begin_snapshot != written and file.data_file.row_id_start is None
 
 
 def _has_ids(file: ScanFile) -> bool:

@@ -43,6 +43,7 @@ class Column:
         default_value_type: `literal` or `expression`.
         comment: the column's comment, or None; a tag, not part of the column's own row.
         begin_snapshot: the snapshot since which its row is valid, so since when it has its name; None until it is committed.
+        altered: it ever had another name or type, or is younger than the table; known where a scan is planned.
     """
 
     column_id: int
@@ -57,6 +58,7 @@ class Column:
     children: tuple[Column, ...] = ()
     comment: str | None = None
     begin_snapshot: int | None = field(default=None, compare=False)
+    altered: bool = field(default=False, compare=False)
 
     @property
     def data_type(self) -> DataType:
@@ -86,6 +88,17 @@ class Column:
             children=tuple(children),
         )
         return replace(column, **attributes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnVersion:
+    """What one row of `ducklake_column` says of a column: what it was called, and its type, from a snapshot on."""
+
+    column_id: int
+    parent_id: int | None
+    name: str
+    type: str
+    begin_snapshot: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_names, read_zoned_since
+from ducklake_lab.catalog.reader import read_column_versions
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.names import check_encrypted, reused_names
+from ducklake_lab.scan.column_history import check_encrypted, history_of
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import may_name_snapshots, rows_up_to
 from ducklake_lab.scan.positions import deletions_by_snapshot
@@ -233,12 +233,20 @@ class _Feed:
         self._lake.check_data_path(file.path for file in files)
         size = sum(file.data_file.file_size_bytes for file in files)
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
-        names = read_column_names(self._connection, self._table.table_id)
-        reused = reused_names(self._table.columns, names)
-        check_encrypted(self._table.columns, files, reused)
-        since = read_zoned_since(self._connection, self._table.table_id, self._table.columns)
-        zone = self._lake.session.time_zone()
-        return ScanPlan(self._table, tuple(files), found, len(files), size, self._folder, reused, zone, since)
+        history = history_of(self._table.columns, read_column_versions(self._connection, self._table.table_id))
+        check_encrypted(self._table.columns, files, history.reused)
+        table = replace(self._table, columns=history.columns)
+        return ScanPlan(
+            table=table,
+            files=tuple(files),
+            inlined=found,
+            files_total=len(files),
+            bytes_total=size,
+            data_path=self._folder,
+            reused_names=history.reused,
+            time_zone=self._lake.session.time_zone(),
+            retyped=history.retyped,
+        )
 
 
 def _before(positions: Sequence[tuple[int, int]], snapshot: int) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
+from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import in_one, inlined_rows, read_uncertain
 from ducklake_lab.scan.live import FileRows

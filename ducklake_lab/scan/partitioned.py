@@ -21,12 +21,11 @@ class Partitioning:
 
     Attributes:
         specs: all that it ever had, by partition id.
-        since: the snapshot since which a column has its type, by column id. By another type a value may have been
-            hashed to another bucket.
+        retyped: ids of the columns that ever had another type, by which a value may be in another bucket.
     """
 
     specs: Mapping[int, PartitionSpec]
-    since: Mapping[int, int]
+    retyped: frozenset[int] = frozenset()
 
     def keys_of(self, file: DataFile) -> Keys:
         """The partition values of a file; {} where it has none, or not as many as there were keys."""
@@ -35,15 +34,13 @@ class Partitioning:
             return {}
         found: dict[int, dict[str, str | None]] = {}
         for field, value in zip(spec.fields, file.partition_values, strict=True):
-            known = self.since.get(field.column_id)
-            same_type = known is not None and file.begin_snapshot >= known
-            if same_type or not parse_transform(field.transform).depends_on_type:
+            if field.column_id not in self.retyped or not parse_transform(field.transform).depends_on_type:
                 found.setdefault(field.column_id, {})[field.transform] = value
         return found
 
 
 #: Of tables that have none.
-UNPARTITIONED = Partitioning({}, {})
+UNPARTITIONED = Partitioning({})
 
 
 def may_hold(

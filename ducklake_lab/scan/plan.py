@@ -94,9 +94,9 @@ class ScanPlan:
         bytes_total: their size.
         data_path: absolute path or URL of the table's folder, ending in `/`.
         reused_names: ids of the columns, at any depth, under whose name files may hold another column's values
-            (see scan/names.py); None where that is not known. Readers must not filter by name on those.
+            (see scan/column_history.py); None where that is not known. Readers must not filter by name on those.
         time_zone: in which times without a zone are read where the table's column has one.
-        zoned_since: files that begin before this snapshot may have such times; None where none has.
+        retyped: ids of the columns, at any depth, that ever had another type; None where that is not known.
     """
 
     table: Table
@@ -107,7 +107,7 @@ class ScanPlan:
     data_path: str
     reused_names: frozenset[int] | None = None
     time_zone: str = "UTC"
-    zoned_since: int | None = None
+    retyped: frozenset[int] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

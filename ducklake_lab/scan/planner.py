@@ -21,7 +21,7 @@ from ducklake_lab.catalog.files import (
 )
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.projection import project
-from ducklake_lab.catalog.reader import read_column_names, read_type_origins, read_zoned_since
+from ducklake_lab.catalog.reader import read_column_versions
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
@@ -29,7 +29,7 @@ from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import LOCAL_ROWS, ROW_ID, SNAPSHOT_ID, Compaction, FlushedFile, StagedData, StagedFile
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan import prefilter
-from ducklake_lab.scan.names import check_encrypted, reused_names
+from ducklake_lab.scan.column_history import ColumnHistory, check_encrypted, history_of
 from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import deleted_positions
@@ -60,9 +60,10 @@ def plan_scan(
     folder = lake.folder(state, table)
     at = state.snapshot.snapshot_id
     found = _Files()
+    history = history_of(table.columns, read_column_versions(connection, table.table_id) if committed else ())
     if committed:
         gone = _gone(staged) if staged is not None else set()
-        found = _committed_files(lake, connection, table, folder, at, predicate, gone)
+        found = _committed_files(lake, connection, table, folder, at, predicate, gone, history)
     rows = (
         inlined.read_rows(
             connection,
@@ -70,6 +71,7 @@ def plan_scan(
             table.table_id,
             table.columns,
             inlined.live_at(connection, at),
+            unaltered=_unaltered(lake.state(connection, state.snapshot), table, history),
             time_zone=lake.session.time_zone(),
         )
         if committed
@@ -81,19 +83,30 @@ def plan_scan(
         found = _with_staged(found, staged, table, folder)
         rows = _rows_with_staged(rows, staged, table)
     lake.check_data_path(file.path for file in found.files)
-    reused = reused_names(table.columns, read_column_names(connection, table.table_id) if committed else ())
-    check_encrypted(table.columns, found.files, reused)
+    check_encrypted(table.columns, found.files, history.reused)
     return ScanPlan(
-        table=table,
+        table=replace(table, columns=history.columns),
         files=tuple(found.files),
         inlined=InlinedRows(rows) if rows is not None and rows.num_rows else None,
         files_total=found.total,
         bytes_total=found.bytes_total,
         data_path=folder,
-        reused_names=reused,
+        reused_names=history.reused,
         time_zone=lake.session.time_zone(),
-        zoned_since=read_zoned_since(connection, table.table_id, table.columns) if committed else None,
+        retyped=history.retyped,
     )
+
+
+def _unaltered(state: CatalogState, table: Table, history: ColumnHistory) -> range:
+    """Snapshots, up to a committed state's, at which a table certainly has the columns it is read with."""
+    committed = state.tables.get(table.table_id)
+    if committed is None or committed.columns != table.columns:
+        return range(0)
+    parts = [part for column in committed.columns for part in column.walk()]
+    begins = [part.begin_snapshot for part in parts if part.begin_snapshot is not None]
+    if len(begins) < len(parts) or history.ids != {part.column_id for part in parts}:
+        return range(0)  # some were dropped, nobody knows when
+    return range(max(begins), state.snapshot.snapshot_id + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +151,7 @@ def _committed_files(
     at: int,
     predicate: Predicate | None,
     gone: Set[int],
+    history: ColumnHistory,
 ) -> _Files:
     """The files visible at a snapshot that may hold rows for which the predicate is true, without those that are gone."""
     present = visible(t.data_file, at)
@@ -145,7 +159,7 @@ def _committed_files(
         data_files = read_data_files(connection, table.table_id, present)
     else:
         total, size = count_data_files(connection, table.table_id, present, gone)
-        data_files = _matching(lake, connection, table, predicate, present) if total else []
+        data_files = _matching(lake, connection, table, predicate, present, history) if total else []
     data_files = [file for file in data_files if file.data_file_id not in gone]
     if predicate is None:
         total, size = len(data_files), sum(file.file_size_bytes for file in data_files)
@@ -181,16 +195,21 @@ def scan_files(
 
 
 def _matching(
-    lake: Lake, connection: sa.Connection, table: Table, predicate: Predicate, present: sa.ColumnElement[bool]
+    lake: Lake,
+    connection: sa.Connection,
+    table: Table,
+    predicate: Predicate,
+    present: sa.ColumnElement[bool],
+    history: ColumnHistory,
 ) -> list[DataFile]:
     """The data files that may hold rows for which the predicate is true."""
     joined = join_stats(sorted(columns_of(table, predicate))[:_JOINED_COLUMNS])
-    partitioning = _partitioning(connection, table) if table.partition is not None else UNPARTITIONED
+    partitioning = _partitioning(connection, table, history) if table.partition is not None else UNPARTITIONED
     wanted = prefilter.may_match(table, predicate, joined, lake.database.backend, partitioning)
     condition = present if wanted is None else sa.and_(present, wanted)
     candidates = read_candidates(connection, table.table_id, condition, joined)
     if table.partition is None and any(file.partition_id is not None for file, _ in candidates):
-        partitioning = _partitioning(connection, table)
+        partitioning = _partitioning(connection, table, history)
     return [
         file
         for file, stats in candidates
@@ -198,8 +217,8 @@ def _matching(
     ]
 
 
-def _partitioning(connection: sa.Connection, table: Table) -> Partitioning:
-    return Partitioning(partition_specs(connection, table.table_id), read_type_origins(connection, table.table_id))
+def _partitioning(connection: sa.Connection, table: Table, history: ColumnHistory) -> Partitioning:
+    return Partitioning(partition_specs(connection, table.table_id), history.retyped)
 
 
 def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: str, at: int) -> ScanFile:

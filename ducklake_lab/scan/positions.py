@@ -5,6 +5,8 @@ Positions are metadata, not rows: reading them here costs a few milliseconds, an
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -29,6 +31,8 @@ from ducklake_lab.storage import Storage
 
 #: For what is kept of files from call to call.
 _STORAGE = Storage()
+#: Memory for deletions that were read, of which each takes 8 or 16 bytes.
+_KEPT_BYTES = 64 << 20
 _UNREADABLE = (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError)
 
 
@@ -117,7 +121,42 @@ def _positions(file: ScanFile, storage: Storage) -> Positions:
 
 def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
     assert file.delete_file is not None and file.delete_path is not None  # asked for only where there is one
-    return read_delete_file(file.delete_path, file.delete_file, storage)
+    return _kept.read(file.delete_path, file.delete_file, storage)
+
+
+class _Kept:
+    """Deletions that were read, the ones used last, as files never change."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[tuple[str, DeleteFile], tuple[Positions, Positions | None]] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:
+        key = (path, delete)
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found
+        found = read_delete_file(path, delete, storage)
+        for part in found:
+            if part is not None:
+                part.flags.writeable = False
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = found
+                self._bytes += _size(found)
+            while self._bytes > _KEPT_BYTES:
+                self._bytes -= _size(self._found.popitem(last=False)[1])
+        return found
+
+
+def _size(deletions: tuple[Positions, Positions | None]) -> int:
+    return sum(part.nbytes for part in deletions if part is not None)
+
+
+_kept = _Kept()
 
 
 def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:

@@ -91,8 +91,7 @@ def _in_other_buckets(
         constants = (predicate.value,)
     else:
         return None
-    since = partitioning.since.get(column.column_id)
-    if table.partition is None or since is None:
+    if table.partition is None or column.column_id in partitioning.retyped:
         return None
     for index, field in enumerate(table.partition.fields):
         transform = parse_transform(field.transform)
@@ -110,7 +109,7 @@ def _in_other_buckets(
                 p.c.partition_value.not_in(sorted(known)),
             )
             of_spec = sa.func.coalesce(f.c.partition_id, -1) == table.partition.partition_id
-            return sa.and_(of_spec, f.c.begin_snapshot >= since, f.c.data_file_id.in_(others))
+            return sa.and_(of_spec, f.c.data_file_id.in_(others))
     return None
 
 

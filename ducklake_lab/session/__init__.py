@@ -1,7 +1,13 @@
 """The session: attached lakes, statements, tables, transactions. What users import."""
 
-from ducklake_lab.session.rows.result import Result
-from ducklake_lab.session.session import Session, connect
-from ducklake_lab.session.table import TableHandle
+from ducklake_lab.collecting import importing
+
+with importing():
+    # DuckDB imports pandas with the first statement that has parameters
+    import pandas  # noqa: F401
+
+    from ducklake_lab.session.rows.result import Result
+    from ducklake_lab.session.session import Session, connect
+    from ducklake_lab.session.table import TableHandle
 
 __all__ = ["Result", "Session", "TableHandle", "connect"]

@@ -26,7 +26,7 @@ from pyspark.sql import types as T
 
 from ducklake_lab.duckdb.casting import constant_column
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.files.parts import under_other_names, with_structs
+from ducklake_lab.files.parts import of_other_types, under_other_names, with_structs
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import (
@@ -172,14 +172,21 @@ def _scans(
     return scans
 
 
+def _may_lack_zones(column: Column, plan: ScanPlan) -> bool:
+    """Whether files may hold times without a zone where a column has one."""
+    return any(
+        part.type == "timestamptz" and (plan.retyped is None or part.column_id in plan.retyped)
+        for part in column.walk()
+    )
+
+
 def _without_zones(plan: ScanPlan, files: Sequence[ScanFile]) -> set[str]:
     """The paths of files with times that get a zone as they are read, which Spark gives another one."""
-    zoned = {column.column_id for column in plan.columns if column.type == "timestamptz"}
-    found = set()
+    ids = {column.column_id for column in plan.columns if column.type == "timestamptz"}
+    found = of_other_types([column for column in plan.columns if _may_lack_zones(column, plan)], files, _storage)
     for file in files:
         entries = file.data_file.mapping.columns if file.data_file.mapping is not None else ()
-        in_path = any(entry.is_partition and entry.target_field_id in zoned for entry in entries)
-        if in_path or (plan.zoned_since is not None and file.data_file.begin_snapshot < plan.zoned_since):
+        if any(entry.is_partition and entry.target_field_id in ids for entry in entries):
             found.add(file.path)
     return found
 

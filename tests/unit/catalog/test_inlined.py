@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,41 @@ def test_rows_of_a_schema_version_that_older_writers_left_out(tmp_path: Path) ->
         assert session.sql("FROM t ORDER BY i").fetchall() == expected
         session.sql("CALL lake.flush_inlined_data()")
         assert session.sql("FROM t ORDER BY i").fetchall() == expected
+
+
+def test_rows_are_read_under_the_names_that_they_were_written_with(
+    lake_uri: Callable[..., str], tmp_path: Path
+) -> None:
+    uri = lake_uri()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE TABLE t (a INTEGER, b VARCHAR, p STRUCT(x INTEGER, y INTEGER))")
+        session.sql("INSERT INTO t VALUES (1, 'one', {'x': 1, 'y': 2})")
+        expected = {session.current_snapshot().snapshot_id: [(1, "one", {"x": 1, "y": 2})]}
+        for statements, rows in (
+            ("ALTER TABLE t RENAME a TO c; ALTER TABLE t RENAME b TO a", [(1, "one", {"x": 1, "y": 2})]),
+            (
+                "ALTER TABLE t RENAME COLUMN p.x TO z; ALTER TABLE t RENAME COLUMN p.y TO x",
+                [(1, "one", {"z": 1, "x": 2})],
+            ),
+            ("ALTER TABLE t ALTER c SET TYPE BIGINT; INSERT INTO t VALUES (2, 'two', NULL)", None),
+            ("ALTER TABLE t DROP a; ALTER TABLE t ADD COLUMN a DATE DEFAULT '2024-01-01'", None),
+        ):
+            session.sql("BEGIN")
+            for statement in statements.split("; "):
+                session.sql(statement)
+            inside = session.sql("FROM t ORDER BY 1").fetchall()
+            session.sql("ROLLBACK")
+            before = session.current_snapshot().snapshot_id
+            assert session.sql("FROM t ORDER BY 1").fetchall() == expected[before]
+            for statement in statements.split("; "):
+                session.sql(statement)
+            found = session.sql("FROM t ORDER BY 1").fetchall()
+            assert found == inside
+            assert rows is None or found == rows
+            expected[session.current_snapshot().snapshot_id] = found
+        assert expected[max(expected)] == [
+            (1, {"z": 1, "x": 2}, date(2024, 1, 1)),
+            (2, None, date(2024, 1, 1)),
+        ]
+        for snapshot, rows in expected.items():
+            assert session.sql(f"FROM t AT (VERSION => {snapshot}) ORDER BY 1").fetchall() == rows

@@ -154,7 +154,7 @@ def _fill(connection: sa.Connection, files: Sequence[tuple[ColumnStats | None, .
 
 def _kept(connection: sa.Connection, predicate: Predicate, backend: str) -> dict[int, dict[int, ColumnStats]]:
     joined = join_stats(columns_of(TABLE, predicate))
-    condition = prefilter.may_match(TABLE, predicate, joined, backend, Partitioning({}, {1: 1}))
+    condition = prefilter.may_match(TABLE, predicate, joined, backend, Partitioning({}))
     found = read_candidates(connection, 7, sa.true() if condition is None else condition, joined)
     return {file.data_file_id: stats for file, stats in found}
 

@@ -141,7 +141,7 @@ def test_a_partition_with_a_matching_row_is_kept(
 
     values = key(rows[0])
     spec = PartitionSpec(4, tuple(PartitionField(list(COLUMNS).index(name) + 1, how) for name, how in fields))
-    partitioning = Partitioning({4: spec}, {field.column_id: 1 for field in spec.fields})
+    partitioning = Partitioning({4: spec})
     file = DataFile(1, 1, 1, None, "f", True, len(rows), 1, 1, 0, 4, None, None, None, values)
     mates = [row for row in rows if key(row) == values]
     if any(holds(predicate, row) for row in mates):
@@ -151,9 +151,9 @@ def test_a_partition_with_a_matching_row_is_kept(
 def test_buckets_of_another_type_say_nothing() -> None:
     spec = PartitionSpec(4, (PartitionField(1, "bucket(3)"), PartitionField(2, "identity")))
     file = DataFile(1, 1, 5, None, "f", True, 1, 1, 1, 0, 4, None, None, None, ("1", "x"))
-    assert Partitioning({4: spec}, {1: 5}).keys_of(file) == {1: {"bucket(3)": "1"}, 2: {"identity": "x"}}
-    assert Partitioning({4: spec}, {1: 6}).keys_of(file) == {2: {"identity": "x"}}
-    assert Partitioning({3: spec}, {1: 5}).keys_of(file) == {}
+    assert Partitioning({4: spec}).keys_of(file) == {1: {"bucket(3)": "1"}, 2: {"identity": "x"}}
+    assert Partitioning({4: spec}, frozenset({1})).keys_of(file) == {2: {"identity": "x"}}
+    assert Partitioning({3: spec}).keys_of(file) == {}
 
 
 def test_partitions_are_skipped_at_all() -> None:
