@@ -76,6 +76,13 @@ def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extre
     return [Extremes(row[2 * i], row[2 * i + 1], values.null_count) for i, (values, _) in enumerate(columns)]
 
 
+def respelled(values: Sequence[str], source: DataType, target: DataType) -> dict[str, str | None]:
+    """The texts of values of one type as texts of another one, as DuckDB casts them; None where it cannot."""
+    column = pa.table({"v": pa.array(list(dict.fromkeys(values)), pa.string())})
+    value = f"TRY_CAST(TRY_CAST(v AS {source.sql()}) AS {target.sql()})"
+    return dict(scratch().from_arrow(column).query("texts", f"SELECT v, {value}::VARCHAR FROM texts").fetchall())
+
+
 def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[str, str]:
     """The least and the greatest of some texts, ordered as values of the type; spelled as they were."""
     key = _key(values, data_type)

@@ -120,7 +120,7 @@ class _File:
         self._schema = schema
         self._options = options
         self._hive = hive_values(path) if options.hive_partitioning else {}
-        self._leaves: dict[int, Column] = {}
+        self._leaves: dict[int, tuple[Column, DataType | None]] = {}
         self._constants: dict[int, str | None] = {}
 
     def describe(self) -> WrittenFile:
@@ -171,7 +171,7 @@ class _File:
     def _map_column(self, node: _Node, column: Column, prefix: str) -> NameMapping:
         self._check(node, column, prefix)
         if node.leaf is not None:
-            self._leaves[node.leaf] = column
+            self._leaves[node.leaf] = (column, node.kind)
         below = f"{prefix}{node.name}."
         children: tuple[NameMapping, ...] = ()
         if column.type == "struct":
@@ -231,7 +231,7 @@ class _File:
             if chunk["column_id"] in self._leaves:
                 by_leaf.setdefault(chunk["column_id"], []).append(chunk)
         for leaf, chunks in by_leaf.items():
-            yield _merged(self._leaves[leaf], chunks)
+            yield _merged(*self._leaves[leaf], chunks)
         rows = self._file["num_rows"]
         for column_id, value in self._constants.items():
             yield ColumnStats(
@@ -270,7 +270,7 @@ def _node(schema: Iterator[Any], numbers: Iterator[int]) -> _Node:
     return _Node(row["name"], kind, shape, children, leaf)
 
 
-def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
+def _merged(column: Column, kind: DataType | None, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
     nulls = _total([chunk["stats_null_count"] for chunk in chunks])
     value_count, null_count = counts(_total([chunk["num_values"] for chunk in chunks]), nulls)
     bounds = []
@@ -296,6 +296,7 @@ def _merged(column: Column, chunks: Sequence[Mapping[str, Any]]) -> ColumnStats:
         # other writers may have cut them
         min_is_exact=False,
         max_is_exact=False,
+        written_type=kind,
     )
 
 

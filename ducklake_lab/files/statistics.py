@@ -68,6 +68,7 @@ def _statistics(column: Column, report: Report) -> ColumnStats:
         extra_stats=_bounding_box(report) if column.type == "geometry" else None,
         min_is_exact=_is_exact(column, report, "min"),
         max_is_exact=_is_exact(column, report, "max"),
+        written_type=column.data_type,
     )
 
 

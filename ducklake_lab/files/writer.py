@@ -6,12 +6,15 @@ reports the statistics of what it wrote, those of NaN, variants and geometries i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +33,12 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.storage import Storage, is_local, join
+
+#: The column by which DuckDB splits rows into files, longer where a table has it; no file does.
+_GROUP = "_ducklake_lab_group"
+_group = itemgetter(0)
+#: Rows of a row group by default.
+_ROW_GROUP_SIZE = 122_880
 
 
 def write_rows(
@@ -55,13 +64,17 @@ def write_rows(
     written: list[WrittenFile] = []
     storage = Storage()
     with Writer(table, options, keeps_ids=row_ids is not None) as writer:
-        parts = groups(writer.evaluate(rows, keys), table) if keys else [((), None)]
+        parts = list(groups(writer.evaluate(rows, keys), table)) if keys else [((), None)]
+        places = [hive_folder(table, values) if options.hive_file_pattern else "" for values, _ in parts]
+        rows = rows if row_ids is None else rows.append_column(ROW_ID_COLUMN, row_ids)
         try:
-            for values, numbers in parts:
-                place = hive_folder(table, values) if options.hive_file_pattern else ""
-                part, ids = (rows, row_ids) if numbers is None else (rows.take(numbers), _take(row_ids, numbers))
-                if ids is not None:
-                    part = part.append_column(ROW_ID_COLUMN, ids)
+            # one statement has one key, and each encrypted file has its own
+            if len(parts) > 1 and rows.nbytes <= options.target_file_size and not options.encrypted:
+                numbers = [numbers for _, numbers in parts]
+                files = writer.write_groups(rows, numbers, folder, places, storage)
+                return [_described(file, places[i] + file.path, parts[i][0]) for i, file in files]
+            for (values, numbers), place in zip(parts, places, strict=True):
+                part = rows if numbers is None else rows.take(numbers)
                 if part.nbytes > options.target_file_size:
                     split = writer.write_split(part, join(folder, place), storage)
                     written += [_described(file, place + file.path, values) for file in split]
@@ -73,10 +86,6 @@ def write_rows(
             storage.discard(join(folder, file.path) for file in written)
             raise
     return written
-
-
-def _take(row_ids: pa.Array | None, numbers: pa.Array) -> pa.Array | None:
-    return None if row_ids is None else row_ids.take(numbers)
 
 
 def _described(file: WrittenFile, path: str, values: tuple[str | None, ...]) -> WrittenFile:
@@ -176,31 +185,46 @@ class Writer:
         Raises:
             ConstraintError, DataFileError: as for `write`; nothing was written.
         """
-        local = folder.removeprefix("file://") if is_local(folder) else None
-        if local is not None:
-            storage.make_folder(local)
-        # next to their place, so that they only have to be renamed
-        with TemporaryDirectory(prefix="ducklake-", dir=local) as made:
+        with _beside(folder, storage) as made:
             files = self._copy(rows, f"{made}/parts", f"FILE_SIZE_BYTES {self.options.target_file_size}")
-            placed: list[WrittenFile] = []
-            try:
-                for file in files:
-                    name = f"ducklake-{new_uuid()}.parquet"
-                    if local is not None:
-                        Path(file.path).rename(Path(local) / name)
-                    else:
-                        storage.upload(file.path, join(folder, name))
-                    placed.append(replace(file, path=name))
-            except BaseException:
-                storage.discard(join(folder, file.path) for file in placed)
-                raise
-            return placed
+            return _placed([(file, folder) for file in files], storage)
+
+    def write_groups(
+        self, rows: pa.Table, groups: Sequence[pa.Array], folder: str, places: Sequence[str], storage: Storage
+    ) -> list[tuple[int, WrittenFile]]:
+        """Writes the files of several groups of rows by one statement.
+
+        Args:
+            rows: as for `write`, of all groups.
+            groups: the numbers of each group's rows.
+            places: the folder of each group's files, relative to `folder`.
+
+        Returns:
+            (number of the group, file) in the order of the groups, with paths relative to the group's folder.
+
+        Raises:
+            ConstraintError, DataFileError: as for `write`; nothing was written.
+        """
+        of_row = np.zeros(rows.num_rows, np.int64)
+        for group, numbers in enumerate(groups):
+            of_row[numbers.to_numpy()] = group
+        rows = rows.append_column(_GROUP, pa.array(of_row))
+        column = _GROUP
+        while self.table.column(column) is not None:
+            column += "_"
+        with _beside(folder, storage) as made:
+            files = self._copy(rows, f"{made}/groups", f"PARTITION_BY ({column})", others=[column])
+            found = sorted(((int(Path(file.path).parent.name.partition("=")[2]), file) for file in files), key=_group)
+            placed = _placed([(file, join(folder, places[group])) for group, file in found], storage)
+            return [(group, file) for (group, _), file in zip(found, placed, strict=True)]
 
     def _copy_one(self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str) -> WrittenFile:
         (file,) = self._copy(rows, target, "USE_TMP_FILE false")
         return replace(file, path=path)
 
-    def _copy(self, rows: pa.Table | pa.RecordBatchReader, target: str, manner: str) -> list[WrittenFile]:
+    def _copy(
+        self, rows: pa.Table | pa.RecordBatchReader, target: str, manner: str, others: Sequence[str] = ()
+    ) -> list[WrittenFile]:
         key = new_key() if self.options.encrypted else None
         if key is not None:
             load_encryption(self.connection)
@@ -208,7 +232,7 @@ class Writer:
         self.connection.register("source", _positional(rows))
         try:
             written = self.connection.execute(
-                f"COPY ({self._query(self._kept())}) TO {quote_text(target)} ({self._options()}, {manner})"
+                f"COPY ({self._query([*self._kept(), *others])}) TO {quote_text(target)} ({self._options()}, {manner})"
             ).fetchall()
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise ConstraintError(str(error).splitlines()[0]) from None
@@ -229,7 +253,7 @@ class Writer:
                 column_stats=column_statistics(self.table.columns, reports),
                 has_row_ids=self.keeps_ids,
                 encryption_key=key,
-                row_group_count=pq.read_metadata(path).num_row_groups if key is None else None,
+                row_group_count=self._row_groups(path, count),
             )
             for path, count, size, footer, reports, *_ in written
         ]
@@ -237,6 +261,13 @@ class Writer:
             for file in files:
                 self._check_not_null(file)
         return files
+
+    def _row_groups(self, path: str, rows: int) -> int | None:
+        options = self.options
+        if options.row_group_size_bytes is None and rows <= (options.row_group_size or _ROW_GROUP_SIZE):
+            return 1  # DuckDB begins another one only where this one is full
+        # nothing here reads the footer of an encrypted file
+        return None if options.encrypted else pq.read_metadata(path).num_row_groups
 
     def _check_not_null(self, file: WrittenFile) -> None:
         required = {column.column_id: column.name for column in self.table.columns if not column.nulls_allowed}
@@ -265,6 +296,37 @@ class Writer:
         if options.version is not None:
             parts.append(f"PARQUET_VERSION '{options.version}'")
         return ", ".join(parts)
+
+
+@contextmanager
+def _beside(folder: str, storage: Storage) -> Iterator[str]:
+    """A folder for files that then only have to be renamed into one beside it, or uploaded."""
+    local = folder.removeprefix("file://") if is_local(folder) else None
+    if local is not None:
+        storage.make_folder(local)
+    with TemporaryDirectory(prefix="ducklake-", dir=local) as made:
+        yield made
+
+
+def _placed(files: Iterable[tuple[WrittenFile, str]], storage: Storage) -> list[WrittenFile]:
+    """Puts files into folders under new names, which become their paths; all of them or none."""
+    placed: list[WrittenFile] = []
+    paths: list[str] = []
+    try:
+        for file, folder in files:
+            name = f"ducklake-{new_uuid()}.parquet"
+            if is_local(folder):
+                local = folder.removeprefix("file://")
+                storage.make_folder(local)
+                Path(file.path).rename(Path(local) / name)
+            else:
+                storage.upload(file.path, join(folder, name))
+            paths.append(join(folder, name))
+            placed.append(replace(file, path=name))
+    except BaseException:
+        storage.discard(paths)
+        raise
+    return placed
 
 
 def _positional(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:

@@ -46,6 +46,7 @@ class ColumnStats:
         min_is_exact: whether `min_value` is a value of the column rather than below all; None where the catalog, or
             its version, does not tell.
         max_is_exact: likewise.
+        written_type: the type of the values in the file, in which the bounds are spelled; None where it is the column's.
     """
 
     column_id: int
@@ -59,6 +60,7 @@ class ColumnStats:
     variant_stats: tuple[VariantStats, ...] = ()
     min_is_exact: bool | None = None
     max_is_exact: bool | None = None
+    written_type: DataType | None = field(default=None, compare=False)
 
     @property
     def is_inexact(self) -> bool:

@@ -51,6 +51,17 @@ def is_wider(source: DataType, target: DataType) -> bool:
     return old in _UNSIGNED and new in _SIGNED and _SIGNED.index(new) > _UNSIGNED.index(old)
 
 
+def keeps_bounds(source: DataType, target: DataType) -> bool:
+    """Whether the text of a bound means the same value in a wider type, as which all readers compare it.
+
+    The text of a FLOAT is the shortest one: `0.1` is another DOUBLE than the FLOAT is. A DECIMAL becomes a float by a
+    division, which may round where the text does not.
+    """
+    return (
+        source.name == target.name or target.name not in FLOATS or (source.name != "float32" and source.decimal is None)
+    )
+
+
 def _fits_decimal(source: DataType, precision: int, scale: int) -> bool:
     if source.decimal is not None:
         old_precision, old_scale = source.decimal

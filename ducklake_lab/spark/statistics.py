@@ -155,6 +155,7 @@ def _encode_column(leaf: Column, files: Sequence[_Leaf]) -> list[ColumnStats]:
             contains_nan=None if not is_float or not (file.known or file.nan) else file.nan,
             min_is_exact=None if low is None else len(low) < LONGEST,
             max_is_exact=None if high is None else len(high) < LONGEST,
+            written_type=leaf.data_type,
         )
         for file, low, high in zip(files, lows, highs, strict=True)
     ]

@@ -13,6 +13,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.staged import Compaction, StagedData
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
+from ducklake_lab.transaction.retyping import spelled_for
 from ducklake_lab.transaction.rows import RowWriter
 from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
@@ -56,7 +57,7 @@ class CompactionWriter:
             self._rows.insert_data_file(
                 table.table_id,
                 self._ids.file(local_id),
-                compaction.file,
+                spelled_for(table, compaction.file),
                 compaction.row_id_start,
                 compaction.partition_id,
                 begin_snapshot=compaction.begin_snapshot,
@@ -98,7 +99,7 @@ class CompactionWriter:
         inlined_deletes = inlined.read_deletes(connection, self._tx.lake.database, table_id, at)
         if connection.scalar(deleted) or any(file_id in inlined_deletes for file_id in ids):
             return
-        written = [c.file for c in staged.compactions.values() if c.file is not None]
+        written = [spelled_for(table, c.file) for c in staged.compactions.values() if c.file is not None]
         by_column: dict[int, list[ColumnStats]] = {}
         for of_file in read_column_stats(connection, table_id, None, at, ids).values():
             for column_id, column in of_file.items():

@@ -11,9 +11,8 @@ from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import LOCAL_ID_START, Column, Macro, Schema, Table, View
-from ducklake_lab.model.promotion import is_wider
-from ducklake_lab.model.types import DataType
 from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.transaction.retyping import retype_bounds
 from ducklake_lab.transaction.transaction import Transaction
 
 Entry = TypeVar("Entry")
@@ -169,17 +168,7 @@ class EntryWriter:
         ended = [column_id for column_id, row in old.items() if new.get(column_id) != row]
         if ended:
             self._metadata.end(t.column, sa.and_(t.column.c.table_id == table_id, t.column.c.column_id.in_(ended)))
-        narrowed = [
-            column_id
-            for column_id, row in new.items()
-            if column_id in old and is_wider(DataType(row["column_type"]), DataType(old[column_id]["column_type"]))
-        ]
-        if narrowed:
-            # bounds may be beyond the type; without a row they are unknown, and stay so
-            c = t.table_column_stats.c
-            self._metadata.connection.execute(
-                t.table_column_stats.delete().where(c.table_id == table_id, c.column_id.in_(narrowed))
-            )
+        retype_bounds(self._metadata, table_id, old, new)
         added = [row for column_id, row in new.items() if old.get(column_id) != row]
         self._metadata.insert_many(
             t.column, [{"table_id": table_id, "begin_snapshot": self._metadata.snapshot_id, **row} for row in added]

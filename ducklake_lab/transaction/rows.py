@@ -21,6 +21,7 @@ from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import ROW_ID, StagedData
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
+from ducklake_lab.transaction.retyping import spelled_for
 from ducklake_lab.transaction.statistics import TableColumnStats, inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -46,27 +47,29 @@ class RowWriter:
         stats = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
-        if shift and staged.keeps_row_ids:
+        if shift and staged.keeps_row_ids and not self._tx.is_one_statement:
             raise TransactionError(f"Row ids of {table.name} were taken by another transaction; run this one again.")
         by_column: dict[int, list[ColumnStats]] = {}
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
             file_id = self._ids.file(local_id)
             first_row_id = None if file.row_id_start is None else file.row_id_start + shift
-            self.insert_data_file(table_id, file_id, file.file, first_row_id, file.partition_id)
-            for column in file.file.column_stats:
+            written = spelled_for(table, file.file)
+            self.insert_data_file(table_id, file_id, written, first_row_id, file.partition_id)
+            for column in written.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
         for local_id, flushed in staged.flushed.items():
+            written = spelled_for(table, flushed.file)
             self.insert_data_file(
                 table_id,
                 self._ids.file(local_id),
-                flushed.file,
+                written,
                 flushed.row_id_start,
                 flushed.partition_id,
                 begin_snapshot=flushed.begin_snapshot,
                 partial_max=flushed.partial_max,
             )
-            for column in flushed.file.column_stats:
+            for column in written.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
         rows = self._merged_rows(table, staged, shift)
         if rows is not None:
@@ -178,7 +181,7 @@ class RowWriter:
         parts = []
         for batch in staged.rows:
             rows = project(batch.rows, batch.columns, table.columns)
-            if shift:
+            if shift and not (batch.updated and self._tx.is_one_statement):
                 moved = pc.add(rows.column(ROW_ID), shift)
                 rows = rows.set_column(0, ROW_ID, moved)
             parts.append(rows)

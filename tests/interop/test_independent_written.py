@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from ducklakepy import partitioning
 from ducklakepy.expressions import col
 
 import ducklake_lab as dl
@@ -137,6 +140,85 @@ def test_the_same_script_leaves_the_same_metadata(kind: str, new_catalog: Make, 
     check_history(ours, history(open_lake(ours, version="1.1")))
 
 
+def test_deletion_vectors_of_several_snapshots_have_the_same_metadata(
+    kind: str, new_catalog: Make, tmp_path: Path
+) -> None:
+    theirs, ours = new_catalog(kind, "theirs"), new_catalog(kind, "ours")
+    catalog = open_lake(theirs, f"{tmp_path}/theirs/")
+    catalog.set_option("write_deletion_vectors", True)
+    catalog.create_table("main.n", schema=schema_of("i int32, s varchar"))
+    catalog.load_table("main.n").append(numbers(0, 300))
+    for first, stop in ((20, 60), (3, 4), (100, 150), (60, 80), (4, 5), (7, 8)):
+        catalog.load_table("main.n").delete((col("i") >= first) & (col("i") < stop))
+    catalog.flush_inlined_data("main.n")
+    with connect(ours, tmp_path) as session:
+        session.sql("CALL ducklake_set_option('lake', 'write_deletion_vectors', true)")
+        session.sql("CREATE TABLE n (i INTEGER, s VARCHAR)")
+        session.sql("INSERT INTO n SELECT i, 'row ' || i FROM range(300) AS r(i)")
+        for first, stop in ((20, 60), (3, 4), (100, 150), (60, 80), (4, 5), (7, 8)):
+            session.sql(f"DELETE FROM n WHERE i >= {first} AND i < {stop}")
+        session.sql("CALL ducklake_flush_inlined_data('lake')")
+    expected, found = content(theirs), content(ours)
+    for name, rows in expected.items():
+        assert _as_known(found[name], rows) == rows, name
+    assert {path.suffix for path in (tmp_path / "ours").rglob("*-delete.*")} == {".puffin"}
+    check_history(ours, history(open_lake(ours)))
+    # each deletes on top of what the other wrote
+    open_lake(ours).load_table("main.n").delete(col("i") > 280)
+    with connect(ours, tmp_path) as session:
+        session.sql("DELETE FROM n WHERE i BETWEEN 200 AND 220")
+        session.sql("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
+        assert len(list((tmp_path / "ours").rglob("*.puffin"))) == 1
+    check_history(ours, history(open_lake(ours)))
+
+
+@pytest.mark.parametrize("unit", ["year", "month", "day", "hour"])
+def test_partitions_counted_from_1970_have_the_same_metadata(
+    unit: str, kind: str, new_catalog: Make, tmp_path: Path
+) -> None:
+    theirs, ours = new_catalog(kind, "theirs"), new_catalog(kind, "ours")
+    days = ("1969-12-31 23:59:00", "1970-01-01", "2024-02-29 05:00:00", "0001-01-01", "1969-12-31 00:00:00")
+    catalog = open_lake(theirs, f"{tmp_path}/theirs/")
+    catalog.create_table("main.p", schema=schema_of("t timestamp, i int32"))
+    catalog.load_table("main.p").set_partitioning(getattr(partitioning, f"epoch_{unit}")("t"))
+    for day in days:
+        times = pa.array([datetime.fromisoformat(day)] * 20, pa.timestamp("us"))
+        catalog.load_table("main.p").append(pa.table({"t": times, "i": pa.array(range(20), pa.int32())}))
+    with connect(ours, tmp_path) as session:
+        session.sql("CREATE TABLE p (t TIMESTAMP, i INTEGER)")
+        session.sql(f"ALTER TABLE p SET PARTITIONED BY (epoch_{unit}(t))")
+        for day in days:
+            session.sql(f"INSERT INTO p SELECT TIMESTAMP '{day}', i FROM range(20) AS r(i)")
+    expected, found = content(theirs), content(ours)
+    for name, rows in expected.items():
+        assert _as_known(found[name], rows) == rows, name
+    assert len(found["ducklake_file_partition_value"]) == 6
+    check_history(ours, history(open_lake(ours)))
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_vectors_name_the_snapshot_that_commits_them(
+    kind: str, new_catalog: Make, tmp_path: Path, *, encrypted: bool
+) -> None:
+    uri = new_catalog(kind)
+    options = {"write_deletion_vectors": True, "encrypted": encrypted}
+    with connect(uri, tmp_path, **options) as session, connect(uri, tmp_path, data_path=None) as other:
+        session.sql("CREATE TABLE n AS SELECT i::INTEGER AS i FROM range(300) AS r(i); CREATE TABLE o (i INTEGER)")
+        session.sql("DELETE FROM n WHERE i < 40")
+        with session.transaction():
+            session.sql("DELETE FROM n WHERE i BETWEEN 100 AND 150")
+            session.sql("DELETE FROM n WHERE i BETWEEN 200 AND 220")
+            # takes the snapshot that the transaction counted on
+            other.sql("INSERT INTO o VALUES (1)")
+        last = session.current_snapshot().snapshot_id
+        counts = [session.sql(f"SELECT count(*) FROM n AT (VERSION => {at})").fetchall() for at in (last - 1, last)]
+        assert counts == [[(260,)], [(188,)]]
+        gone = session.sql(f"SELECT DISTINCT snapshot_id FROM ducklake_table_deletions('lake', 'main', 'n', 2, {last})")
+        assert sorted(gone.fetchall()) == [(3,), (last,)]
+    assert len(list((tmp_path / "ours").rglob("*.puffin"))) == 2
+    check_history(uri, history(open_lake(uri)))
+
+
 SCRIPT = """
 CREATE SCHEMA sales; CREATE SCHEMA sales.europe;
 CREATE TABLE sales.europe.n (row_id INTEGER, begin_snapshot VARCHAR, d DECIMAL(9,2) DEFAULT 1.5);
@@ -204,6 +286,18 @@ def test_variants_are_inlined_as_bytes(kind: str, new_catalog: Make, tmp_path: P
     assert rows[1]["v"]["value"] == b"\x11text"
 
 
+def test_variants_are_inlined_in_mysql(new_catalog: Make, tmp_path: Path) -> None:
+    uri = new_catalog("mysql")
+    with connect(uri, tmp_path) as session:
+        session.sql("CREATE TABLE v (i INTEGER, v VARIANT)")
+        session.sql("INSERT INTO v SELECT 1, {'a': [1, 2]}::VARIANT UNION ALL SELECT 2, 'text'::VARIANT")
+        session.sql("UPDATE v SET v = 7::VARIANT WHERE i = 1; INSERT INTO v VALUES (3, NULL)")
+    with connect(uri, tmp_path, data_path=None) as session:
+        found = session.sql("SELECT i, v::VARCHAR, variant_typeof(v) FROM v AT (VERSION => 2) ORDER BY i").fetchall()
+        assert [row[:2] for row in found] == [(1, "{'a': [1, 2]}"), (2, "text")]
+        assert session.sql("SELECT i, v::VARCHAR FROM v ORDER BY i").fetchall() == [(1, "7"), (2, "text"), (3, None)]
+
+
 def test_geometries_are_in_files(kind: str, new_catalog: Make, tmp_path: Path) -> None:
     with connect(new_catalog(kind), tmp_path) as session:
         session.sql("CREATE TABLE g (p GEOMETRY); INSERT INTO g VALUES ('POINT (1 2)'::GEOMETRY)")
@@ -257,17 +351,32 @@ def test_only_versions_that_are_written_can_be_asked_for(name: str, tmp_path: Pa
 
 
 def test_a_setting_says_the_version_of_new_lakes(lake_uri: Make, tmp_path: Path) -> None:
+    new, old = lake_uri("new"), lake_uri("old")
     with dl.Session(engine="duckdb") as session:
         with pytest.raises(dl.UsageError, match=r"use 1\.0 or 1\.1"):
             session.sql("SET ducklake_default_version = '0.3'")
         session.sql("SET ducklake_default_version = '1.1'")
-        session.sql(f"ATTACH '{lake_uri('new')}' AS new (DATA_PATH '{tmp_path}/new')")
-        session.sql(f"ATTACH '{lake_uri('old')}' AS old (DATA_PATH '{tmp_path}/old', DUCKLAKE_VERSION '1.0')")
+        session.sql(f"ATTACH '{new}' AS new (DATA_PATH '{tmp_path}/new')")
+        session.sql(f"ATTACH '{old}' AS old (DATA_PATH '{tmp_path}/old', DUCKLAKE_VERSION '1.0')")
         session.sql("RESET ducklake_default_version")
         session.sql(f"ATTACH '{lake_uri('reset')}' AS again (DATA_PATH '{tmp_path}/again')")
         assert [lake.version.name for lake in session.lakes] == ["1.1", "1.0", versions.DEFAULT.name]
-        session.sql("DETACH old")
+        session.sql("DETACH old; DETACH new")
         session.sql("SET ducklake_default_version = '1.1'")
+        session.sql(f"ATTACH '{new}' AS new")
+        with pytest.raises(
+            dl.CatalogVersionError, match=r"not 1\.1; RESET ducklake_default_version.*, or attach it with"
+        ):
+            session.sql(f"ATTACH '{old}' AS old")
+        session.sql("DETACH new; SET ducklake_default_version = '1.0'")
+        with pytest.raises(
+            dl.CatalogVersionError, match=r"not 1\.0; RESET ducklake_default_version.*; there is no way"
+        ):
+            session.sql(f"ATTACH '{new}' AS new")
+        session.sql(f"ATTACH '{new}' AS new (DUCKLAKE_VERSION '1.1')")
+        session.sql(f"ATTACH '{old}' AS old (AUTOMATIC_MIGRATION)")
+        found = {lake.alias: lake.version.name for lake in session.lakes}
+        assert found["new"] == "1.1" and found["old"] == "1.0"
     with dl.connect(lake_uri("kept"), data_path=f"{tmp_path}/kept") as session:
         assert session.current_lake.version is versions.DEFAULT
 
@@ -293,10 +402,12 @@ TRUNCATE n
 """
 
 
-def test_both_versions_have_the_same_rows_at_every_snapshot(lake_uri: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("vectors", [False, True])
+def test_both_versions_have_the_same_rows_at_every_snapshot(lake_uri: Make, tmp_path: Path, *, vectors: bool) -> None:
     found = []
     for version in versions.WRITTEN:
         with connect(lake_uri(version), tmp_path / version, ducklake_version=version) as session:
+            session.sql(f"CALL ducklake_set_option('lake', 'write_deletion_vectors', {vectors})")
             session.sql(BOTH)
             last = session.current_snapshot().snapshot_id
             rows = [

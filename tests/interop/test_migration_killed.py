@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import ducklake_lab as dl
+from ducklake_lab.catalog.uri import parse_uri
 
 #: Migrates a lake, and ends the process at once when so many changes of the catalog have begun.
 _MIGRATE = """
@@ -37,10 +39,18 @@ with dl.connect(uri, automatic_migration=True, ducklake_version="1.1"):
 """
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def _copy_database(uri: str, name: str, target: str) -> None:
+    """Copies a database of PostgreSQL, in the place of one that is there."""
+    engine = sa.create_engine(parse_uri(uri).url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f'DROP DATABASE IF EXISTS "{target}" WITH (FORCE)')
+        connection.exec_driver_sql(f'CREATE DATABASE "{target}" TEMPLATE "{name}"')
+    engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgres"])
 def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path: Path) -> None:
     uri = new_catalog(kind)
-    path = Path(uri.rpartition(":")[2])
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", ducklake_version="1.0") as session:
         session.sql("CREATE TABLE t (i INTEGER, s STRUCT(a INTEGER)); INSERT INTO t VALUES (1, {'a': 1}), (2, NULL)")
         session.sql(
@@ -48,12 +58,19 @@ def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path
         )
         session.sql("DELETE FROM t WHERE i % 7 = 0; CREATE SCHEMA other; CREATE TABLE other.u (i INTEGER)")
         expected = session.sql("FROM t ORDER BY ALL").fetchall()
-    kept = tmp_path / "kept"
-    shutil.copyfile(path, kept)
+    path, name = Path(uri.rpartition(":")[2]), str(parse_uri(uri).url.database)
+
+    def copy(source: str, target: str) -> None:
+        if kind == "postgres":
+            _copy_database(uri, name + source, name + target)
+        else:
+            shutil.copyfile(f"{path}{source}", f"{path}{target}")
+
+    copy("", ".kept")
 
     def migrate(left: int) -> int | None:
         """How many changes a migration has begun; None where it was killed before that many."""
-        shutil.copyfile(kept, path)
+        copy(".kept", "")
         command = [sys.executable, "-c", _MIGRATE, uri, str(left)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode in (0, 9), done.stderr

@@ -45,6 +45,15 @@ WHERE renamed.parent_column IS NOT NULL AND renamed.initial_default IS NULL AND 
             AND later.initial_default IS NOT NULL AND later.begin_snapshot > o.begin_snapshot
             AND later.begin_snapshot < renamed.begin_snapshot)
 """
+#: Bounds of floats that were spelled as values of the type before; nobody knows which were.
+_MISSPELLED_BOUNDS = """
+UPDATE {stats} SET min_value = NULL, max_value = NULL, min_is_exact = NULL, max_is_exact = NULL
+WHERE (min_value IS NOT NULL OR max_value IS NOT NULL) AND EXISTS (
+    SELECT 1 FROM ducklake_column AS o JOIN ducklake_column AS n ON n.table_id = o.table_id AND n.column_id = o.column_id
+    WHERE o.table_id = {stats}.table_id AND o.column_id = {stats}.column_id AND o.begin_snapshot < n.begin_snapshot AND (
+        (o.column_type = 'float32' AND n.column_type = 'float64')
+        OR (o.column_type LIKE 'decimal%' AND n.column_type IN ('float32', 'float64'))))
+"""
 #: Types that PostgreSQL's tables of inlined rows had in 0.3, by the column's type.
 _EARLIER_TYPES = {
     "varchar": ("varchar", "text", "json", "jsonb"),
@@ -94,6 +103,8 @@ def _prepare(connection: sa.Connection) -> None:
 def _convert(connection: sa.Connection) -> None:
     connection.exec_driver_sql(_MISSING_VERSIONS)
     connection.exec_driver_sql(_LOST_DEFAULTS)
+    for stats in (t.file_column_stats, t.table_column_stats):
+        connection.execute(sa.text(_MISSPELLED_BOUNDS.format(stats=stats.name)))
     if connection.dialect.name == "postgresql":
         _convert_inlined_types(connection)
 
@@ -155,4 +166,5 @@ VERSION = Version(
     is_written=True,
     inlined_prefix=_PREFIX,
     inlines_variants=True,
+    vectors_by_snapshot=True,
 )
