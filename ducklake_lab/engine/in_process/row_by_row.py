@@ -10,7 +10,7 @@ from ducklake_lab.duckdb import library as duckdb
 
 #: Parsed expressions whose value is known from one row, if their functions' values are.
 _CLASSES = frozenset(
-    ("BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "LAMBDA", "OPERATOR")
+    "BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION LAMBDA OPERATOR TYPE".split()
 )
 #: Functions of the session, although DuckDB has them as functions of their arguments.
 _OF_SESSION = frozenset(("current_setting", "getvariable"))
@@ -59,7 +59,9 @@ def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
 def _are_of_arguments(connection: duckdb.DuckDBPyConnection, names: set[str]) -> bool:
     """Whether all are functions of DuckDB's own whose values depend on their arguments only."""
     found = connection.execute(
-        "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability = 'CONSISTENT') "
+        # some depend on the session's time zone for times that have one; workers know it
+        "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability <> 'VOLATILE') "
+        "AND bool_or(stability = 'CONSISTENT') "
         "FROM duckdb_functions() WHERE list_contains($1, lower(function_name)) GROUP BY ALL",
         [sorted(names)],
     ).fetchall()

@@ -42,7 +42,8 @@ _SQL: dict[Hashed, str] = {
     "days": "CAST({} - DATE '1970-01-01' AS BIGINT)",
     "time": "date_diff('microsecond', TIME '00:00:00', {})",
     "seconds": "epoch_us({}) // 1000000",
-    "millis": "epoch_ms({})",
+    # DuckDB 2.0.1 has no epoch_ms of TIMESTAMP_MS
+    "millis": "epoch_us({}) // 1000",
     "micros": "epoch_us({})",
     "nanos": "epoch_ns({})",
     "double": "CAST({} AS DOUBLE)",

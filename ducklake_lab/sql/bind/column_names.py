@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
-from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, DuckLakeSql
+from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, WRITTEN_PART, DuckLakeSql
 from ducklake_lab.sql.types import from_sqlglot
 from ducklake_lab.version import SINCE_DUCKDB_2
 
@@ -250,7 +250,7 @@ def _call(node: exp.Anonymous) -> str:
     prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
     rendered = [text(arg) for arg in args]
     if SINCE_DUCKDB_2 and lower == "date_part" and node.meta.get(SPECIAL_SYNTAX):
-        rendered[0] = rendered[0].upper()
+        rendered[0] = quote_text(node.meta[WRITTEN_PART])
     return f"{prefix}{quoted_if_needed(lower)}({', '.join(rendered)})"
 
 

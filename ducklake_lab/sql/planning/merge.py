@@ -55,11 +55,11 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     action = case(lambda clause: _action(clause), _VARCHAR)
     message = case(lambda clause: clause.message.copy() if clause.message else exp.Null(), _VARCHAR)
     items: list[exp.Expr] = [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
-    items += [exp.alias_(action, ACTION, quoted=True), exp.alias_(message, MESSAGE, quoted=True)]
+    items += [_aliased(action, ACTION), _aliased(message, MESSAGE)]
     for column in columns:
         value = case(lambda clause, column=column: builder.value(clause, column), column.data_type)  # type: ignore[misc]
-        items.append(exp.alias_(value, column.name, quoted=True))
-    tree = exp.select(*items).from_(_table(op))
+        items.append(_aliased(value, column.name))
+    tree = exp.Select(expressions=items).from_(_table(op), copy=False)
     join = exp.Join(this=_marked(op.source, alias), side=_side(op))
     if op.using:
         join.set("using", [exp.to_identifier(name) for name in op.using])
@@ -69,6 +69,10 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     tree.set("where", exp.Where(this=exp.Not(this=exp.Is(this=exp.Paren(this=action.copy()), expression=exp.Null()))))
     outputs = binder.query(tree, None, {})
     return finish(tree, outputs, binder)
+
+
+def _aliased(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(value, name, quoted=True, copy=False)
 
 
 def _quoted(name: str) -> exp.Identifier:

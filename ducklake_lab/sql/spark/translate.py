@@ -50,6 +50,8 @@ _MOMENTS = {
     "current_localtimestamp": "localtimestamp",
 }
 
+_NO_NANOSECONDS = "Computing TIMESTAMP_NS is not supported on Spark, which has microseconds."
+
 
 def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
     """The Spark SQL of a bound query; `tree` is used up.
@@ -269,7 +271,7 @@ class Translation:
         kind = self.type_of(node)
         source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
         if kind is not None and _has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
-            raise UnsupportedFeatureError("Computing TIMESTAMP_NS is not supported on Spark, which has microseconds.")
+            raise UnsupportedFeatureError(_NO_NANOSECONDS)
         return self._called(lifted(node, self._is_argument), volatile=is_volatile(node))
 
     def _called(self, found: Lifted, *, volatile: bool = False) -> exp.Expr:
@@ -389,6 +391,8 @@ class Translation:
         shown = ", ".join(f"u.{quote_identifier(name)} AS {quote_identifier(name)}" for name, _ in fields)
         sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
         result = result_type(sql, (rows,), self.settings)
+        if _has_nanoseconds(result):
+            raise UnsupportedFeatureError(_NO_NANOSECONDS)
         carried(result)
         evaluation = Evaluation(sql, (rows,), result, self.settings)
         self.evaluations[evaluation.name] = evaluation

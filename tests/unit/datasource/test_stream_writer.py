@@ -9,16 +9,21 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.sql import datasource
 from pyspark.sql.types import LongType, StructField, StructType
 
 import ducklake_lab as dl
-from ducklake_lab.datasource import writer as w
 from ducklake_lab.datasource.options import Target
+from ducklake_lab.datasource.writer import TaskFiles
 from ducklake_lab.errors import CatalogError, SparkError
 from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 from tests.interop.comparing import attach, detach
+
+if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+    pytest.skip("PySpark before 4.1 gives writers of streams no Arrow batches", allow_module_level=True)
+from ducklake_lab.datasource.stream_writer import TableStreamWriter
 
 QUERY = "0e9a1b2c-0000-4000-8000-000000000001"
 OTHER = "0e9a1b2c-0000-4000-8000-000000000002"
@@ -35,14 +40,14 @@ class Stream:
     def session(self) -> dl.Session:
         return dl.connect(self.uri, alias="lake", data_path=f"{self._folder}/data", engine="duckdb")
 
-    def writer(self, checkpoint: str = "/cp", *, overwrite: bool = False) -> w.TableStreamWriter:
+    def writer(self, checkpoint: str = "/cp", *, overwrite: bool = False) -> TableStreamWriter:
         target = Target.of({"path": self.uri, "table": "t", "checkpointLocation": checkpoint})
-        return w.TableStreamWriter(target, StructType([StructField("i", LongType())]), overwrite)
+        return TableStreamWriter(target, StructType([StructField("i", LongType())]), overwrite)
 
-    def tasks(self, rows: range, query: str | None = QUERY) -> list[w.TaskFiles]:
+    def tasks(self, rows: range, query: str | None = QUERY) -> list[TaskFiles]:
         message = self.writer().write(iter([pa.RecordBatch.from_pydict({"i": list(rows)})] if rows else []))
-        assert isinstance(message, w.TaskFiles)
-        return [w.TaskFiles(message.files, query)]
+        assert isinstance(message, TaskFiles)
+        return [TaskFiles(message.files, query)]
 
     def run(self, batch: int, rows: range, query: str = QUERY, checkpoint: str = "/cp") -> None:
         self.writer(checkpoint).commit(self.tasks(rows, query), batch)

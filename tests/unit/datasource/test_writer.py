@@ -7,12 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import datasource as ds
 from pyspark.sql.types import LongType, StructField, StructType
 
 import ducklake_lab as dl
 from ducklake_lab.datasource import writer as w
 from ducklake_lab.datasource.options import Target
-from ducklake_lab.errors import CommitUnknownError, TransactionConflictError
+from ducklake_lab.datasource.source import DuckLakeDataSource
+from ducklake_lab.errors import CommitUnknownError, TransactionConflictError, UnsupportedFeatureError
 
 
 @pytest.fixture
@@ -59,3 +61,10 @@ def test_files_go_where_another_task_failed(writer: w.TableWriter, tmp_path: Pat
     message, file = _written(writer, tmp_path)
     writer.abort([message, None])
     assert not file.exists()
+
+
+def test_streams_are_refused_before_pyspark_4_1(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(ds, "DataSourceStreamArrowWriter", raising=False)
+    source = DuckLakeDataSource({"path": "ducklake:lake.ducklake", "table": "t"})
+    with pytest.raises(UnsupportedFeatureError, match=r"PySpark 4\.1 .* foreachBatch"):
+        source.streamWriter(StructType([StructField("i", LongType())]), overwrite=False)

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.version import READS_VARIANT_BYTES, SINCE_DUCKDB_2
+
+pytestmark = pytest.mark.skipif(not READS_VARIANT_BYTES, reason="DuckDB before 1.5.4 makes no variants of bytes")
 
 _ROWS = "(1, 42, 1), (2, 'x', 1), (3, [1, 2], 1), (4, 4, 1)"
 
@@ -58,7 +61,9 @@ _SHAPES = {
 @pytest.mark.parametrize(("shape", "limit"), [("VARIANT", 0), *((shape, 100) for shape in _SHAPES)])
 def test_cells_are_compared_beside_null(shape: str, limit: int, tmp_path: Path) -> None:
     # files hold no INTERVAL, and no variants below the top
-    values = [_SHAPES[shape].format(value) for value in _VALUES if limit or "INTERVAL" not in value]
+    lost = "{" if SINCE_DUCKDB_2 else "nothing"  # DuckDB 2 takes no objects with such values apart
+    found = [value for value in _VALUES if "INTERVAL" not in value or (limit and lost not in value)]
+    values = [_SHAPES[shape].format(value) for value in found]
     with dl.connect(
         f"ducklake:{tmp_path}/lake.ducklake",
         data_path=f"{tmp_path}/data",
