@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
-from ducklake_lab.catalog.collecting import without_collecting
 from ducklake_lab.catalog.files import among, read_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import visible
+from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.transforms import parse_transform
+from ducklake_lab.scan.alterations import alterations, view_alterations
 from ducklake_lab.scan.details import FileDetails
 from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.movements import Movement, movements
@@ -84,7 +85,7 @@ def lake_history(
         last: only so many, the newest.
         between: only those with an id in this range, both ends included.
     """
-    names, known = _names(connection)
+    names, known, begun = _names(connection)
     ids = {name: number for number, name in known.items()}
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
     found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
@@ -102,6 +103,12 @@ def lake_history(
     reach = found[0][0].snapshot_id, found[-1][0].snapshot_id
     moved = movements(lake, connection, reach, rewritten, table_id)
     cut = _after_expired(connection, {info.snapshot_id for info, _, _ in found})
+    altered: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
+    for info, changes, _ in found:
+        for change in changes if info.snapshot_id not in cut else ():
+            if (key := _altered(change, info.snapshot_id, begun)) is not None:
+                altered[change.kind.endswith("_view")].add(key)
+    described = alterations(connection, altered[False], names) | view_alterations(connection, altered[True], names)
     tags: dict[int, tuple[str, ...]] = {}
     for name, number in read_tags(connection).items():
         tags[number] = (*tags.get(number, ()), name)
@@ -109,7 +116,13 @@ def lake_history(
         HistoryEntry(
             info=info,
             kind=kind_of(changes),
-            changes=tuple(dict.fromkeys(_readable(change, names) for change in changes)),
+            changes=tuple(
+                dict.fromkeys(
+                    text
+                    for change in changes
+                    for text in _texts(change, described, _altered(change, info.snapshot_id, begun), names)
+                )
+            ),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
             tags=tags.get(info.snapshot_id, ()),
             **asdict(moved.get(info.snapshot_id, Movement())) | (_unknown(changes) if info.snapshot_id in cut else {}),
@@ -136,22 +149,58 @@ def _unknown(changes: Iterable[Change]) -> dict[str, None]:
     return {"bytes_removed": None} if kinds & _MAINTENANCE else {}
 
 
-def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[str, ...]]]:
-    """The newest name of every entry that ever was, by its id, as a text; and of each table, with the schemas it is in."""
+_Begun = Mapping[tuple[tuple[str, ...], int], int]
+
+
+def _altered(change: Change, snapshot: int, begun: _Begun) -> tuple[int, int] | None:
+    """The id and the snapshot of what may be an alteration; what is renamed is listed as created."""
+    if change.kind in ("altered_table", "altered_view") and isinstance(change.value, int):
+        return change.value, snapshot
+    if change.kind in ("created_table", "created_view") and not isinstance(change.value, int):
+        number = begun.get((change.value, snapshot))
+        return (number, snapshot) if number is not None else None
+    return None
+
+
+def _texts(
+    change: Change,
+    described: Mapping[tuple[int, int], Sequence[str]],
+    key: tuple[int, int] | None,
+    names: Mapping[int, str],
+) -> Sequence[str]:
+    found = described.get(key) if key is not None else None
+    if found is None or (not found and change.kind.startswith("created_")):
+        return (_readable(change, names),)
+    return found
+
+
+def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[str, ...]], _Begun]:
+    """The newest name of every entry that ever was, by its id, as a text; and of each table, with the schemas it is in.
+
+    Then the id of each entry by every name that it got later, with the snapshot that gave it.
+    """
     s = t.schema
     query = sa.select(s.c.schema_id, s.c.schema_name, versions.column(connection, s.c.parent_schema_id))
-    rows = {schema_id: (name, parent) for schema_id, name, parent in connection.execute(query)}
-    found = {schema_id: _path(schema_id, rows) for schema_id in rows}
-    tables = {}
+    schemas = {schema_id: (name, parent) for schema_id, name, parent in connection.execute(query)}
+    found = {schema_id: _path(schema_id, schemas) for schema_id in schemas}
+    tables: dict[int, tuple[str, ...]] = {}
+    begun: dict[tuple[tuple[str, ...], int], int] = {}
     for entries, key, column in (
         (t.view, t.view.c.view_id, t.view.c.view_name),
         (t.macro, t.macro.c.macro_id, t.macro.c.macro_name),
         (t.table, t.table.c.table_id, t.table.c.table_name),
     ):
-        named = sa.select(key, entries.c.schema_id, column).order_by(entries.c.begin_snapshot)
-        tables = {entry_id: (*found.get(schema, ()), name) for entry_id, schema, name in connection.execute(named)}
+        begin = entries.c.begin_snapshot
+        rows = connection.execute(sa.select(key, entries.c.schema_id, column, begin).order_by(begin)).all()
+        tables = {entry_id: (*found.get(schema, ()), name) for entry_id, schema, name, _ in rows}
+        first = {entry_id: snapshot for entry_id, _, _, snapshot in reversed(rows)}
+        begun |= {
+            ((*found.get(schema, ()), name), snapshot): entry_id
+            for entry_id, schema, name, snapshot in rows
+            if snapshot != first[entry_id]
+        }
         found |= tables
-    return {entry_id: ".".join(parts) for entry_id, parts in found.items()}, tables
+    return {entry_id: ".".join(parts) for entry_id, parts in found.items()}, tables, begun
 
 
 def _path(schema_id: int, rows: Mapping[int, tuple[str, int | None]]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def test_comments_go_by_the_names_in_the_query(session: dl.Session) -> None:
         ("t", first + 1, first + 3, "it's text"),
         ("t", first + 3, None, None),
     ]
-    assert [entry.changes for entry in session.snapshots()][-1] == ("altered view a.b.v",)
+    assert [entry.changes for entry in session.snapshots()][-1] == ("commented on column t of a.b.v",)
     session.sql("COMMENT ON COLUMN a.b.v.x IS 'other'")
     assert session.current_snapshot().snapshot_id == first + 3
 
