@@ -249,8 +249,9 @@ def open_lake(
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
     options, session = options or AttachOptions(), session or SessionOptions()
+    wanted = options.ducklake_version or session.versions.get("ducklake_version")
     if location.backend == "duckdb":
-        asked = options.storage_version or session.created.get("storage_version")
+        asked = options.storage_version or session.versions.get("storage_version")
         location = replace(location, storage_version=asked and checked_storage_version(asked))
     elif options.storage_version is not None:
         raise UnsupportedFeatureError(f"Catalogs in {location.backend} have no storage version; leave it out.")
@@ -260,10 +261,10 @@ def open_lake(
     with database.connect(create=options.creates) as connection:
         exists = _is_initialised(connection, database)
         if exists:
-            _settle_version(connection, database, options)
+            _settle_version(connection, database, options, wanted)
             stored = _check(connection, location, encrypted=options.encrypted)
         elif options.creates:
-            stored = _create(connection, database, options, session)
+            stored = _create(connection, database, options, wanted)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
@@ -292,11 +293,13 @@ def _is_initialised(connection: sa.Connection, database: CatalogDatabase) -> boo
     return database.backend != "mysql" or versions.read_version(connection) is not None
 
 
-def _settle_version(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions) -> None:
+def _settle_version(
+    connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, wanted: str | None
+) -> None:
     """Migrates an older catalog where that is wanted; makes it readable as its version is."""
     display = database.location.display
     version = versions.readable(versions.read_version(connection), display)
-    target = _target(version, options)
+    target = _target(version, wanted, migrate=options.automatic_migration)
     steps = versions.path(version, target)
     if options.automatic_migration:
         # DuckDB cannot alter a table in one transaction as often as the way from the oldest versions asks for
@@ -305,21 +308,23 @@ def _settle_version(connection: sa.Connection, database: CatalogDatabase, option
             connection.commit()
             connection.begin()
             version = step
-    if options.ducklake_version is not None and version is not target:
+    if wanted is not None and version is not target:
         how = "there is no way back" if not steps else "attach it with automatic_migration=True, or without a version"
+        if options.ducklake_version is None:
+            how = "RESET ducklake_default_version, which asks for it" + (f", or {how}" if steps else f"; {how}")
         raise CatalogVersionError(f"{display} is of version {version.name}, not {target.name}; {how}.")
     database.version = version
     versions.begin(connection, version)
 
 
-def _target(version: Version, options: AttachOptions) -> Version:
+def _target(version: Version, wanted: str | None, *, migrate: bool) -> Version:
     """The version that a catalog is to have: the one asked for, else a migration's, else the first that is written.
 
     A migration ends where the reference's ends: at the version that new lakes have with the installed DuckDB.
     """
-    if options.ducklake_version is not None:
-        return versions.written(options.ducklake_version)
-    if options.automatic_migration and versions.path(version, versions.DEFAULT):
+    if wanted is not None:
+        return versions.written(wanted)
+    if migrate and versions.path(version, versions.DEFAULT):
         return versions.DEFAULT
     if version.is_written:
         return version
@@ -369,9 +374,7 @@ def _absolute(path: str) -> str:
     return _folder(path if "://" in path else str(Path(path).expanduser().absolute()))
 
 
-def _create(
-    connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, session: SessionOptions
-) -> str:
+def _create(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, wanted: str | None) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
     location = database.location
     chosen = options.data_path or location.default_data_path
@@ -379,8 +382,7 @@ def _create(
         raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
     stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
     # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
-    asked = options.ducklake_version or session.created.get("ducklake_version")
-    version = versions.written(asked) if asked is not None else versions.DEFAULT
+    version = versions.written(wanted) if wanted is not None else versions.DEFAULT
     versions.tables(version).create_all(connection, checkfirst=database.backend == "mysql")
     connection.execute(
         t.lake_metadata.insert(),

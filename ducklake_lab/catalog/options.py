@@ -61,7 +61,8 @@ class SessionOptions:
     Attributes:
         defaults: for lakes that have no value of their own.
         forced: for all lakes, whatever value they have.
-        created: `ducklake_version` of lakes that are created, if it was set.
+        versions: `ducklake_version` of lakes that are attached and `storage_version` of files that are created, as far as
+            they were set.
         retry: `max_retry_count`, `retry_wait_ms` and `retry_backoff` of commits, as far as they were set.
         time_zone: gives the zone in which times without one are read, and times are shown.
         report: called after each query to a catalog with the lake's name, the query, and its seconds.
@@ -69,7 +70,7 @@ class SessionOptions:
 
     defaults: dict[str, str] = field(default_factory=dict)
     forced: dict[str, str] = field(default_factory=dict)
-    created: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     retry: dict[str, float] = field(default_factory=dict)
     time_zone: Callable[[], str] = process_time_zone
     report: Callable[[str, str, float], None] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ducklake_lab.model.commit_notes import CommitNote, read
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.files import ColumnStats, DataFile
 
@@ -43,6 +44,11 @@ class HistoryEntry:
     def message(self) -> str:
         """Its tags, in brackets, and its commit message."""
         return " ".join((*(f"[{tag}]" for tag in self.tags), self.info.commit_message or "")).rstrip()
+
+    @property
+    def note(self) -> CommitNote | None:
+        """What it says of the statements that made it; None where it says nothing that is understood."""
+        return read(self.info.commit_extra_info)
 
 
 @dataclass(frozen=True, slots=True)

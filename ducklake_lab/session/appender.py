@@ -118,7 +118,7 @@ class Appender:
             with self._lakes.writing(place.lake) as transaction:
                 table = self._lakes.parse(self._name).table()
                 columns = with_defaults(self._sources.names, table)
-                transaction.only_appends = not self._lakes.in_transaction
+                transaction.is_one_statement = not self._lakes.in_transaction
                 count = self._dml.append_arrow(table, self._rows(columns))
         self.appended += count
         self.drop()

@@ -33,9 +33,14 @@ _WORD = re.compile(r"\w{3,}")
 _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECASE)
 
 
+def has_signs_of_secret(text: str) -> bool:
+    """Whether a text speaks of what is a secret, or of a place that is reached with one."""
+    return _SIGNS.search(text) is not None
+
+
 def may_hold_secret(text: str) -> bool:
     """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
-    return _SIGNS.search(text) is not None and _PLAIN.fullmatch(text) is None
+    return has_signs_of_secret(text) and _PLAIN.fullmatch(text) is None
 
 
 def redacts(function: _Function) -> _Function:

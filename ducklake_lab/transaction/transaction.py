@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import TransactionError
+from ducklake_lab.model.commit_notes import StatementNote
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
@@ -27,9 +28,10 @@ class Transaction(EntryChanges):
 
     Attributes:
         author, message, extra_info: for the snapshot it becomes.
+        statements: what is noted of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
-        only_appends: it is one INSERT: row ids are counted from 0 until it is committed, as nobody sees them before.
+        is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
     """
 
     def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
@@ -37,9 +39,10 @@ class Transaction(EntryChanges):
         self.author: str | None = None
         self.message: str | None = None
         self.extra_info: str | None = None
+        self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
         self.snapshot: Snapshot | None = None
-        self.only_appends = False
+        self.is_one_statement = False
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
         self._discarded: list[str] = []
@@ -205,7 +208,7 @@ class Transaction(EntryChanges):
         known = self._row_id_starts.get(table.table_id)
         if known is None:
             known = 0
-            if self.is_committed(table) and not self.only_appends:
+            if self.is_committed(table) and not self.is_one_statement:
                 with self.lake.connect() as connection:
                     stats = read_table_stats(connection, [table.table_id]).get(table.table_id)
                     known = stats.next_row_id if stats is not None else 0

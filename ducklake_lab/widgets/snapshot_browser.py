@@ -7,11 +7,11 @@ from typing import Any
 
 import traitlets
 
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.widgets import snapshots, timeline
 from ducklake_lab.widgets.arrow import pack
-from ducklake_lab.widgets.html import KIND_LABELS, clip, zone
+from ducklake_lab.widgets.html import KIND_LABELS, clip, escape, zone
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 #: (table, earlier snapshot, later snapshot) -> static HTML of the diff
@@ -20,6 +20,10 @@ DiffProvider = Callable[[str, int, int], str]
 LakeProvider = Callable[[int], str]
 
 _KINDS = tuple(KIND_LABELS)
+#: Characters of SQL that are shown of a snapshot.
+_LONGEST = 4000
+#: Tables whose diffs are shown at once.
+_TABLES = 10
 
 
 class SnapshotBrowser(Mounted):
@@ -28,7 +32,7 @@ class SnapshotBrowser(Mounted):
     Attributes:
         selected: id of the selected snapshot, or None. Setting it selects in the notebook.
         compare: (earlier, later) ids of the two selected to compare, or ().
-        query: words to filter by; `table:x`, `author:x` and `tag:x` look there only.
+        query: words to filter by; `table:x`, `author:x`, `tag:x`, `notebook:x` and `kind:x` look there only.
         hidden: kinds of change that are left out.
         zone: the time zone in which times are shown.
         between: (first, last) in milliseconds since 1970, or ().
@@ -119,10 +123,15 @@ class SnapshotBrowser(Mounted):
             return any(word[4:] in name.casefold() for name in entry.tags)
         if word.startswith("author:"):
             return word[7:] in (entry.info.author or "").casefold()
+        if word.startswith("notebook:"):
+            return word[9:] in ((entry.note and entry.note.notebook) or "").casefold()
+        if word.startswith("kind:"):
+            return word[5:] in f"{KIND_LABELS[entry.kind]}\n{(entry.note and entry.note.kind) or ''}".casefold()
         number = entry.info.snapshot_id
         if number not in self._texts:
             info = entry.info
-            parts = (str(number), info.author or "", entry.message, *entry.changes, *entry.tables)
+            made = (snapshots.origin(entry), snapshots.statement(entry, _LONGEST))
+            parts = (str(number), info.author or "", entry.message, *entry.changes, *entry.tables, *made)
             self._texts[number] = "\n".join(parts).casefold()
         return word in self._texts[number]
 
@@ -136,6 +145,8 @@ class SnapshotBrowser(Mounted):
                     "author": ("text", [clip(entry.info.author or "", 80) for entry in rows]),
                     "message": ("text", [clip(entry.message, 400) for entry in rows]),
                     "changes": ("text", [_changes(entry) for entry in rows]),
+                    "origin": ("text", [snapshots.origin(entry) for entry in rows]),
+                    "statement": ("text", [snapshots.statement(entry, _LONGEST) for entry in rows]),
                 }
             )
         ]
@@ -151,6 +162,22 @@ class SnapshotBrowser(Mounted):
         if self._diff is None:
             raise UsageError("This browser has no lake to compare snapshots of.")
         return {"html": self._diff(str(content["table"]), int(content["start"]), int(content["end"]))}
+
+    def answer_diffs(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The static views of the diffs of all tables that a snapshot touched, with the snapshot before it."""
+        if self._diff is None:
+            raise UsageError("This browser has no lake to compare snapshots of.")
+        end = int(content["snapshot"])
+        self._require(end)
+        tables = next(entry.tables for entry in self.history if entry.info.snapshot_id == end)
+        parts = []
+        for name in tables[:_TABLES]:
+            try:
+                parts.append(self._diff(name, end - 1, end))
+            except DuckLakeError as error:
+                parts.append(f"<p><b>{escape(name)}</b> {escape(str(error))}</p>")
+        more = f"<p>{len(tables) - _TABLES} more tables; choose two snapshots to compare one of them.</p>"
+        return {"html": "".join(parts) + (more if len(tables) > _TABLES else "") or "<p>It touched no table.</p>"}
 
     def answer_lake(self, content: dict[str, Any]) -> dict[str, Any]:
         """The static view of the lake as it was."""
@@ -176,8 +203,9 @@ class SnapshotBrowser(Mounted):
 
 
 def _changes(entry: HistoryEntry) -> str:
-    more = f" and {len(entry.changes) - 40} more" if len(entry.changes) > 40 else ""
-    return clip(", ".join(clip(change, 120) for change in entry.changes[:40]), 4000) + more
+    """What it changed, a line each."""
+    more = f"\n{len(entry.changes) - 40} more" if len(entry.changes) > 40 else ""
+    return clip("\n".join(clip(change, 120).replace("\n", " ") for change in entry.changes[:40]), 4000) + more
 
 
 def _numbers(entries: Sequence[HistoryEntry]) -> bytes:

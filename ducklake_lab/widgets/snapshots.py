@@ -17,6 +17,7 @@ from ducklake_lab.widgets.html import (
     escape,
     heading,
     scroll,
+    seconds,
     signed,
     size,
     table,
@@ -27,10 +28,13 @@ from ducklake_lab.widgets.html import (
 
 #: Snapshots listed; the browser and `FROM lake.snapshots()` have them all.
 LIMIT = 200
+#: Characters of SQL that are listed of a snapshot.
+_LONGEST = 400
 
 _STYLE = """
 .dlk .dlk-legend{display:flex;flex-wrap:wrap;gap:4px 16px;align-items:baseline;margin-bottom:6px}
 .dlk .dlk-legend .dlk-title{margin-right:8px}
+.dlk .dlk-sql{margin:2px 0;white-space:pre-wrap;overflow-wrap:anywhere;max-width:60em}
 """
 
 
@@ -80,6 +84,32 @@ def _legend(history: Sequence[HistoryEntry], title: str) -> str:
     )
 
 
+def origin(entry: HistoryEntry) -> str:
+    """What made a snapshot: the kind of the statement, how long it took, and the notebook's cell; "" if unknown."""
+    note = entry.note
+    if note is None:
+        return ""
+    cell = f"[{note.cell}]" if note.cell is not None else ""
+    where = " ".join(part for part in (clip(note.notebook or "", 80), cell) if part)
+    took = seconds(note.duration_ms / 1000) if note.duration_ms is not None else ""
+    return DOT.join(part for part in (clip(note.kind or "", 80), took, where) if part)
+
+
+def statement(entry: HistoryEntry, width: int) -> str:
+    """The SQL that made a snapshot, or what else its writer noted; cut after some characters."""
+    note = entry.note
+    if note is None:
+        return clip(entry.info.commit_extra_info or "", width)
+    return clip(note.statement or "", width) + (" …" if note.is_cut and len(note.statement or "") <= width else "")
+
+
+def _made(entry: HistoryEntry) -> str:
+    text, label = statement(entry, _LONGEST), origin(entry) or "noted"
+    if not text:
+        return f"<div>{escape(origin(entry))}</div>" if origin(entry) else ""
+    return f'<details><summary>{escape(label)}</summary><pre class="dlk-sql">{escape(text)}</pre></details>'
+
+
 def _row(entry: HistoryEntry) -> str:
     info = entry.info
     message = entry.message
@@ -94,7 +124,7 @@ def _row(entry: HistoryEntry) -> str:
         cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
         cell(escape(clip(info.author or "", 40))),
         cell(escape(clip(message, 160)), title=message if len(message) > 160 else "", wrap=bool(message)),
-        cell(f'<span class="dlk-soft">{changes}</span>'),
+        cell(f'<span class="dlk-soft">{changes}{_made(entry)}</span>'),
         cell(signed(entry.rows_added, entry.rows_removed), right=True),
         cell(size(entry.bytes_added) if entry.bytes_added else "", right=True),
     )

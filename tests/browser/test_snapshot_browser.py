@@ -46,6 +46,11 @@ def test_click_and_shift_click_select_and_compare(lab: Lab, notebook: Page, scre
     notebook.get_by_role("button", name="Show diff").click()
     expect(notebook.locator(".dlk-sb-result")).to_contain_text("8,255 deleted")
     screenshot(notebook, "browser-compare-light")
+    rows.nth(4).click()
+    notebook.get_by_role("button", name="What it changed").click()
+    expect(notebook.locator(".dlk-sb-result")).to_contain_text("8,255 deleted")
+    rows.nth(3).click()
+    rows.nth(2).click(modifiers=["Shift"])
     run_cell(notebook, 2)
     expect(notebook.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea-output")).to_have_text("15 [14, 15] \n")
 

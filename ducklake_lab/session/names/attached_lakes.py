@@ -28,6 +28,7 @@ from ducklake_lab.files.deletes import restamped
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.quoting import path_parts, schema_path, split_dotted
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.names.commit_notes import CommitNotes
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
@@ -62,6 +63,7 @@ class Lakes:
     Attributes:
         options: what the session sets for its lakes.
         immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+        notes: what commits say of themselves.
         lost: the lake in which a statement last lost against another commit.
     """
 
@@ -69,6 +71,7 @@ class Lakes:
         self._database = database
         self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
+        self.notes = CommitNotes()
         self.lost: Lake | None = None
         self._pins: dict[str, Snapshot] = {}
         self._by_alias: dict[str, Lake] = {}
@@ -77,7 +80,6 @@ class Lakes:
         self._explicit = False
         self._aborted = False
         self._at: At = None
-        self._message: str | None = None
         self._in_statement = False
 
     # Attached lakes
@@ -185,15 +187,6 @@ class Lakes:
             if not self._explicit:
                 self._pins.clear()
             self.release()
-
-    @contextmanager
-    def saying(self, message: str | None) -> Iterator[None]:
-        """Around statements whose commits have a message."""
-        before, self._message = self._message, message
-        try:
-            yield
-        finally:
-            self._message = before
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -313,6 +306,7 @@ class Lakes:
         if transaction is None:
             self._forget(commit=True)
             return None
+        self.notes.settle(transaction)
         try:
             snapshot = commit(transaction)
         except CommitUnknownError:
@@ -349,6 +343,11 @@ class Lakes:
             self._pins.clear()
             self._pins.update(kept[3])
 
+    def _begun(self, lake: Lake) -> Transaction:
+        transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
+        transaction.author = self.notes.author()
+        return transaction
+
     @contextmanager
     def writing(self, lake: Lake) -> Iterator[Transaction]:
         """The transaction a statement writes in: the open one, or one that is committed at the end.
@@ -360,14 +359,15 @@ class Lakes:
             raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
         if self._explicit:
             if self._open is None:
-                self._open = Transaction(lake, self._pins.get(lake.alias), restamped)
+                self._open = self._begun(lake)
             elif self._open.lake is not lake:
                 raise TransactionError(
                     f"The open transaction writes to {self._open.lake.alias}; a transaction writes to one lake only."
                 )
-            self._open.message = self._message if self._message is not None else self._open.message
+            self.notes.say(self._open)
             try:
                 yield self._open
+                self.notes.note(self._open)
             except (BindError, EntryNotFoundError, EntryExistsError):
                 raise  # found before anything was changed: the transaction goes on, as in DuckDB
             except BaseException:
@@ -380,11 +380,13 @@ class Lakes:
                 raise TransactionError(f"The statement writes to {self._open.lake.alias} already.")
             yield self._open
             return
-        transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
-        transaction.message = self._message
+        transaction = self._begun(lake)
+        self.notes.say(transaction)
         self._open = transaction
         try:
             yield transaction
+            self.notes.note(transaction)
+            self.notes.settle(transaction)
             commit(transaction)
         except CommitUnknownError:
             raise

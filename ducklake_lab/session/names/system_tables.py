@@ -162,6 +162,7 @@ class SystemTables:
             yield {
                 "oid": base + schema.schema_id,
                 "parent_schema": schema.parts[-2] if schema.parent_id is not None else None,
+                "parent_schema_oid": base + schema.parent_id if schema.parent_id is not None else None,
                 **_place(lake, base, schema.schema_id, schema.parts[-1]),
             }
 

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import pyarrow.compute as pc
+
 from ducklake_lab.engine.rows import Here, Rows, held
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import ConstraintError
@@ -26,7 +28,7 @@ def merge(dml: Dml, engine: SparkEngine, table: Table, plan: QueryPlan) -> int:
         ConstraintError: a row of the target is matched by several of the source, or WHEN … THEN ERROR applies.
     """
     with dml.matching(plan) as matched:
-        counts = {row["action"]: row["n"] for row in _fetch(matched, engine, _COUNTS)}
+        counts = _counts(matched, engine)
         if counts.get("error"):
             (found,) = _fetch(matched, engine, _ERROR)
             message = found["m"] or "a row meets the condition of WHEN … THEN ERROR."
@@ -53,6 +55,14 @@ _ERROR = f"SELECT min({MESSAGE}) AS m FROM rows WHERE {ACTION} = 'error'"
 _TWICE = (
     f"SELECT {ROW_ID} FROM rows WHERE {ACTION} IN ('update', 'delete') GROUP BY {ROW_ID} HAVING count(*) > 1 LIMIT 1"
 )
+
+
+def _counts(matched: Matched, engine: SparkEngine) -> dict[str, int]:
+    """How many rows each action applies to."""
+    if matched.held is not None:  # few rows are counted faster than a query is bound
+        found = pc.value_counts(matched.held.column(ACTION)).to_pylist()
+        return {entry["values"]: entry["counts"] for entry in found}
+    return {row["action"]: row["n"] for row in _fetch(matched, engine, _COUNTS)}
 
 
 def _fetch(matched: Matched, engine: SparkEngine, sql: str) -> list[dict[str, Any]]:

@@ -271,13 +271,13 @@ class Statements:
             table = self._sources.names.place(statement.table).table()
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
-                transaction.only_appends = not self._lakes.in_transaction
+                transaction.is_one_statement = not self._lakes.in_transaction
                 count = self._dml.append_arrow(table, rows)
             else:
                 if isinstance(statement, op.InsertLiterals):
                     statement = _parsed(statement)
                 plan = self._plan_insert(statement, table)
-                transaction.only_appends = not self._lakes.in_transaction and not plan.sources
+                transaction.is_one_statement = not self._lakes.in_transaction
                 count = self._dml.insert(table, plan)
         return count_result(count, _made_by(transaction))
 
@@ -306,6 +306,7 @@ class Statements:
     def _update(self, statement: op.Update) -> Result:
         place = self._sources.names.place(statement.table)
         with self._lakes.writing(place.lake) as transaction:
+            transaction.is_one_statement = not self._lakes.in_transaction
             table = self._sources.names.place(statement.table).table()
             count = self._dml.update(
                 table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
@@ -324,6 +325,7 @@ class Statements:
         with self._lakes.writing(place.lake) as transaction:
             table = self._sources.names.place(statement.table).table()
             plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
+            transaction.is_one_statement = not self._lakes.in_transaction
             count = merge(self._dml, self._engine, table, plan)
         return count_result(count, _made_by(transaction))
 

@@ -26,7 +26,7 @@ _DEFAULTS = {
 }
 #: Settings that come before the lake's value.
 _FORCED = {"ducklake_target_file_size": "target_file_size"}
-#: The version of lakes that are created where ATTACH says none.
+#: The version of lakes where ATTACH says none: of new ones, and required of others.
 _VERSION = "ducklake_default_version"
 #: The storage version of catalog files that are created; it is also DuckDB's own.
 _STORAGE = "storage_compatibility_version"
@@ -75,9 +75,9 @@ def apply(setting: Setting, value: object, lakes: Lakes) -> None:
         _put(options.defaults, _DEFAULTS[name], text)
     elif name == _VERSION:
         text = None if value is None else versions.written(str(value)).name
-        _put(options.created, "ducklake_version", text)
+        _put(options.versions, "ducklake_version", text)
     elif name == _STORAGE:
-        _put(options.created, "storage_version", None if value is None else checked_storage_version(str(value)))
+        _put(options.versions, "storage_version", None if value is None else checked_storage_version(str(value)))
     elif name in _FORCED:
         text = None if value is None or value == "" else str(_bytes(name, value))
         _put(options.forced, _FORCED[name], text)

@@ -38,7 +38,7 @@ class Snapshots extends Browsing {
   build() {
     this.clock = new Intl.DateTimeFormat("sv-SE", { timeZone: this.model.get("zone"), dateStyle: "short", timeStyle: "medium" });
     this.search = element("input", {
-      type: "search", placeholder: "Filter: text, table:, author:", "aria-label": "Filter snapshots", value: this.model.get("query"),
+      type: "search", placeholder: "Filter: text, author:, kind:", "aria-label": "Filter snapshots", value: this.model.get("query"),
       oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.set({ query: this.search.value }), 120); },
     });
     this.summary = element("span", { class: "dlk-soft", role: "status" });
@@ -56,7 +56,7 @@ class Snapshots extends Browsing {
       fetch: async (start, count) => {
         const { buffers } = await this.line.ask("page", { start, count, filter: this.model.get("filter") });
         const { length, columns } = readArrow(buffers[0]);
-        return Array.from({ length }, (_, at) => ({ author: columns.author[at], message: columns.message[at], changes: columns.changes[at] }));
+        return Array.from({ length }, (_, at) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[at]])));
       },
       cells: (row, at) => this.cells(row, at),
       selected: (at) => this.marked().includes(this.data.id[at]),
@@ -77,7 +77,7 @@ class Snapshots extends Browsing {
 
   cells(row, at) {
     const kind = KINDS[this.data.kind[at]];
-    const changes = element("span", { class: "dlk-soft" }, row.changes);
+    const changes = element("span", { class: "dlk-soft" }, (row.changes || "").replaceAll("\n", ", "));
     const words = this.wide ? [row.message, changes] : [row.message || changes];
     return [String(this.data.id[at]), this.stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
       ...words, this.rowsOf(at) || "–", this.bytesOf(at)];
@@ -104,7 +104,7 @@ class Snapshots extends Browsing {
     const text = (name, width, right) => ({ name, width, right });
     this.grid.setColumns([
       text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", "minmax(4.5em, .4fr)"),
-      text("message", "minmax(7em, 1.2fr)"), ...(this.wide ? [text("what changed", "minmax(9em, 1.2fr)")] : []),
+      text("message", "minmax(7em, 1.2fr)"), ...(this.wide ? [text("what changed", "minmax(9em, 1.5fr)")] : []),
       text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
     ]);
   }
@@ -320,15 +320,19 @@ class Snapshots extends Browsing {
     if (token !== this.describing || !row) return;
     const { id, time, added, removed, bytes_added, bytes_removed, version } = this.data;
     const changed = amount(added[at], removed[at], (n) => number.format(n));
-    const facts = [`${this.stamp(time[at], true)} ${this.model.get("zone")}`, row.author, changed && changed + " rows", amount(bytes_added[at], bytes_removed[at], size), `schema version ${version[at]}`];
+    const facts = [`${this.stamp(time[at], true)} ${this.model.get("zone")}`, row.author, row.origin, changed && changed + " rows", amount(bytes_added[at], bytes_removed[at], size), `schema version ${version[at]}`];
     this.detail.replaceChildren(
       element("b", {}, `Snapshot ${id[at]}`), " ", row.message || "", " ",
       element("span", { class: "dlk-soft" }, facts.filter(Boolean).join(" · ")), " ");
     if (this.model.get("can_look")) {
       this.button = element("button", { type: "button", onclick: () => this.request("lake", { snapshot: id[at] }, `Reading the catalog at ${id[at]} …`) }, "The lake as it was");
-      this.detail.append(this.button);
+      this.detail.append(this.button, " ");
     }
-    this.detail.append(element("ul", {}, ...(row.changes || "").split(", ").slice(0, 50).map((change) => element("li", {}, change))));
+    if (this.model.get("can_diff") && id[at] > 0) {
+      this.detail.append(element("button", { type: "button", onclick: () => this.request("diffs", { snapshot: id[at] }, `Comparing what ${id[at]} changed …`) }, "What it changed"));
+    }
+    if (row.statement) this.detail.append(element("pre", { class: "dlk-sb-sql" }, row.statement));
+    this.detail.append(element("ul", {}, ...(row.changes || "").split("\n").slice(0, 50).map((change) => element("li", {}, change))));
   }
 
   async describePair(start, end) {

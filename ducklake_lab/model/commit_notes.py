@@ -1,0 +1,100 @@
+"""What a commit says of the statements that made it, in `commit_extra_info` (spec: ducklake_snapshot_changes).
+
+The specification leaves that text to the writer. Here it is a JSON object with the members of `CommitNote`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+#: Characters of SQL that are kept of a commit.
+LONGEST = 4_000
+#: Characters of a text that is read; longer ones are none of ours.
+_LONGEST_READ = 100_000
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitNote:
+    """What made a commit; what is not known is None.
+
+    Attributes:
+        statement: the SQL, statements of a transaction with `;` and a new line between them. It is left out where it may
+            hold a secret, and cut after `LONGEST` characters.
+        is_cut: some of the SQL is missing.
+        kind: `UPDATE`, `ALTER TABLE`, …; several of a transaction with commas between them.
+        duration_ms: from the begin of each statement to its end, or to that of the commit's preparation; in all.
+        notebook: the name of the notebook's file.
+        cell: the number of the cell's execution.
+    """
+
+    statement: str | None = None
+    is_cut: bool = False
+    kind: str | None = None
+    duration_ms: float | None = None
+    notebook: str | None = None
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementNote:
+    """One statement of a commit: its SQL, or None where it may hold a secret, its kind, and how long it took."""
+
+    text: str | None
+    kind: str
+    seconds: float
+
+
+def write(statements: Sequence[StatementNote], context: Mapping[str, object]) -> str | None:
+    """The text of some statements, and of what is known of where they ran; None where nothing is known.
+
+    Args:
+        context: further members, such as `notebook` and `cell`.
+    """
+    found: dict[str, object] = {}
+    if statements:
+        text = ";\n".join(note.text for note in statements if note.text)
+        if text:
+            found["statement"] = text[:LONGEST]
+        if len(text) > LONGEST:
+            found["is_cut"] = True
+        found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
+        found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
+    found |= {name: value for name, value in context.items() if value is not None}
+    # half of a surrogate pair is no text that a database takes
+    return json.dumps(found, ensure_ascii=False).encode(errors="replace").decode() if found else None
+
+
+def read(text: str | None) -> CommitNote | None:
+    """What a text says, if `write` made it, or another writer one like it; None of any other."""
+    if text is None or not text.lstrip().startswith("{") or len(text) > _LONGEST_READ:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    note = CommitNote(
+        statement=_of_type(found, "statement", str),
+        is_cut=_of_type(found, "is_cut", bool) or False,
+        kind=_of_type(found, "kind", str),
+        duration_ms=_milliseconds(found),
+        notebook=_of_type(found, "notebook", str),
+        cell=_of_type(found, "cell", int),
+    )
+    return note if note != CommitNote() else None
+
+
+def _of_type(found: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:
+    value = found.get(name)
+    return value if type(value) is kind else None
+
+
+def _milliseconds(found: Mapping[str, Any]) -> float | None:
+    value = found.get("duration_ms")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e15 else None

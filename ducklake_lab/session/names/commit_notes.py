@@ -1,0 +1,99 @@
+"""What the commits of a session say of themselves: who made them, a message, and the statements that did."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from ducklake_lab.model.commit_notes import StatementNote, write
+from ducklake_lab.session.redacting import has_signs_of_secret
+from ducklake_lab.sql import operations as op
+from ducklake_lab.transaction.transaction import Transaction
+
+#: Gives what a commit notes beside its statements.
+Context = Callable[[], Mapping[str, object]]
+#: Kinds of statements whose operations are not called so.
+_KINDS: dict[type[object], str] = {
+    op.InsertLiterals: "INSERT",
+    op.SetOptions: "ALTER TABLE",
+    op.ResetOptions: "ALTER TABLE",
+    op.RenameView: "ALTER VIEW",
+    op.CopyFrom: "COPY",
+    op.CopyDatabase: "COPY FROM DATABASE",
+}
+_numbers = count()
+_WORDS = re.compile(r"[A-Z][a-z]*")
+
+
+@dataclass(slots=True)
+class _Running:
+    number: int
+    text: str | None
+    kind: str
+    started: float
+
+
+class CommitNotes:
+    """What the next commits say.
+
+    Attributes:
+        author: gives the author of commits that name none; None for none.
+        context: where the statements run, such as the notebook; None where statements are not noted at all.
+    """
+
+    def __init__(self) -> None:
+        self.author: Callable[[], str | None] = lambda: None
+        self.context: Context | None = None
+        self._message: str | None = None
+        self._running: _Running | None = None
+
+    @contextmanager
+    def saying(self, message: str | None) -> Iterator[None]:
+        """Around statements whose commits have a message."""
+        before, self._message = self._message, message
+        try:
+            yield
+        finally:
+            self._message = before
+
+    @contextmanager
+    def running(self, statement: op.Statement) -> Iterator[None]:
+        """Around a statement that may commit."""
+        before = self._running
+        text = None if has_signs_of_secret(statement.text) else statement.text.strip()
+        self._running = _Running(next(_numbers), text, kind_of(statement.operation), time.monotonic())
+        try:
+            yield
+        finally:
+            self._running = before
+
+    def say(self, transaction: Transaction) -> None:
+        """Gives a transaction the message of the statement that writes in it."""
+        transaction.message = self._message if self._message is not None else transaction.message
+
+    def note(self, transaction: Transaction) -> None:
+        """Notes the statement that has written in a transaction."""
+        running = self._running
+        if self.context is None or running is None:
+            return
+        noted = transaction.statements
+        # a statement may write several times
+        noted[running.number] = StatementNote(running.text, running.kind, time.monotonic() - running.started)
+
+    def settle(self, transaction: Transaction) -> None:
+        """Gives a transaction that is about to be committed what is noted, unless it has another text."""
+        if self.context is not None and transaction.extra_info is None:
+            transaction.extra_info = write(list(transaction.statements.values()), self.context())
+
+
+def kind_of(operation: op.Operation) -> str:
+    """What statements of an operation begin with, such as `UPDATE` or `CREATE TABLE`."""
+    if type(operation) in _KINDS:
+        return _KINDS[type(operation)]
+    if isinstance(operation, op.Alteration):
+        return "ALTER TABLE"
+    return " ".join(_WORDS.findall(type(operation).__name__)).upper()
