@@ -26,6 +26,7 @@ _LAZY = {
 
 for _name, _target in {
     "display": "IPython.display:display",
+    "result.grid": "ducklake_lab.widgets.table_view:result_grid",
     "result.html": "ducklake_lab.widgets.result:render",
     "diff.html": "ducklake_lab.widgets.diff:render",
     "diff.page": "ducklake_lab.widgets.diff:document",

@@ -24,6 +24,8 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 4 << 30
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+# who runs the tests is no author of what they commit
+os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
 
@@ -66,7 +68,7 @@ _OF_THE_WHEEL = ("browser", "binder", "release")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts tests that share something together, in this process or in one of several workers."""
 
     def folder(item: pytest.Item) -> str:
@@ -75,10 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return _ORDER.index(folder(item)) if folder(item) in _ORDER else len(_ORDER)
 
+    in_groups = config.pluginmanager.hasplugin("xdist")
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        item.add_marker(pytest.mark.xdist_group("wheel" if folder(item) in _OF_THE_WHEEL else str(item.path)))
+        if in_groups:
+            item.add_marker(pytest.mark.xdist_group("wheel" if folder(item) in _OF_THE_WHEEL else str(item.path)))
     # the longest come first where there are several workers, so that none is left with them at the end
     items.sort(key=rank, reverse="PYTEST_XDIST_WORKER" in os.environ)
 

@@ -228,6 +228,13 @@ class Commands:
             "", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note="restored"
         )
 
+    def _run_upload(self, given: argparse.Namespace) -> Any:
+        mode = "append" if given.append else "replace" if given.replace else "create"
+        types = dict(map(options.typed, given.type or ()))
+        choices = {"types": types, "date_format": given.dates, "clean_names": given.clean_names}
+        found = self._session().upload(given.source, given.table, mode, **choices)
+        return found.apply(given.message) if given.apply else found
+
     def _run_tag(self, given: argparse.Namespace) -> Listing:
         at = self._session().tag(given.name, given.snapshot)
         return _tags({given.name: at}, "tagged")

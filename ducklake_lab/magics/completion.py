@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -107,7 +109,12 @@ class MagicCompleter:
                 return self._sql(f"FROM {fragment}", len(fragment) + 5)
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
             return _prefixed(found, fragment), fragment
-        if command in _TABLE_ARGUMENT and not positional:
+        if command == "upload" and not positional:
+            return [(path, "path") for path in _paths(fragment)], fragment
+        if command == "untag" and not positional:
+            session = self._session()
+            return _prefixed(((name, "tag") for name in (session.tags() if session else ())), fragment), fragment
+        if (command in _TABLE_ARGUMENT and not positional) or (command == "upload" and len(positional) == 1):
             return self._sql(f"FROM {fragment}", len(fragment) + 5)
         return [], fragment
 
@@ -155,6 +162,22 @@ def _open_option(text: str, fragment: str) -> str | None:
 def _prefixed(found: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str, str]]:
     folded = fragment.casefold()
     return [(text, kind) for text, kind in found if text.casefold().startswith(folded)]
+
+
+def _paths(fragment: str) -> list[str]:
+    """Folders, and files that can be uploaded, whose paths begin so; quoted where they hold blanks."""
+    from ducklake_lab.session.uploading import can_upload
+
+    folder, slash, name = fragment.rpartition("/")
+    place = Path(folder + slash).expanduser() if slash else Path()
+    found = sorted(place.iterdir()) if place.is_dir() else []
+    return [
+        shlex.quote(f"{folder}{slash}{path.name}") + "/" * path.is_dir()
+        for path in found
+        if path.name.startswith(name)
+        and not (path.name.startswith(".") and not name)
+        and (path.is_dir() or can_upload(path.name))
+    ]
 
 
 def register(shell: InteractiveShell, completer: MagicCompleter) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from IPython.display import display
 
 from ducklake_lab.errors import DuckLakeError, SqlError, UsageError, did_you_mean
 from ducklake_lab.magics import messages, options
+from ducklake_lab.magics.author import default_author
 from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
 from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template, view_of
+from ducklake_lab.magics.notebook import place_of
 from ducklake_lab.magics.progress import ProgressLine
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
@@ -68,6 +71,13 @@ class DuckLakeMagics(Magics):
     lake: Any = traitlets.Unicode("", help="URI or connection to open when a cell runs and no lake is connected.").tag(
         config=True
     )
+    author: Any = traitlets.Unicode(
+        None, allow_none=True, help="Author of commits; None: DUCKLAKE_LAB_AUTHOR, or Git's user.name; empty: nobody."
+    ).tag(config=True)
+    grid: Any = traitlets.Bool(False, help="Show results in a grid, without being asked with --grid.").tag(config=True)
+    record_statements: Any = traitlets.Bool(
+        True, help="Commits name their statement, its duration, notebook and cell in commit_extra_info."
+    ).tag(config=True)
     connections: Any = traitlets.Unicode(
         "~/.config/ducklake_lab/connections.toml", help="File of named connections; ${NAME} is an environment variable."
     ).tag(config=True)
@@ -158,6 +168,7 @@ class DuckLakeMagics(Magics):
                 # The rows to show are computed here, while there is a line to tell of it.
                 result.head(limit + 1)
         result.limit = limit
+        result.is_grid = given.grid or self.grid
         return result
 
     def _keep_view(self, name: str, session: LakeSession, composed: Composed, dialect: str, lake: str | None) -> None:
@@ -211,6 +222,23 @@ class DuckLakeMagics(Magics):
             raise UsageError("No lake is connected. Connect one: %ducklake connect ducklake:metadata.ducklake")
         return self.session
 
+    def _author(self) -> str | None:
+        return default_author() if self.author is None else self.author.strip() or None
+
+    @traitlets.observe("author")
+    def _author_changed(self, _: Any) -> None:
+        if self.session is not None:
+            self.session.author = self._author
+
+    @traitlets.observe("record_statements")
+    def _recording_changed(self, _: Any) -> None:
+        if self.session is not None:
+            self.session.record_statements = self._recording
+
+    @property
+    def _recording(self) -> Any:
+        return partial(place_of, self._shell) if self.record_statements else False
+
     def named_connections(self) -> dict[str, dict[str, Any]]:
         """The saved connections by name."""
         return read_connections(Path(self.connections).expanduser())
@@ -233,6 +261,8 @@ class DuckLakeMagics(Magics):
             raise UsageError(f"There is no such connection in {self.connections}.{hint}")
         if self.session is None:
             session, before = self._open(uri, **given), None
+            session.author = self._author
+            session.record_statements = self._recording
             alias = session.current_lake.alias
         else:
             session, before = self.session, _place(self.session)

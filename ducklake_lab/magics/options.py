@@ -38,6 +38,7 @@ FLAGS = {
     "preview": "run in a transaction, show what would change, commit when told to",
     "explain": "show how the query would run, and which files it would read",
     "jinja": "fill in {{ name }} from the notebook's variables first",
+    "grid": "show the rows in a grid to sort, filter and profile",
     "no-display": "run, show nothing",
     "traceback": "show the whole stack trace of an error",
     "help": "show this help",
@@ -47,6 +48,7 @@ _EXCLUDED = (
     ("preview", "explain"),
     ("preview", "at"),
     ("preview", "name"),
+    ("grid", "at"),
     *(("view", n) for n in ("preview", "explain", "at")),
 )
 _SHORT = {"-h": "help", "-m": "message", "-o": "output"}
@@ -76,6 +78,7 @@ class CellOptions:
     compose: tuple[str, ...] = ()
     preview: bool = False
     explain: bool = False
+    grid: bool = False
     jinja: bool = False
     traceback: bool = False
     help: bool = False
@@ -121,6 +124,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
         compose=tuple(given.get("with", ())),
         preview="preview" in given,
         explain="explain" in given,
+        grid="grid" in given,
         jinja="jinja" in given,
         traceback="traceback" in given,
         help="help" in given,
@@ -174,6 +178,18 @@ def snapshot(text: str) -> int | datetime | str:
         return moment(text)
     except UsageError:
         return text
+
+
+def typed(text: str) -> tuple[str, str]:
+    """The name and the type of `NAME=TYPE`.
+
+    Raises:
+        UsageError: it is not so.
+    """
+    name, _, kind = (part.strip() for part in text.rpartition("="))
+    if not (name and kind):
+        raise UsageError(f'"{text}" is no type of a column; write NAME=TYPE, such as "zip=VARCHAR".')
+    return name, kind
 
 
 def usage() -> str:

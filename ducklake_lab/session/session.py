@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ducklake_lab.catalog.attach_options import AttachOptions
@@ -34,7 +34,9 @@ from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
+from ducklake_lab.session.uploading import Upload, UploadMode, upload
 from ducklake_lab.session.writing import WriteMode, write_rows
+from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
@@ -77,6 +79,27 @@ class Session(LakeInfo):
     def engine(self, engine: Engine) -> None:
         check_engine(engine)
         self._engine.asked = engine
+
+    @property
+    def author(self) -> str | None:
+        """The author of commits that name none; None for none. May be set to a function, which the first commit calls."""
+        return self._lakes.notes.author()
+
+    @author.setter
+    def author(self, author: str | Callable[[], str | None] | None) -> None:
+        self._lakes.notes.author = cache(author) if callable(author) else lambda: author
+
+    @property
+    def record_statements(self) -> bool:
+        """Whether commits name their statement, its kind and duration in `commit_extra_info`, as JSON; not by default.
+
+        May be set to a function, whose mapping is noted as well, such as the `notebook` and `cell`.
+        """
+        return self._lakes.notes.context is not None
+
+    @record_statements.setter
+    def record_statements(self, wanted: bool | Callable[[], Mapping[str, object]]) -> None:
+        self._lakes.notes.context = wanted if callable(wanted) else dict if wanted else None
 
     @property
     def spark(self) -> SparkSession:
@@ -248,7 +271,7 @@ class Session(LakeInfo):
             room_for_depth(),
             self._lakes.explaining(),
             self._engine.asking(engine),
-            self._lakes.saying(message),
+            self._lakes.notes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),
         ):
             if dialect == "spark":
@@ -260,8 +283,11 @@ class Session(LakeInfo):
                 )
                 check(statements)
                 for statement in statements:
-                    with self._lakes.statement(at):
+                    with self._lakes.statement(at), self._lakes.notes.running(statement):
                         result = self._statements.run_statement(statement)
+                    # its text alone would read another snapshot
+                    if isinstance(statement.operation, op.Query) and at is None:
+                        result.text = statement.text.strip()
         result.info.seconds += time.monotonic() - started
         return result
 
@@ -280,6 +306,34 @@ class Session(LakeInfo):
             The count of rows written.
         """
         return write_rows(self._lakes, self._sources, self._statements, rows, table, mode, self.transaction)
+
+    def upload(
+        self,
+        source: str,
+        table: str | None = None,
+        mode: UploadMode = "create",
+        *,
+        types: Mapping[str, str] | None = None,
+        date_format: str | None = None,
+        clean_names: bool = False,
+    ) -> Upload:
+        """What files would become as rows of a table; its `apply` writes them, and nothing is written before.
+
+        Numbers with leading zeros, and whole numbers that are too long for any type, stay texts.
+
+        Args:
+            source: a file, a pattern, a folder or a URL of CSV, Parquet, JSON or Excel (with openpyxl).
+            table: its name; that of the file by default.
+            mode: `create` a table; `append` to one, columns matched by name; `replace` it.
+            types: types of columns, by name, instead of those guessed.
+            date_format: of the dates in CSV files, such as `%m/%d/%Y`, instead of the one guessed.
+            clean_names: name columns so that SQL needs no quotes: `Total $` becomes `total`.
+
+        Raises:
+            UsageError: there is no such file, or it cannot be uploaded.
+            EntryExistsError: the table exists, and is to be created.
+        """
+        return upload(self._lakes, self.sql, source, table, mode, types, date_format, clean_names=clean_names)
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None

@@ -29,7 +29,7 @@ from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.row_sources import Scan, frame_of
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.view import TableView
+from ducklake_lab.session.rows.view import RowsView, table_view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ class TableHandle:
             entries, _ = table_files(place.lake, connection, place.state, place.table())
         return column_stats(self.name, place.state.snapshot.snapshot_id, place.table(), entries)
 
-    def view(self) -> TableView:
+    def view(self) -> RowsView:
         """The rows to look through: sorted, filtered, by page; read in process, up to MAX_ROWS of them."""
         place = self._place()
         table = place.table()
@@ -123,7 +123,7 @@ class TableHandle:
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows
-        return TableView(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
+        return table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
 
     def partitions(self) -> Listing:
         """Per partition: files, rows, deleted rows and size in bytes."""

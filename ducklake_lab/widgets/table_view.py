@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import cell as html_cell
@@ -15,7 +15,8 @@ from ducklake_lab.widgets.html import clip, count, counted, escape, heading, scr
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 if TYPE_CHECKING:
-    from ducklake_lab.session.view import TableView
+    from ducklake_lab.session.rows.result import Result
+    from ducklake_lab.session.rows.view import RowsView
 
 #: Rows and columns of the static view.
 ROWS = 20
@@ -23,16 +24,16 @@ COLUMNS = 200
 _TEXT = 300
 
 
-def render(data: TableView) -> str:
+def render(data: RowsView) -> str:
     """The first rows as seen now, and the statement that gives them all."""
     from ducklake_lab.duckdb.handing import texts_to_show
 
     columns = data.columns[:COLUMNS]
     rows = data.page(0, ROWS)
-    numeric = [values.is_number(column.data_type.sql()) for column in columns]
+    numeric = [values.is_number(column.type) for column in columns]
     lists = texts_to_show(rows.select(range(len(columns))), data.time_zone)
     head = [
-        heading(clip(column.name, 80), right=numeric[at], note=clip(column.data_type.sql().lower(), 40))
+        heading(clip(column.name, 80), right=numeric[at], note=clip(column.type.lower(), 40))
         for at, column in enumerate(columns)
     ]
     body = (
@@ -41,18 +42,19 @@ def render(data: TableView) -> str:
     )
     listing = scroll(table(head, body), "Rows")
     wide = f" · first {COLUMNS} of {count(len(data.columns))} columns" if len(data.columns) > COLUMNS else ""
-    foot = f"first {counted(rows.num_rows, 'row')} of {count(data.table_rows)}{wide}" + _part(data, " · ")
+    whole = "" if data.whole_rows is None else f" of {count(data.whole_rows)}"
+    foot = f"first {counted(rows.num_rows, 'row')}{whole}{wide}" + _part(data, " · ")
     sql = f'<p><code class="dlk-mono">{escape(clip(data.sql, 2000))}</code></p>'
     title = f'<p><span class="dlk-title">{escape(clip(data.title, 160))}</span></p>'
     return view(f'{title}{listing}<div class="dlk-foot">{foot}</div>{sql}', label=data.title)
 
 
-def _part(data: TableView, mark: str = "") -> str:
+def _part(data: RowsView, mark: str = "") -> str:
     return f"{mark}looks through the first {count(data.total)} rows only" if data.partial else ""
 
 
 class TableBrowser(Mounted):
-    """A table's rows with virtual scrolling.
+    """Rows with virtual scrolling.
 
     Attributes:
         data: the rows; `browser.data.sql` is what is seen as SQL.
@@ -76,12 +78,11 @@ class TableBrowser(Mounted):
     title: Any = traitlets.Unicode().tag(sync=True)
     place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, data: TableView) -> None:
+    def __init__(self, data: RowsView) -> None:
         self.data = data
         super().__init__(
             columns=[
-                [column.name, clip(column.data_type.sql().lower(), 60), values.is_number(column.data_type.sql())]
-                for column in data.columns
+                [column.name, clip(column.type.lower(), 60), values.is_number(column.type)] for column in data.columns
             ],
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
@@ -149,3 +150,22 @@ class TableBrowser(Mounted):
 
     def __repr__(self) -> str:
         return repr(self.data)
+
+
+class ResultBrowser(TableBrowser):
+    """A result's rows; what stands in the notebook without a kernel is the result itself."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        super().__init__(result.view())
+
+    def still(self) -> str:
+        return self._result._repr_html_()
+
+
+def result_grid(result: Result) -> Any:
+    """What a notebook shows of a result in a grid; None where no grid can show it (see `Result.view`)."""
+    try:
+        return ResultBrowser(result)._repr_mimebundle_()
+    except UsageError:
+        return None

@@ -145,3 +145,26 @@ def test_saved_and_opened_without_a_kernel_all_of_it_is_there(lab: Lab, notebook
         assert "<script>window" not in kept.data["text/html"]
         assert len(kept.data["text/html"]) < 300_000
     assert "not committed yet" in cells[5].outputs[0].data["text/html"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_result_is_a_grid(lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
+    name = f"grid-{theme}"
+    count = "session.sql('SELECT count(DISTINCT coalesce(carrier, 0::VARCHAR)) FROM flights').fetchone()[0]"
+    query = "SELECT carrier, count(*) AS n, max(delay) AS most FROM flights GROUP BY ALL ORDER BY n DESC, carrier"
+    lab.write(f"{name}.ipynb", [SETUP.format(name=name), f"%%ducklake --grid\n{query}", count])
+    page = lab.open(f"{name}.ipynb", theme=theme)
+    run_all(page)
+    view = page.locator(".dlk-tb")
+    expect(view.get_by_role("grid")).to_be_visible()
+    first_paint(page)
+    screenshot(page, name)
+    rows = int(output(page, 2))
+    expect(view.get_by_role("status")).to_have_text(f"{rows} rows")
+    expect(view.locator(".dlk-tb-sql")).to_have_text(query)
+    view.get_by_label("Filter carrier").fill("= UA")
+    expect(view.get_by_role("status")).to_have_text("1 row")
+    expect(view.locator(".dlk-tb-sql")).to_have_text(f"SELECT * FROM (\n{query}\n)\nWHERE \"carrier\" = 'UA'")
+    assert page.evaluate("window.hacked") is None
+    assert serious(page, ".dlk-live", ".dlk") == []
+    close(page)

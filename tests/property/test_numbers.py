@@ -307,7 +307,7 @@ def check_snapshot(
     assert summarize("lake", number, "lake", [info]).rows == len(rows)
     assert f"{len(rows):,} rows · {sum(files.data.values()):,} bytes" in table.describe().note
     # rows
-    assert TableBrowser(table.view()).passing == len(rows) == table.view().table_rows
+    assert TableBrowser(table.view()).passing == len(rows) == table.view().whole_rows
     result = session.sql(f"SELECT * FROM t AT (VERSION => {number})")
     assert footer(result, 10_000).startswith(counted(len(rows), "row"))
     if files.data:

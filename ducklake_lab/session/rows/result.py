@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.duckdb.zones import in_zone, process_time_zone
 from ducklake_lab.engine.placement import Placement
+from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView, ViewColumn
 from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ class Result:
         info: what was read.
         is_query: whether the rows are a query's, rather than a count or nothing.
         limit: rows shown in a notebook; None for the usual number.
+        text: the query, as it was written; "" of other statements, and where it was run `at` a snapshot.
+        is_grid: notebooks show the rows in a grid.
         time_zone: of times with a zone, as Python values and texts.
 
     Args:
@@ -111,6 +116,8 @@ class Result:
         self.info = info or RunInfo()
         self.is_query = is_query
         self.limit: int | None = None
+        self.text = ""
+        self.is_grid = False
         if arrow is not None:
             self.columns: list[str] = list(arrow.column_names)
             self.types: list[str] = list(types or (from_field(field).sql() for field in arrow.schema))
@@ -180,6 +187,37 @@ class Result:
         self._given = from_arrow_table(self._engine(), self.carried())
         return self._given
 
+    def view(self) -> RowsView:
+        """The rows to look through: sorted, filtered, by page.
+
+        The first `MAX_ROWS` of them are computed, or `MAX_SPARK_ROWS` where Spark does.
+
+        Raises:
+            UsageError: it is not the result of a query, or two of its columns have one name.
+        """
+        if not self.text:
+            raise UsageError("Only the rows of a query can be looked through; write AT (VERSION => …) in it, not at=….")
+        # names in SQL have no case
+        name, times = Counter(column.casefold() for column in self.columns).most_common(1)[0]
+        if times > 1:
+            raise UsageError(f'The result has {times} columns "{name}"; name them apart with AS.')
+        most = MAX_ROWS if self.in_process else MAX_SPARK_ROWS
+        rows = self.head(most + 1)
+        columns = [
+            ViewColumn(name, kind, type_or_none(kind)) for name, kind in zip(self.columns, self.types, strict=True)
+        ]
+        is_partial = rows.num_rows > most
+        return RowsView(
+            "Result",
+            self.text,
+            f"(\n{self.text}\n)",
+            columns,
+            lambda: rows.slice(0, most),
+            self.time_zone,
+            partial=is_partial,
+            whole_rows=None if is_partial else rows.num_rows,
+        )
+
     def __len__(self) -> int:
         return int(self.carried().num_rows)
 
@@ -189,6 +227,9 @@ class Result:
     def _repr_html_(self) -> str:
         html: str = hook("result.html")(self)
         return html
+
+    def _repr_mimebundle_(self, **_options: Any) -> Any:
+        return hook("result.grid")(self) if self.is_grid else None
 
     def _computed(self, limit: int | None = None) -> pa.Table:
         """The first rows, or all of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -58,6 +59,18 @@ def complete(shell: InteractiveShell) -> Complete:
     return run
 
 
+def test_paths_that_can_be_uploaded_are_completed(complete: Complete, tmp_path: Path) -> None:
+    for name in ("one.csv", "one two.parquet", "one.doc", ".one.csv"):
+        (tmp_path / name).touch()
+    (tmp_path / "once").mkdir()
+    line = f"%ducklake upload {tmp_path}/"
+    assert sorted(complete(f"{line}on|")) == [
+        f"%ducklake upload '{tmp_path}/one two.parquet'|",
+        f"{line}once/|",
+        f"{line}one.csv|",
+    ]
+
+
 def test_tables_of_the_notebook_are_completed_where_tables_stand(complete: Complete) -> None:
     assert "%%ducklake\nSELECT * FROM flown|" in complete("%%ducklake\nSELECT * FROM fl|")
     assert not any("flute" in one for one in complete("%%ducklake\nSELECT * FROM fl|"))
@@ -69,6 +82,8 @@ def test_tables_of_the_notebook_are_completed_where_tables_stand(complete: Compl
     ("marked", "expected"),
     [
         ("%%ducklake\nSELECT * FROM fl|", "%%ducklake\nSELECT * FROM flights|"),
+        ("%ducklake untag q3|", "%ducklake untag q3-close|"),
+        ("%ducklake upload x.csv fl|", "%ducklake upload x.csv flights|"),
         ("%%ducklake\nSELECT * FROM o|", '%%ducklake\nSELECT * FROM "Odd name"|'),
         ("%%ducklake\nSELECT * FROM raw.|", "%%ducklake\nSELECT * FROM raw.events|"),
         ("%%ducklake\nSELECT * FROM lake.raw.ev|", "%%ducklake\nSELECT * FROM lake.raw.events|"),

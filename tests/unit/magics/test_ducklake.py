@@ -214,6 +214,7 @@ def test_choices_reach_the_session(notebook: Notebook):
         ("%ducklake tag q3 soon", "invalid int value"),
         ("%ducklake files 'flights", "No closing quotation"),
         ("%%ducklake\n  \n", "There is no SQL"),
+        ("%%ducklake --grid --at 2\nSELECT 1", "--grid does not go together with --at"),
     ],
 )
 def test_misuse(notebook: Notebook, capsys: pytest.CaptureFixture[str], cell: str, message: str):
@@ -449,6 +450,48 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
     assert len(run("%ducklake maintain t")) == 0
     assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
     assert run("%ducklake diff t 2 3").summary.deleted == 1
+
+
+def test_a_cell_may_show_a_grid(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
+    cells = ("%%ducklake --grid\nSELECT 1 AS i", "%%ducklake\nSELECT 1 AS i", "%%ducklake --grid\nSHOW TABLES")
+    assert [run(cell)._repr_mimebundle_() is not None for cell in cells] == [True, False, False]
+    run("%config DuckLakeMagics.grid = True")
+    assert [run(cell)._repr_mimebundle_() is not None for cell in cells] == [True, True, False]
+    assert run("%ducklake -o arrow SELECT 1 AS i").to_pydict() == {"i": [1]}
+
+
+def test_an_upload_is_shown_before_it_is_written(
+    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "new orders.csv").write_text("Order ID,x=y\n1,01/02/2024\n")
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(line: str) -> Any:
+        return shell.run_cell(f"%ducklake {line}").result
+
+    run(f"connect ducklake:{tmp_path}/lake.ducklake")
+    line = f"upload '{tmp_path}/new orders.csv' --clean-names --type x=y=VARCHAR"
+    assert [row["type"] for row in run(line)] == ["BIGINT", "VARCHAR"]
+    assert str(run("tables")) == "No tables."
+    assert run(f"{line} --message monday --apply")[0]["rows"] == 1
+    query = "SELECT commit_message FROM ducklake_snapshots('lake') ORDER BY snapshot_id DESC LIMIT 1"
+    assert run(query).fetchall() == [("monday",)]
+    capsys.readouterr()
+    run(f"{line} --apply")
+    run("upload x.csv --type broken")
+    printed = capsys.readouterr()
+    assert "new_orders exists; append to it (--append)" in printed.out + printed.err
+    assert "write NAME=TYPE" in printed.out + printed.err
+    run(f"upload '{tmp_path}/new orders.csv' --replace --dates %m/%d/%Y --clean-names --apply")
+    assert run("SELECT x_y::VARCHAR FROM new_orders").fetchall() == [("2024-01-02",)]
 
 
 def test_disconnect_and_a_connect_that_fails(

@@ -36,6 +36,20 @@ def test_inserts_go_together_with_unique_row_ids(pair: Pair) -> None:
     assert two.current_snapshot().snapshot_id == 4
 
 
+def test_new_rows_of_a_merge_follow_those_of_others(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = pair
+    interrupted(monkeypatch, lambda: two.sql("INSERT INTO t VALUES (20)"))
+    one.sql("MERGE INTO t USING (VALUES (2), (30)) s(i) USING (i) WHEN NOT MATCHED THEN INSERT")
+    assert one.sql("SELECT rowid, i FROM t ORDER BY rowid").fetchall() == [(0, 1), (1, 2), (2, 20), (3, 30)]
+    one.sql(
+        "MERGE INTO t USING (VALUES (2), (40)) s(i) USING (i) WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT"
+    )
+    expected = [(0, 1), (1, 2), (2, 20), (3, 30), (4, 40)]
+    assert one.sql("SELECT rowid, i FROM t ORDER BY rowid").fetchall() == expected
+    two.sql("INSERT INTO t VALUES (50)")
+    assert two.sql("SELECT rowid, i FROM t ORDER BY rowid").fetchall() == [*expected, (5, 50)]
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

@@ -167,7 +167,8 @@ def test_alter_table_sets_options_in_transactions(session: dl.Session) -> None:
     session.sql("ROLLBACK")
 
 
-def test_a_reset_may_not_inline_columns_with_reserved_names(session: dl.Session) -> None:
+def test_a_reset_may_not_inline_columns_with_reserved_names(lake_uri: Callable[..., str], tmp_path: Path) -> None:
+    session = dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", ducklake_version="1.0")
     session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE r (row_id INTEGER)")
     session.sql("ALTER TABLE r SET (data_inlining_row_limit = 0); CALL lake.set_option('data_inlining_row_limit', 10)")
     with pytest.raises(dl.BindError, match=r"Cannot enable data inlining: main\.r has a column row_id"):

@@ -9,6 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.errors import BindError
+from ducklake_lab.version import READS_VARIANT_BYTES
 
 
 @pytest.fixture
@@ -43,7 +44,14 @@ def test_a_temporary_table_hides_the_lakes(session: dl.Session) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["uuid()", "TIMETZ '12:00:00+01'", "{'a': 1}::VARIANT", "MAP {'k': [{'x x': uuid()}]}", "1::UHUGEINT"]
+    "value",
+    [
+        "uuid()",
+        "TIMETZ '12:00:00+01'",
+        "{'a': 1}::VARIANT" if READS_VARIANT_BYTES else "1::INT128",
+        "MAP {'k': [{'x x': uuid()}]}",
+        "1::UHUGEINT",
+    ],
 )
 def test_queries_leave_nothing_in_the_session(session: dl.Session, value: str) -> None:
     session.sql("CREATE TEMP TABLE q AS SELECT 42 AS mine")

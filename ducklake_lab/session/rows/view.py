@@ -1,9 +1,9 @@
-"""A table to look through: sorted, filtered, a page at a time; what is seen can be read as SQL."""
+"""Rows to look through: sorted, filtered, a page at a time; what is seen can be read as SQL."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,13 +14,14 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import bin_sql, equal_bins
-from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
 #: Rows held in memory to look through. Of a larger table, files are read until there are so many.
 MAX_ROWS = 2_000_000
+#: Rows that Spark hands over to look through.
+MAX_SPARK_ROWS = 100_000
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<>|!=|<|>|=)\s*(.*)", re.DOTALL)
 _BINS = 16
@@ -48,29 +49,58 @@ class Profile:
     top: tuple[tuple[str | None, int], ...]
 
 
-class TableView:
-    """A table at one snapshot.
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column that is looked at.
 
     Attributes:
-        title: `schema.table`.
-        columns: its columns.
-        total: rows held.
-        partial: not all of the table's rows are held: it is larger than MAX_ROWS.
+        type: DuckDB's name of its type.
+        kind: the same, taken apart; None of types that no table has, of whose values only texts are compared.
+    """
+
+    name: str
+    type: str
+    kind: DataType | None
+
+
+class RowsView:
+    """Rows of a table at one snapshot, or of a result, for looking through.
+
+    Attributes:
+        title: what they are.
+        columns: their columns, of which no two have one name.
+        partial: not all rows are held: there are too many.
+        whole_rows: how many there are in all; None where that is not known.
         sort: (column, descending), most significant first.
         time_zone: in which times are read and shown.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
+
+    Args:
+        statement: gives all rows.
+        source: what SQL reads them from.
+        read: gives the rows that are held.
     """
 
     def __init__(
-        self, title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str
+        self,
+        title: str,
+        statement: str,
+        source: str,
+        columns: Sequence[ViewColumn],
+        read: Callable[[], pa.Table],
+        time_zone: str,
+        *,
+        partial: bool = False,
+        whole_rows: int | None = None,
     ) -> None:
         self.title = title
-        self._name = name
-        self._plan, self.partial = _first_files(plan)
-        self.snapshot_id = snapshot_id
-        self.table_rows = table_rows
+        self._statement = statement
+        self._source = source
+        self._read = read
+        self.partial = partial
+        self.whole_rows = whole_rows
         self.time_zone = time_zone
-        self.columns = plan.columns
+        self.columns = tuple(columns)
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
         self._rows: pa.Table | None = None
@@ -80,7 +110,7 @@ class TableView:
     def rows(self) -> pa.Table:
         """All rows held, their columns named c0, c1, …; read on first use."""
         if self._rows is None:
-            rows = local_reader.read(self._plan)
+            rows = self._read()
             self._rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
         return self._rows
 
@@ -130,7 +160,9 @@ class TableView:
     @property
     def sql(self) -> str:
         """What is seen, as a statement that gives the same rows in the same order."""
-        text = f"SELECT * FROM {self._name} AT (VERSION => {self.snapshot_id})"
+        if not self.filters and not self.sort:
+            return self._statement
+        text = f"SELECT * FROM {self._source}"
         if self.filters:
             conditions = [
                 self._condition(name, given, quote_identifier(self.columns[self.column(name)].name))
@@ -145,20 +177,20 @@ class TableView:
     def profile(self, name: str) -> Profile:
         """The values of a column in the rows that pass the filters."""
         at = self.column(name)
-        kind = self.columns[at].data_type
+        kind = self.columns[at].kind
         column = self.rows.column(at) if self._order is None else self.rows.column(at).take(self._order)
         tables = {"t": pa.table({"v": column})}
-        ordered = not kind.is_nested and kind.name not in ("json", "blob")
+        ordered = kind is not None and not kind.is_nested and kind.name not in ("json", "blob")
         low, high = ("left(min(v)::VARCHAR, 200)", "left(max(v)::VARCHAR, 200)") if ordered else ("NULL", "NULL")
         row = self._evaluate(
             f"SELECT count(*), count(*) - count(v), count(DISTINCT {'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
             tables,
         )
         rows, nulls, distinct, least, most = (column[0].as_py() for column in row.columns)
-        number = _number(kind)
+        number = _number(kind) if kind is not None else None
         bins: tuple[int, ...] = ()
         top: tuple[tuple[str | None, int], ...] = ()
-        if number is not None and distinct > _TOP:
+        if kind is not None and number is not None and distinct > _TOP:
             bins = self._bins(number, kind, tables)
         else:
             found = self._evaluate(
@@ -197,15 +229,15 @@ class TableView:
         if plain.casefold() in ("not null", "is not null"):
             return f"{place} IS NOT NULL"
         compared = _COMPARISON.fullmatch(plain)
-        kind = column.data_type
-        if compared is None and (kind.is_numeric or kind.name == "boolean"):
+        kind = column.kind
+        if compared is None and kind is not None and (kind.is_numeric or kind.name == "boolean"):
             compared = _COMPARISON.fullmatch(f"= {plain}")
         if compared is None:
             return f"contains(lower({place}::VARCHAR), {quote_text(plain.lower())})"
         operator, value = compared[1], _unquoted(compared[2].strip())
-        if kind.is_nested:
+        if kind is None or kind.is_nested:
             return f"{place}::VARCHAR {operator} {quote_text(value)}"
-        return f"{place} {operator} {_checked(value, column)}"
+        return f"{place} {operator} {_checked(value, column.name, kind)}"
 
     def _repr_html_(self) -> str:
         html: str = hook("view.html")(self)
@@ -213,6 +245,28 @@ class TableView:
 
     def __repr__(self) -> str:
         return f"<View of {self.title}: {self.sql}>"
+
+
+def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> RowsView:
+    """A table at one snapshot.
+
+    Args:
+        name: the table's, for SQL.
+        table_rows: how many it has.
+    """
+    source = f"{name} AT (VERSION => {snapshot_id})"
+    held, partial = _first_files(plan)
+    columns = [ViewColumn(column.name, column.data_type.sql(), column.data_type) for column in plan.columns]
+    return RowsView(
+        title,
+        f"SELECT * FROM {source}",
+        source,
+        columns,
+        lambda: local_reader.read(held),
+        time_zone,
+        partial=partial,
+        whole_rows=table_rows,
+    )
 
 
 def _first_files(plan: ScanPlan) -> tuple[ScanPlan, bool]:
@@ -233,19 +287,18 @@ def _number(kind: DataType) -> str | None:
     return "epoch(v)::DOUBLE" if kind.name == "date" or kind.name in TIMESTAMPS else None
 
 
-def _checked(value: str, column: Column) -> str:
-    """The value as SQL of the column's type.
+def _checked(value: str, name: str, kind: DataType) -> str:
+    """The value as SQL of a column's type.
 
     Raises:
         UsageError: it is none of that type.
     """
-    kind = column.data_type
     if kind.name == "varchar":
         return quote_text(value)
     sql = f"CAST({quote_text(value)} AS {kind.sql()})"
     fits = engine.evaluate(f"SELECT TRY_CAST({quote_text(value)} AS {kind.sql()}) IS NOT NULL AS fits", {})
     if not fits.column(0)[0].as_py():
-        raise UsageError(f'"{value}" is no {kind.sql()}, which {column.name} is; write e.g. > 5, null or not null.')
+        raise UsageError(f'"{value}" is no {kind.sql()}, which {name} is; write e.g. > 5, null or not null.')
     return value if kind.is_numeric and re.fullmatch(r"-?\d+(\.\d+)?", value) else sql
 
 

@@ -1,0 +1,445 @@
+"""Files that become rows of a table; what is guessed of them is shown before anything is written."""
+
+from __future__ import annotations
+
+import glob
+import re
+import shutil
+import unicodedata
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from ducklake_lab.errors import (
+    BindError,
+    DataFileError,
+    EntryExistsError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.quoting import KEYWORDS, quote_identifier, quote_text, quoted_path
+from ducklake_lab.model.units import size
+from ducklake_lab.session.listings import Listing
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.storage import is_local
+
+UploadMode = Literal["create", "append", "replace"]
+
+#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which pandas reads.
+_READERS: dict[str, str | None] = {
+    ".csv": "read_csv", ".tsv": "read_csv", ".txt": "read_csv", ".parquet": "read_parquet",
+    ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json", ".xlsx": None,
+}  # fmt: skip
+_COMPRESSED = (".gz", ".zst")
+#: Under which SQL reads the rows of an Excel file.
+_SHEET = "uploaded_sheet"
+#: Whole numbers of more digits than DOUBLE keeps.
+_LONG = r"\s*[+-]?[0-9]{16,}\s*"
+_ISO_DATE = "%Y-%m-%d"
+_EXAMPLES = 100
+_EXAMPLE_CHARACTERS = 60
+
+#: Runs SQL, with DataFrames by name; gives a result.
+Run = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the files: its name there and in the table, its type, and why it has this one."""
+
+    source: str
+    name: str
+    type: str
+    note: str = ""
+
+
+class Upload(Listing):
+    """What files would become; nothing is written before `apply`.
+
+    Attributes:
+        table: the name of the table for SQL.
+        query: what reads the files.
+        mode: `create`, `append` or `replace`.
+        files: the paths that are read.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        name: str,
+        source: str,
+        query: str,
+        mode: UploadMode,
+        files: Sequence[str],
+        run: Run,
+        rows: Sequence[Sequence[Any]],
+        note: str,
+        downloads: TemporaryDirectory[str] | None,
+    ) -> None:
+        columns = ("in the file", "column", "type", "example", "note")
+        shown = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
+        title = f"{source} → {name}"
+        super().__init__(title, columns[:shown], [row[:shown] for row in rows], noun="column", note=note)
+        self.table = table
+        self.query = query
+        self.mode = mode
+        self.files = tuple(files)
+        self._name = name
+        # others need not know the folders of this machine
+        self._source = PurePosixPath(source.replace("\\", "/")).name
+        self._run = run
+        # deleted with this
+        self._downloads = downloads
+
+    def apply(self, message: str | None = None) -> Listing:
+        """Writes the rows, as one snapshot; gives their count.
+
+        Args:
+            message: of the commit; names the source by default.
+        """
+        begin = {
+            "create": f"CREATE TABLE {self.table} AS",
+            "replace": f"CREATE OR REPLACE TABLE {self.table} AS",
+            "append": f"INSERT INTO {self.table} BY NAME",
+        }[self.mode]
+        ((count,),) = self._run(f"{begin} {self.query}", message=message or f"upload {self._source}").fetchall()
+        return Listing("", ("table", "rows"), ((self._name, count),), noun="table", note="written")
+
+
+def upload(
+    lakes: Lakes,
+    run: Run,
+    source: str,
+    table: str | None,
+    mode: UploadMode,
+    types: Mapping[str, str] | None,
+    date_format: str | None,
+    *,
+    clean_names: bool,
+) -> Upload:
+    """What the files of a source would become; see `Session.upload`."""
+    if mode not in ("create", "append", "replace"):
+        raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
+    kept = None
+    if re.match(r"https?://", source):
+        kept = TemporaryDirectory(prefix="ducklake-lab-")
+        paths = [_downloaded(source, Path(kept.name))]
+    else:
+        paths = _paths(source)
+    reader = _reader(source, paths)
+    place = lakes.parse(table or quote_identifier(_clean(_stem(paths[0] if len(paths) == 1 else source), set())))
+    target = place.find()
+    name = place.name
+    if target is not None and mode == "create":
+        raise EntryExistsError(f"The table {name} exists; append to it (--append), or replace it (--replace).")
+    if target is None and mode == "append":
+        names = [entry.name for entry in place.state.tables.values()]
+        raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = execute(sql).fetchall()
+        return rows
+
+    sheets = {_SHEET: _sheet(paths)} if reader is None else {}
+
+    def execute(sql: str, **options: Any) -> Any:
+        return run(sql, **options, **sheets)
+
+    reading = _Reading(ask, paths, reader, date_format, clean=clean_names)
+    columns = reading.columns(target if mode == "append" else None, types or {})
+    query = reading.query(columns)
+    return Upload(
+        quoted_path(place.lake.alias, place.schema, place.name),
+        name,
+        _shown(source),
+        query,
+        mode,
+        paths,
+        execute,
+        _rows(columns, ask(f"{query} LIMIT {_EXAMPLES}")),
+        _note(paths, columns, mode, target, clean_names=clean_names),
+        kept,
+    )
+
+
+class _Reading:
+    """Files of one kind, read by SQL."""
+
+    def __init__(
+        self,
+        ask: Callable[[str], list[tuple[Any, ...]]],
+        paths: Sequence[str],
+        reader: str | None,
+        dates: str | None,
+        *,
+        clean: bool,
+    ) -> None:
+        self._ask = ask
+        self._reader = reader
+        self._clean = clean
+        # these are files, whatever marks of patterns are in their names
+        self._files = [quote_text(glob.escape(path) if is_local(path) else path) for path in paths]
+        self._options = ["union_by_name => true"] if len(paths) > 1 else []
+        self._types: dict[str, str] = {}
+        self._dates = dates
+        if dates is not None and reader != "read_csv":
+            raise UsageError("A format of dates can be given for CSV files.")
+        if reader == "read_csv":
+            # a later value that is no number is found by looking at all of them
+            self._options += ["sample_size => -1", *self._dialect(self._files[0])]
+        elif reader == "read_json":
+            self._options.append("sample_size => -1")
+
+    def _dialect(self, file: str) -> list[str]:
+        """What the first file says of its form, so that reading some columns as texts finds the same one."""
+        given = "" if self._dates is None else f", dateformat => {quote_text(self._dates)}"
+        ((delimiter, has_header, skipped, dates),) = self._ask(
+            f"SELECT Delimiter, HasHeader, SkipRows, DateFormat FROM sniff_csv({file}, sample_size => -1{given})"
+        )
+        self._dates = self._dates or dates
+        found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {skipped}"]
+        return found if self._dates is None else [*found, f"dateformat => {quote_text(self._dates)}"]
+
+    def _source(self) -> str:
+        if self._reader is None:
+            return _SHEET
+        options = list(self._options)
+        if self._types and self._reader == "read_csv":
+            options.append(
+                f"types => {{{', '.join(f'{quote_text(k)}: {quote_text(v)}' for k, v in self._types.items())}}}"
+            )
+        files = f"[{', '.join(self._files)}]"
+        return f"{self._reader}({', '.join([files, *options])})"
+
+    def columns(self, target: Table | None, types: Mapping[str, str]) -> list[_Column]:
+        """The columns, of the types of a table that they are appended to, of those asked for, or of those guessed.
+
+        Raises:
+            BindError: the table, or the files, have no such column.
+        """
+        found = [(str(name), str(kind)) for name, kind, *_ in self._ask(f"DESCRIBE FROM {self._source()}")]
+        taken: set[str] = set()
+        names = {name: _clean(name, taken) if self._clean else name for name, _ in found}
+        wanted = self._asked_for(names, types)
+        notes: dict[str, str] = {}
+        if target is not None:
+            if types:
+                raise UsageError(f"{target.name} has its types; a type can be given for new tables.")
+            wanted = self._of_table(names, target)
+        elif self._reader == "read_csv":
+            free = [(name, kind) for name, kind in found if name not in wanted]
+            notes = {name: "text: a lake holds no BIGNUM" for name, kind in free if kind == "BIGNUM"}
+            notes |= self._long_numbers(name for name, kind in free if kind == "DOUBLE")
+            wanted |= dict.fromkeys(notes, "VARCHAR")
+            if self._dates not in (None, _ISO_DATE):
+                notes |= {name: f"dates as {self._dates}" for name, kind in found if wanted.get(name, kind) == "DATE"}
+        self._types = wanted
+        return [_Column(name, names[name], wanted.get(name, kind), notes.get(name, "")) for name, kind in found]
+
+    def _asked_for(self, names: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
+        wanted = {}
+        for asked, kind in types.items():
+            found = [name for name in names if asked.casefold() in (name.casefold(), names[name].casefold())]
+            if not found:
+                raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, names)}')
+            wanted[found[0]] = kind
+        return wanted
+
+    def _of_table(self, names: Mapping[str, str], target: Table) -> dict[str, str]:
+        wanted = {}
+        columns = {column.name.casefold(): column for column in target.columns}
+        for name, new in names.items():
+            column = columns.get(new.casefold())
+            if column is None:
+                hint = did_you_mean(new, [c.name for c in target.columns])
+                raise BindError(f'{target.name} has no column "{new}", which the files have.{hint}')
+            if not column.data_type.is_nested:
+                wanted[name] = column.data_type.sql()
+        return wanted
+
+    def _long_numbers(self, columns: Iterable[str]) -> dict[str, str]:
+        """Why columns stay texts that were guessed to be DOUBLE: it would lose digits of whole numbers."""
+        names = list(columns)
+        if not names:
+            return {}
+        self._types = dict.fromkeys(names, "VARCHAR")
+        asked = ", ".join(
+            f"coalesce(bool_or(regexp_full_match({quote_identifier(name)}, {quote_text(_LONG)})), false)"
+            for name in names
+        )
+        (found,) = self._ask(f"SELECT {asked} FROM {self._source()}")
+        return {name: "text: DOUBLE would lose digits" for name, is_so in zip(names, found, strict=True) if is_so}
+
+    def query(self, columns: Sequence[_Column]) -> str:
+        """What gives the columns under their new names."""
+        parts = []
+        for column in columns:
+            value = quote_identifier(column.source)
+            if column.source in self._types and self._reader != "read_csv":
+                value = f"CAST({value} AS {column.type})"
+            parts.append(f"{value} AS {quote_identifier(column.name)}")
+        return f"SELECT {', '.join(parts)} FROM {self._source()}"
+
+
+def _rows(columns: Sequence[_Column], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    found = []
+    for at, column in enumerate(columns):
+        value = next((str(row[at]) for row in examples if row[at] is not None), None)
+        shown = value if value is None or len(value) <= _EXAMPLE_CHARACTERS else f"{value[:_EXAMPLE_CHARACTERS]}…"
+        found.append((column.source, column.name, column.type, shown, column.note))
+    return found
+
+
+def _note(
+    paths: Sequence[str], columns: Sequence[_Column], mode: UploadMode, target: Table | None, *, clean_names: bool
+) -> str:
+    local = [path for path in paths if is_local(path)]
+    parts = [f"{len(paths)} files" if len(paths) > 1 else "1 file"]
+    if local:
+        parts[0] += f", {size(sum(Path(path).stat().st_size for path in local))}"
+    if target is not None and mode == "append":
+        given = {column.name.casefold() for column in columns}
+        missing = [column.name for column in target.columns if column.name.casefold() not in given]
+        parts += [f"{', '.join(missing)} get their defaults"] if missing else []
+    messy = [column.name for column in columns if not _is_plain(column.name)]
+    if messy and not clean_names and mode != "append":
+        taken: set[str] = set()
+        example = next(_clean(c.name, taken) for c in columns if c.name == messy[0])
+        parts.append(f"{len(messy)} of the names need quotes; --clean-names makes {messy[0]} {example}")
+    return " · ".join([*parts, "nothing is written yet: add --apply"])
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and name.lower() not in KEYWORDS
+
+
+def _clean(name: str, taken: set[str]) -> str:
+    """A name that needs no quotes, in lower case, and that is not taken yet."""
+    letters = unicodedata.normalize("NFKC", name).lower()
+    plain = re.sub(r"_+", "_", re.sub(r"\W", "_", letters)).strip("_") or "column"
+    plain = plain if _is_plain(plain) else f"_{plain}"
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain}_{number}"
+    taken.add(found)
+    return found
+
+
+def can_upload(name: str) -> bool:
+    """Whether files of a name can be uploaded."""
+    return _ending(name) in _READERS
+
+
+def _paths(source: str) -> list[str]:
+    """The files that a path, a pattern or a folder names.
+
+    Raises:
+        UsageError: there are none, or some differ in kind.
+    """
+    if "://" in source:
+        return [source]
+    path = Path(source).expanduser()
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
+        found = [
+            file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        ]
+        if len({_READERS[_ending(file.name)] for file in found}) > 1:
+            kinds = Counter(_ending(file.name) for file in found)
+            shown = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+            raise UsageError(f"{source} holds files of several kinds ({shown}); give a pattern such as {source}/*.csv.")
+        if not found:
+            raise UsageError(f"{source} holds no file that can be uploaded: {', '.join(_READERS)}.")
+        return [str(file) for file in found]
+    if path.is_file():
+        return [str(path)]
+    if any(mark in source for mark in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+        if found:
+            return [str(file) for file in found if file.is_file()]
+        raise UsageError(f"No file matches {source}.")
+    beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise UsageError(f"There is no file {source}.{did_you_mean(path.name, beside)}")
+
+
+def _reader(source: str, paths: Sequence[str]) -> str | None:
+    endings = {_ending(path) for path in paths}
+    unknown = sorted(endings - set(_READERS))
+    if unknown:
+        raise UsageError(
+            f'{_shown(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
+            f"and not in one of {', '.join(_READERS)}."
+        )
+    empty = next((path for path in paths if is_local(path) and not Path(path).stat().st_size), None)
+    if empty is not None:
+        raise UsageError(f"{empty} is empty.")
+    if len({_READERS[ending] for ending in endings}) > 1:
+        raise UsageError(f"{_shown(source)} matches files of several kinds: {', '.join(sorted(endings))}.")
+    return _READERS[endings.pop()]
+
+
+def _ending(path: str) -> str:
+    """The end of a file's name that says how it is read."""
+    name = PurePosixPath(urllib.parse.urlsplit(path).path if "://" in path else path.replace("\\", "/")).name.lower()
+    for compressed in _COMPRESSED:
+        name = name.removesuffix(compressed)
+    return PurePosixPath(name).suffix
+
+
+def _stem(path: str) -> str:
+    name = PurePosixPath(path.replace("\\", "/").rstrip("/")).name
+    return re.sub(r"\..*", "", name) or "uploaded"
+
+
+def _shown(source: str) -> str:
+    """The source for people: a URL without what may be a secret in it."""
+    if "://" not in source:
+        return source
+    parts = urllib.parse.urlsplit(source)
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _downloaded(url: str, folder: Path) -> str:
+    """A copy of what a URL names.
+
+    Raises:
+        DataFileError: it cannot be had.
+    """
+    target = folder / (PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "uploaded")
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer, target.open("wb") as file:
+            shutil.copyfileobj(answer, file)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+        raise DataFileError(f"{_shown(url)} cannot be read: {reason}.") from None
+    return str(target)
+
+
+def _sheet(paths: Sequence[str]) -> Any:
+    """The first sheets of Excel files, one below the other.
+
+    Raises:
+        UnsupportedFeatureError: nothing that reads them is installed.
+        DataFileError: a file is damaged.
+    """
+    import pandas as pd
+
+    try:
+        frames = [pd.read_excel(path) for path in paths]
+    except ImportError:
+        raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
+    except (ValueError, OSError, KeyError) as error:
+        raise DataFileError(f"{paths[0]} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
+    found = pd.concat(frames, ignore_index=True)
+    found.columns = [str(name) for name in found.columns]
+    return found

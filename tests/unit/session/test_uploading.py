@@ -1,0 +1,200 @@
+"""Files that become tables: what is guessed, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from datetime import date
+from functools import partial
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ducklake_lab as dl
+
+MESSY = "Order ID,Größe (cm),Total $,order id,when,\n1,0.5,<b>1</b>😀,7,2024-01-31,x\n2,,,8,2024-02-29,y\n"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb") as session:
+        yield session
+
+
+def _file(tmp_path: Path, name: str, text: str) -> str:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _columns(found: object, *names: str) -> list[tuple[object, ...]]:
+    return [tuple(row[name] for name in names) for row in found]  # type: ignore[attr-defined]
+
+
+def test_what_is_guessed_is_shown_and_nothing_is_written(session: dl.Session, tmp_path: Path) -> None:
+    found = session.upload(_file(tmp_path, "My orders.csv", MESSY))
+    assert _columns(found, "in the file", "type", "example") == [
+        ("Order ID", "BIGINT", "1"),
+        ("Größe (cm)", "DOUBLE", "0.5"),
+        ("Total $", "VARCHAR", "<b>1</b>😀"),
+        ("order id_1", "BIGINT", "7"),
+        ("when", "DATE", "2024-01-31"),
+        ("column5", "VARCHAR", "x"),
+    ]
+    assert "nothing is written yet" in found.note and "--clean-names makes Order ID order_id" in found.note
+    assert "&lt;b&gt;" in found._repr_html_() and "<b>1" not in found._repr_html_()
+    assert "note" not in found.columns
+    assert session.current_snapshot().snapshot_id == 0
+    found.apply()
+    assert [info.table.name for info in session.tables()] == ["my_orders"]
+    assert session.sql('SELECT "Order ID", "Größe (cm)", "when" FROM my_orders').fetchall() == [
+        (1, 0.5, date(2024, 1, 31)),
+        (2, None, date(2024, 2, 29)),
+    ]
+    assert session.history()[-1].message == "upload My orders.csv"
+
+
+def test_clean_names_need_no_quotes(session: dl.Session, tmp_path: Path) -> None:
+    path = _file(tmp_path, "o.csv", "Order ID,Größe (cm),$,%,1st,select,名前,order-id\n1,2,3,4,5,6,7,8\n")
+    found = session.upload(path, "orders", clean_names=True)
+    names = ["order_id", "größe_cm", "column", "column_2", "_1st", "_select", "名前", "order_id_2"]
+    assert [row["column"] for row in found] == ["order_id", "größe_cm", "_column", "_column_2", *names[4:]]
+    found.apply("first load")
+    assert session.sql(
+        "SELECT order_id, größe_cm, _column, _1st, _select, 名前, order_id_2 FROM orders"
+    ).fetchall() == [(1, 2, 3, 5, 6, 7, 8)]
+    assert session.history()[-1].message == "first load"
+
+
+def test_no_digit_is_lost(session: dl.Session, tmp_path: Path) -> None:
+    rows = "".join(f"{i:05},{i},{i}.5\n" for i in range(30_000))
+    path = _file(tmp_path, "n.csv", f"zip,id,x\n{rows}1,12345678901234567890123456789012345678901,0.1\n")
+    found = session.upload(path, "n")
+    assert _columns(found, "column", "type") == [("zip", "VARCHAR"), ("id", "VARCHAR"), ("x", "DOUBLE")]
+    reason = "DOUBLE would lose digits" if duckdb.__version__ < "2" else "a lake holds no BIGNUM"
+    assert found[1]["note"] == f"text: {reason}"
+    assert found.apply()[0]["rows"] == 30_001
+    assert session.sql("SELECT min(zip), max(length(id)), count(x) FROM n").fetchall() == [("00000", 41, 30_001)]
+
+
+def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path) -> None:
+    path = _file(tmp_path, "d.csv", "d,n\n01/02/2024,1\n03/04/2024,2\n")
+    guessed = session.upload(path)
+    assert _columns(guessed, "example", "note")[0] == ("2024-02-01", "dates as %d/%m/%Y")
+    session.upload(path, date_format="%m/%d/%Y", types={"N": "DECIMAL(9,2)"}).apply()
+    assert session.sql("SELECT d, n::VARCHAR FROM d ORDER BY ALL").fetchall() == [
+        (date(2024, 1, 2), "1.00"),
+        (date(2024, 3, 4), "2.00"),
+    ]
+    with pytest.raises(dl.BindError, match=r'no column "nn".*Did you mean n'):
+        session.upload(path, "other", types={"nn": "INTEGER"})
+    before = session.current_snapshot().snapshot_id
+    with pytest.raises(dl.DuckLakeError, match="01/02/2024"):
+        session.upload(path, "other", types={"d": "INTEGER"}).apply()
+    assert session.current_snapshot().snapshot_id == before
+
+
+def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE t (zip VARCHAR, price DECIMAL(9,2), at TIMESTAMP DEFAULT '2020-01-01')")
+    path = _file(tmp_path, "t.csv", "PRICE,zip\n1.5,1234\n")
+    with pytest.raises(dl.EntryExistsError, match=r"t exists; append to it"):
+        session.upload(path)
+    found = session.upload(path, mode="append")
+    assert _columns(found, "column", "type") == [("PRICE", "DECIMAL(9,2)"), ("zip", "VARCHAR")]
+    assert "at get their defaults" in found.note
+    found.apply()
+    assert session.sql("SELECT zip, price::VARCHAR, at::VARCHAR FROM t").fetchall() == [
+        ("1234", "1.50", "2020-01-01 00:00:00")
+    ]
+    with pytest.raises(dl.BindError, match=r'no column "prise".*Did you mean price'):
+        session.upload(_file(tmp_path, "u.csv", "prise\n1\n"), "t", "append")
+    with pytest.raises(dl.BindError, match=r"no table tt to append to.*Did you mean t"):
+        session.upload(path, "tt", "append")
+    session.upload(path, mode="replace").apply()
+    assert session.sql("FROM t").fetchall() == [(1.5, 1234)]
+
+
+def test_other_kinds_of_files(session: dl.Session, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number in range(3):
+        table = pa.table({"i": [number], "Some name": [f"row {number}"], **({"extra": [1.5]} if number else {})})
+        pq.write_table(table, folder / f"{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    session.upload(str(folder), clean_names=True, types={"i": "SMALLINT"}).apply()
+    assert session.sql("FROM parts ORDER BY i").fetchall() == [(0, "row 0", None), (1, "row 1", 1.5), (2, "row 2", 1.5)]
+    assert session.sql("DESCRIBE parts").fetchall()[0][:2] == ("i", "SMALLINT")
+    session.upload(f"{folder}/[12].parquet", "some").apply()
+    assert session.sql("SELECT count(*) FROM some").fetchall() == [(2,)]
+    session.upload(_file(tmp_path, "j.jsonl", '{"a": 1, "b": {"c": "x"}}\n{"a": null}\n')).apply()
+    assert session.sql("FROM j").fetchall() == [(1, {"c": "x"}), (None, None)]
+    (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"a\tb\n1\tx\n"))
+    session.upload(str(tmp_path / "z.tsv.gz")).apply()
+    assert session.sql("FROM z").fetchall() == [(1, "x")]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json"])
+def test_marks_of_patterns_in_a_name_are_no_pattern(session: dl.Session, tmp_path: Path, ending: str) -> None:
+    for name, value in (("a[1]", 1), ("a1", 2), ("b*c?", 3), ("bxcd", 4)):
+        _file(tmp_path, f"{name}{ending}", f"i\n{value}\n" if ending == ".csv" else f'{{"i": {value}}}')
+    for name, value in (("a[1]", 1), ("b*c?", 3)):
+        session.upload(f"{tmp_path}/{name}{ending}", "t", "replace").apply()
+        assert session.sql("FROM t").fetchall() == [(value,)]
+
+
+def test_excel(session: dl.Session, tmp_path: Path) -> None:
+    pd.DataFrame({"Item": ["a", "b"], 2024: [1.5, 2.5]}).to_excel(tmp_path / "book.xlsx", index=False)
+    session.upload(str(tmp_path / "book.xlsx")).apply()
+    assert session.sql("FROM book").fetchall() == [("a", 1.5), ("b", 2.5)]
+    _file(tmp_path, "broken.xlsx", "no")
+    with pytest.raises(dl.DataFileError, match=r"broken\.xlsx cannot be read as an Excel file"):
+        session.upload(str(tmp_path / "broken.xlsx"))
+
+
+def test_a_url(session: dl.Session, tmp_path: Path) -> None:
+    _file(tmp_path, "far away.csv", "a\n1\n")
+    handler = partial(_Quiet, directory=str(tmp_path))
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        found = session.upload(f"{place}/far%20away.csv?key=secret", "far")
+        with pytest.raises(dl.DataFileError, match=r"/none\.csv cannot be read: File not found") as caught:
+            session.upload(f"{place}/none.csv?key=secret")
+        server.shutdown()
+    assert "secret" not in str(caught.value) and "secret" not in repr(found) + found.note
+    found.apply()
+    assert session.sql("FROM far").fetchall() == [(1,)]
+    assert "secret" not in session.history()[-1].message
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Prints nothing."""
+
+
+def test_what_cannot_be_uploaded(session: dl.Session, tmp_path: Path) -> None:
+    _file(tmp_path, "orders.csv", "a\n1\n")
+    for name in ("empty.csv", "x.doc"):
+        _file(tmp_path, name, "" if name == "empty.csv" else "x")
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    for name in ("a.csv", "b.json"):
+        _file(mixed, name, "{}")
+    for source, reason in (
+        ("order.csv", r"no file .*order\.csv\. Did you mean orders\.csv"),
+        ("empty.csv", "is empty"),
+        ("x.doc", r'ends in "\.doc"'),
+        ("*.parquet", "No file matches"),
+        ("mixed", r"several kinds \(1 \.csv, 1 \.json\)"),
+    ):
+        with pytest.raises(dl.UsageError, match=reason):
+            session.upload(str(tmp_path / source))
+    with pytest.raises(dl.UsageError, match="create, append or replace"):
+        session.upload(str(tmp_path / "orders.csv"), mode="merge")  # type: ignore[arg-type]
+    assert session.current_snapshot().snapshot_id == 0
