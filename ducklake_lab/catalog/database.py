@@ -55,8 +55,6 @@ _TURNS = {
 #: What servers are called, the package that connects to them, and the extra that installs it.
 _DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
 _FIND_TABLE = {
-    "duckdb": "SELECT 1 FROM duckdb_tables() WHERE table_name = :name AND NOT internal "
-    "AND database_name = current_database() AND schema_name = current_schema()",
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
     "postgresql": "SELECT 1 WHERE to_regclass(quote_ident(:name)) IS NOT NULL",
     "mysql": "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
@@ -337,6 +335,12 @@ class CatalogDatabase:
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
         """Whether the catalog has a table of that name."""
+        if self.backend == "duckdb":
+            try:
+                raw_duckdb(connection).table(name)  # a query of all tables takes a millisecond
+            except duckdb.CatalogException:
+                return False
+            return True
         return connection.execute(sa.text(_FIND_TABLE[self.location.backend]), {"name": name}).first() is not None
 
     def tables_with_prefix(self, connection: sa.Connection, prefix: str) -> list[str]:

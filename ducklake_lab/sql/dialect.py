@@ -15,6 +15,7 @@ from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokens import TokenType
 
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
@@ -246,3 +247,20 @@ class DuckLakeSql(DuckDB):
             if expression.args.get("on"):
                 return super().distinct_sql(expression)
             return f"DISTINCT {self.expressions(expression, flat=True)}".rstrip()
+
+
+def check_extensible(parser: Callable[[], object]) -> None:
+    """Checks that sqlglot's classes can be extended, which those of its compiled build cannot.
+
+    Raises:
+        UnsupportedFeatureError: the package sqlglotc is installed beside sqlglot.
+    """
+    try:
+        parser()
+    except TypeError as error:
+        raise UnsupportedFeatureError(
+            "sqlglot's compiled build cannot be extended by DuckLake Lab; run pip uninstall sqlglotc, then restart Python."
+        ) from error
+
+
+check_extensible(DuckLakeSql.Parser)

@@ -13,6 +13,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.database import lock_for_commit
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import write_option
+from ducklake_lab.catalog.races import is_lost_race
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
@@ -130,13 +131,13 @@ def _try(transaction: Transaction) -> Snapshot | None:
             if not writer.changes:
                 return None
         except (sa.exc.DBAPIError, duckdb.Error) as error:
-            if _is_race(error):
+            if is_lost_race(error):
                 raise _LostRace from error
             raise TransactionError(f"The catalog refused the commit: {_first_line(error)}") from error
         try:
             connection.commit()
         except (sa.exc.DBAPIError, duckdb.Error) as error:
-            if _is_race(error):
+            if is_lost_race(error):
                 raise _LostRace from error
             if _has_landed(transaction, snapshot):
                 return snapshot
@@ -240,23 +241,6 @@ def own_changes(transaction: Transaction) -> list[Change]:
             changes.append(Change("inline_flush", table_id))
         changes += [Change(kind, table_id) for kind in {c.kind for c in staged.compactions.values()}]
     return changes
-
-
-def _is_race(error: Exception) -> bool:
-    text = str(error).casefold()
-    return isinstance(error, sa.exc.IntegrityError) or any(
-        sign in text
-        for sign in (
-            "duplicate key",
-            "primary key",
-            "unique constraint",
-            "could not serialize",
-            "conflict",
-            "deadlock",
-            "database is locked",
-            "lock wait timeout",
-        )
-    )
 
 
 def _first_line(error: Exception) -> str:

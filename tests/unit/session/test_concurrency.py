@@ -80,8 +80,8 @@ def test_commits_wait_for_each_other_rather_than_lose(
         lost.append(str(error))
         return is_race(error)
 
-    is_race = commit._is_race
-    monkeypatch.setattr(commit, "_is_race", note)
+    is_race = commit.is_lost_race
+    monkeypatch.setattr(commit, "is_lost_race", note)
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d") as session:
         session.sql("CREATE TABLE t (i INTEGER)")
 
