@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ducklake_lab.duckdb.casting import typed_values_sql
 from ducklake_lab.duckdb.connections import scratch
+from ducklake_lab.duckdb.spelling import spelled_extremes
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
@@ -44,14 +44,13 @@ class Extremes:
 
 
 def extremes(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extremes]:
-    """The extremes of columns of leaf values; one query serves all columns of one length."""
+    """The extremes of columns of leaf values; one query serves those of one length that only DuckDB spells."""
     found: dict[int, Extremes] = {}
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, (values, data_type) in enumerate(columns):
-        if data_type.name == "varchar" or pa.types.is_integer(values.type):
-            # a query takes longer, and would say the same
-            low, high = (pc.min_max(values)[end].as_py() for end in ("min", "max"))
-            found[place] = Extremes(_text(low), _text(high), values.null_count)
+        ends = spelled_extremes(values, data_type)
+        if ends is not None:
+            found[place] = Extremes(*ends, values.null_count)
         elif values.null_count == len(values):
             found[place] = Extremes(None, None, len(values))
         else:
@@ -59,10 +58,6 @@ def extremes(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extrem
     for places in by_length.values():
         found.update(zip(places, _by_query([columns[place] for place in places]), strict=True))
     return [found[place] for place in range(len(columns))]
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extremes]:

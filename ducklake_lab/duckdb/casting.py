@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.connections import of_thread, scratch
+from ducklake_lab.duckdb.spelling import spelled
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_primitive
@@ -211,6 +212,18 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
     """All values as the text DuckDB casts them to, row by row."""
     if table.num_rows == 0 or not types:
         return []
+    found: dict[str, Sequence[str | None]] = {}
+    for name, data_type in types.items():
+        column = spelled(table.column(name), data_type)
+        if column is not None:
+            found[name] = column
+    others = {name: data_type for name, data_type in types.items() if name not in found}
+    if others:
+        found.update(zip(others, zip(*_queried_texts(table, others), strict=True), strict=True))
+    return list(zip(*(found[name] for name in types), strict=True))
+
+
+def _queried_texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | None, ...]]:
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(
         f"CAST({typed_values_sql(f'c{i}', data_type, renamed.column(i))} AS VARCHAR)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 _TABLE = "_ducklake_rows"
+#: The database in which this thread made the table last, and the columns.
+_made = threading.local()
 
 
 def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column], time_zone: str) -> pa.Table | None:
@@ -32,15 +35,24 @@ def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column]
     wanted = ", ".join(cast_sql(quoted[c.column_id], c.data_type) for c in columns)
     database = connection((("TimeZone", time_zone),))
     try:
-        database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
-        database.execute(f"INSERT INTO {_TABLE} ({', '.join(quoted[c.column_id] for c in given)}) {values}")
-        rows = arrow(database, f"SELECT {wanted} FROM {_TABLE}")
+        _prepare(database, definitions)
+        database.begin()
+        try:
+            inserted = f"INSERT INTO {_TABLE} ({', '.join(quoted[c.column_id] for c in given)}) {values}"
+            rows = arrow(database, f"{inserted}\nRETURNING {wanted}")
+        finally:
+            database.rollback()  # the table stays, empty, for the next rows
     except duckdb.Error:
         return None  # the binder says where the error is
-    finally:
-        database.execute(f"DROP TABLE IF EXISTS {_TABLE}")
     schema = pa.schema([column.data_type.field(column.name) for column in columns])
     return rows.rename_columns(schema.names).cast(schema)
+
+
+def _prepare(database: duckdb.DuckDBPyConnection, definitions: str) -> None:
+    """Makes the table, unless the last one had the same columns."""
+    if getattr(_made, "last", None) != (database, definitions):
+        database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
+        _made.last = database, definitions
 
 
 def _default_sql(column: Column) -> str:

@@ -1,0 +1,78 @@
+"""DuckDB's texts of plain values without a query, which takes a millisecond; what only DuckDB spells is left to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.model.types import INTEGERS, DataType
+
+_MICROSECONDS = 86_400_000_000
+#: The first and the last day of the years 1 to 9999, which Python knows, as days since 1970.
+_DAYS = (date.min - date(1970, 1, 1)).days, (date.max - date(1970, 1, 1)).days
+_INSTANTS = _DAYS[0] * _MICROSECONDS, (_DAYS[1] + 1) * _MICROSECONDS - 1
+
+
+def _clock(value: datetime | time) -> str:
+    """A time without a zone; zeros at the end of its fraction are left out."""
+    text = value.replace(tzinfo=None).isoformat(*(" ",) * isinstance(value, datetime))
+    return text.rstrip("0") if value.microsecond else text
+
+
+#: What spells a Python value, and the least and the greatest number that Arrow may carry it as; None for any.
+_Spelling = tuple[Callable[[Any], str], tuple[int, int] | None]
+_SPELLED: dict[str, _Spelling] = {
+    "varchar": (str, None),
+    "boolean": (lambda value: "true" if value else "false", None),
+    "float64": (repr, None),
+    "date": (date.isoformat, _DAYS),
+    "time": (_clock, (0, _MICROSECONDS - 1)),
+    "timestamp": (_clock, _INSTANTS),
+    "timestamptz": (lambda value: f"{_clock(value)}+00", _INSTANTS),
+    **{name: (str, None) for name in INTEGERS if not name.endswith("128")},
+}
+_DECIMAL: _Spelling = (lambda value: format(value, "f"), None)
+
+
+def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str | None] | None:
+    """The values' texts as DuckDB casts them in UTC, None for NULL; None in all where a query has to say.
+
+    Args:
+        values: in the form in which Arrow carries the type.
+    """
+    known = _of_type(data_type)
+    if known is None or values.type != data_type.arrow():
+        return None
+    spell, reach = known
+    if reach is not None and not _are_within(values, reach):
+        return None
+    return [None if value is None else spell(value) for value in values.to_pylist()]
+
+
+def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None] | None:
+    """The texts of the least and the greatest value, as `spelled`; None for them where all values are NULL."""
+    if _of_type(data_type) is None or (data_type.name == "float64" and not _are_ordered(values)):
+        return None
+    ends = pc.min_max(values)
+    found = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)
+    return None if found is None else (found[0], found[1])
+
+
+def _of_type(data_type: DataType) -> _Spelling | None:
+    return _DECIMAL if data_type.decimal is not None else _SPELLED.get(data_type.name)
+
+
+def _are_within(values: pa.Array | pa.ChunkedArray, reach: tuple[int, int]) -> bool:
+    width = pa.int32() if values.type.bit_width == 32 else pa.int64()
+    ends = pc.min_max(values.cast(width))
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    return low is None or (reach[0] <= low and high <= reach[1])
+
+
+def _are_ordered(values: pa.ChunkedArray) -> bool:
+    """Whether Arrow orders doubles as DuckDB does: there is no NaN, and not both zeros."""
+    return not pc.any(pc.or_(pc.is_nan(values), pc.equal(values, 0.0))).as_py()
