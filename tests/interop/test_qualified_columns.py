@@ -30,6 +30,14 @@ TAKEN = (
     "SELECT count(lake.main.t.c), lake.main.t.st FROM t GROUP BY lake.main.t.st",
     "SELECT lake.main.v.c FROM v WHERE main.v.c > 2",
     "SELECT LAKE.Main.T.C FROM t",
+    # columns of the SELECT list that are called like a table: its columns and its rows come first
+    "SELECT sum(t.c) AS t, sum(t.c) - 1 FROM t",
+    "SELECT st AS u, u.c FROM t AS u",
+    "SELECT c AS u FROM t AS u WHERE u.c > 1 GROUP BY u.c HAVING sum(u.c) > 1 ORDER BY u.c",
+    "SELECT c AS t, t FROM t",
+    "SELECT st AS t, (t).c, st AS x, (x).x, alias.x FROM t",
+    "SELECT c + 1 AS d, d + 1, c + 1 AS c, c FROM t ORDER BY d, t.c",
+    "SELECT c AS u, row_number() OVER (ORDER BY u.c) FROM t AS u QUALIFY u.c > 1",
 )
 REFUSED = (
     "SELECT lake.main.t.c FROM t AS t",
@@ -38,6 +46,10 @@ REFUSED = (
     "SELECT lake.s2.t.c FROM t",
     "SELECT other.main.t.c FROM t",
     "SELECT c FROM t, main.t",
+    "SELECT st AS y, y.x FROM t",
+    "SELECT st AS y FROM t WHERE y.x > 1",
+    "SELECT st AS y FROM t ORDER BY y.x",
+    "SELECT st AS y, t.y FROM t",
 )
 
 

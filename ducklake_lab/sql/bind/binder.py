@@ -355,13 +355,12 @@ class QueryBinder:
             return node
         parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
         name = parts[0].name.casefold()
-        if name in aliases and not any(relation.find(name) for relation in scope.relations):
+        # what FROM has comes first, its rows too; a name with a dot never means a column of the SELECT list
+        is_alias = len(parts) == 1 and name in aliases
+        if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
             value = aliases[name].copy()
             base: exp.Expr = value if isinstance(value, exp.Column | exp.Literal) else exp.Paren(this=value)
             base.meta[TYPE] = value.meta.get(TYPE)
-            for part in parts[1:]:
-                base = exp.Dot(this=base, expression=part.copy())
-                base.meta[TYPE] = infer(base)
             return base
         found = resolve(parts, scope)
         return node if found is None else found
