@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
@@ -17,6 +18,7 @@ from ducklake_lab.widgets.html import (
     seconds,
     table,
     view,
+    visible,
 )
 
 if TYPE_CHECKING:
@@ -72,11 +74,18 @@ def summary(result: Result, limit: int = LIMIT) -> str:
         parts.append(f"first {COLUMNS} of {count(len(result.columns))} columns")
     if info.seconds:
         parts.append(seconds(info.seconds))
-    if info.snapshot_id is not None:
-        parts.append(f"snapshot {info.snapshot_id}")
+    if info.snapshots:
+        parts.append(_snapshots(info.snapshots))
     if info.placement is not None and (info.files_total or not info.placement.is_here):
         parts.append(str(info.placement))
     return DOT.join(parts)
+
+
+def _snapshots(found: Sequence[tuple[str, int]]) -> str:
+    """The snapshots by number, with their lakes where there are several."""
+    several = len({lake for lake, _ in found}) > 1
+    listed = ", ".join(f"{visible(lake)} {number}" if several else str(number) for lake, number in sorted(found))
+    return f"snapshot{'s' if len(found) > 1 else ''} {listed}"
 
 
 def _extent(result: Result, limit: int) -> str:

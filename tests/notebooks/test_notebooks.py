@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from tests.notebooks.running import execute, execute_file, text_of
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-NAMES = ("time_travel", "spark_pipelines", "lake_health", "beside_duckdb")
+NAMES = ("time_travel", "undo", "spark_pipelines", "lake_health", "beside_duckdb")
 
 Shown = Callable[[str], str]
 
@@ -84,3 +84,17 @@ def test_time_travel_tells_what_was_and_what_would_be(demo_lake: Path, tmp_path:
     assert "not committed yet" in shown("preview")
     assert "updated" in shown("preview")
     assert re.search(r"\b18\b", shown("unchanged"))
+
+
+def test_undo_finds_who_and_takes_back_that_alone(tmp_path: Path) -> None:
+    shown = run("undo", tmp_path)
+    assert "post_code VARCHAR" in shown("guess") and "dates as %d/%m/%Y" in shown("guess")
+    assert "nothing is written yet" in shown("guess")
+    assert "orders 20,000" in shown("upload")
+    assert "snapshots 1, 4" in shown("symptom")
+    assert "discount for Grace · Ben" in shown("what")
+    assert "3 Ben discount for Grace UPDATE orders SET total" in shown("statement")
+    wrong = int(re.findall(r"([\d,]+) updated", shown("what"))[0].replace(",", ""))
+    undone = int(re.findall(r"([\d,]+) updated", shown("undo"))[0].replace(",", ""))
+    assert shown("commit").startswith("done") and "snapshot 5" in shown("commit")
+    assert re.search(rf"bigint 0 {wrong - undone} 7499 1 row", shown("proof"))

@@ -295,6 +295,11 @@ class Lakes:
             for lake in self:
                 self.state(lake)
 
+    @property
+    def written(self) -> str | None:
+        """The alias of the lake that the open transaction writes to; None where there is none."""
+        return self._open.lake.alias if self._open is not None else None
+
     def commit(self) -> Snapshot | None:
         """Commits the open transaction; gives the new snapshot, or None where nothing was changed."""
         if not self._explicit:

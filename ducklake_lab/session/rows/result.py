@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,19 +33,24 @@ class RunInfo:
     """What stands below a result.
 
     Attributes:
-        snapshot_id: the snapshot that was read or made; None where no lake took part.
+        snapshots: (lake, snapshot id) of what was read or made, each once.
         files_read: data files left after pruning, of `files_total`; bytes likewise.
         seconds: time spent so far.
         placement: where the rows are worked; None where there are none.
     """
 
-    snapshot_id: int | None = None
+    snapshots: list[tuple[str, int]] = field(default_factory=list)
     files_read: int = 0
     files_total: int = 0
     bytes_read: int = 0
     bytes_total: int = 0
     seconds: float = 0.0
     placement: Placement | None = None
+
+    def note(self, lake: str, snapshot_id: int) -> None:
+        """Notes a snapshot that is read or was made."""
+        if (lake, snapshot_id) not in self.snapshots:
+            self.snapshots.append((lake, snapshot_id))
 
     def add(self, plan: ScanPlan) -> None:
         """Counts what a plan reads."""

@@ -355,7 +355,7 @@ class Sources:
             )
             if not isinstance(found, FeedCall):
                 return found
-            info.snapshot_id = self._lakes.state(found.lake, found.end).snapshot.snapshot_id
+            info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
             return plan_call(self._lakes, found, virtual=source.virtual)
         frame = self.names.frame(source.name)
         if frame is not None:
@@ -369,7 +369,7 @@ class Sources:
             return self.run(plan_in_process(listing, self.names, UnsupportedFeatureError(source.name.name))).arrow()
         place = self.names.place(source.name, source.at)
         scan = self._kept_scan(place, source)
-        info.snapshot_id = place.state.snapshot.snapshot_id
+        info.note(place.lake.alias, place.state.snapshot.snapshot_id)
         info.add(scan.plan)
         return scan
 

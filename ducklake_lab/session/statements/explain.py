@@ -15,7 +15,7 @@ from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_delete, plan_insert, plan_update
-from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.sql.plan import QueryPlan, Source
 
 
 def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False) -> Result:
@@ -43,7 +43,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             continue
         rows = loaded[source.view]
         if answer is not None:
-            lines.append(f"{source.name}: snapshot {info.snapshot_id}, answered by the catalog")
+            lines.append(f"{source.name}: snapshot {_snapshot(sources, source)}, answered by the catalog")
             info.files_read = info.bytes_read = 0
         elif isinstance(rows, Scan):
             found = rows.plan
@@ -52,7 +52,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
             deletes = sum(file.has_deletes for file in found.files)
             lines.append(
-                f"{scan}{source.name}: snapshot {info.snapshot_id}, reads {len(found.files)} of {found.files_total} files "
+                f"{scan}{source.name}: snapshot {_snapshot(sources, source)}, reads {len(found.files)} of {found.files_total} files "
                 f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
             )
             if source.predicate is not None:
@@ -78,6 +78,10 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
         lines = [f"Total Time: {time.monotonic() - started:.3f}s", summary, *lines]
     key = "analyzed_plan" if analyze else "physical_plan"
     return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
+
+
+def _snapshot(sources: Sources, source: Source) -> int:
+    return sources.names.place(source.name, source.at).state.snapshot.snapshot_id
 
 
 def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Any], *, here: bool) -> None:

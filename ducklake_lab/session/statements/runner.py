@@ -213,8 +213,8 @@ class Statements:
             case op.Begin():
                 self._lakes.begin()
             case op.Commit():
-                snapshot = self._lakes.commit()
-                return nothing(RunInfo(snapshot_id=snapshot.snapshot_id if snapshot is not None else None))
+                alias, snapshot = self._lakes.written, self._lakes.commit()
+                return nothing(RunInfo([(alias, snapshot.snapshot_id)] if alias and snapshot is not None else []))
             case op.Rollback():
                 self._lakes.rollback()
             case op.Attach():
@@ -437,4 +437,5 @@ def _parsed(statement: op.InsertLiterals) -> op.Insert:
 
 def _made_by(transaction: Transaction) -> RunInfo:
     """The snapshot that a statement made, or the one that its open transaction builds on."""
-    return RunInfo((transaction.snapshot or transaction.base.snapshot).snapshot_id)
+    snapshot = transaction.snapshot or transaction.base.snapshot
+    return RunInfo([(transaction.lake.alias, snapshot.snapshot_id)])

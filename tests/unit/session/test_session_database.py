@@ -160,6 +160,14 @@ def test_the_catalog_is_changed_directly(session: dl.Session) -> None:
         session.sql("DELETE FROM meta.ducklake_snapshot")
 
 
+def test_each_state_that_is_read_is_named(session: dl.Session) -> None:
+    query = "SELECT count(*) FROM lake.t AT (VERSION => 1) AS was, lake.t AS now"
+    (row,) = session.sql(f"EXPLAIN {query}").fetchall()
+    assert "t: snapshot 1, reads" in row[1] and "t: snapshot 2, reads" in row[1]
+    assert session.sql(query).info.snapshots == [("lake", 1), ("lake", 2)]
+    assert session.sql(f"{query}, lake.t AS again").info.snapshots == [("lake", 1), ("lake", 2)]
+
+
 def test_explain_tells_what_would_be_read(session: dl.Session) -> None:
     row = session.sql("EXPLAIN SELECT * FROM lake.t WHERE i = 1").fetchone()
     assert row is not None

@@ -32,7 +32,7 @@ PLACED = place(Facts(bytes=1_300_000, files=1, files_total=12), Limits(), "auto"
 
 
 def numbers(rows: int) -> Result:
-    info = RunInfo(snapshot_id=17, files_read=1, files_total=12, seconds=0.41, placement=PLACED)
+    info = RunInfo([("lake", 17)], files_read=1, files_total=12, seconds=0.41, placement=PLACED)
     return Result(arrow=pa.table({"n": pa.array(range(rows), pa.int64()), "t": ["x"] * rows}), info=info)
 
 
@@ -103,6 +103,8 @@ def test_no_rows_keep_their_columns():
 
 
 def test_statements_that_change_rows_or_nothing():
-    assert summary(count_result(3, RunInfo(snapshot_id=4))) == "3 rows changed · snapshot 4"
+    assert summary(count_result(3, RunInfo([("lake", 4)]))) == "3 rows changed · snapshot 4"
+    assert summary(nothing(RunInfo([("lake", 12), ("lake", 4)]))) == "done · snapshots 4, 12"
+    assert summary(nothing(RunInfo([("lake", 4), ("a\nb", 12)]))) == "done · snapshots a⏎b 12, lake 4"
     assert "<table" not in render(count_result(3, RunInfo()))
     assert summary(nothing()) == "done"
