@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -191,18 +192,38 @@ def _alias(node: exp.Expr) -> tuple[str, list[str]]:
 
 
 def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
-    """Output columns under the names of an alias's column list; the rest keep theirs."""
-    if outputs is None or not names:
-        return outputs
+    """What the columns of an item of FROM are called: as an alias's column list says, the rest as before.
+
+    A name that an earlier column has gets a number, as in DuckDB: `a`, `a_1`.
+    """
+    if outputs is None:
+        return None
     if len(names) > len(outputs):
         raise BindError(f'"{alias}" names {len(names)} columns, but there are {len(outputs)}.')
-    return tuple(
-        replace(output, name=names[index] if index < len(names) else output.name)
-        for index, output in enumerate(outputs)
-    )
+    called = [*names, *(output.name for output in outputs[len(names) :])]
+    return tuple(replace(output, name=name) for output, name in zip(outputs, _apart(called), strict=True))
+
+
+def _apart(names: Iterable[str]) -> Iterator[str]:
+    """The names, with numbers where an earlier one is the same; case does not count."""
+    numbers: dict[str, int] = {}
+    for name in names:
+        folded, found = name.casefold(), name
+        while found.casefold() in numbers:
+            found = f"{name}_{numbers[folded]}"
+            numbers[folded] += 1
+        numbers[found.casefold()] = 1
+        yield found
+
+
+def _repeated(outputs: Outputs) -> list[str]:
+    """The names of columns of which two are the same; none where all differ."""
+    names = [output.name for output in outputs or ()]
+    return names if len({name.casefold() for name in names}) < len(names) else []
 
 
 def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
+    """Gives an item of FROM its alias, with a column list where `names` has some."""
     columns = []
     if names and relation.columns is not None:
         columns = [exp.to_identifier(output.name, quoted=True) for output in relation.columns]
@@ -223,7 +244,7 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
     if len(parts) == 1 and moment is None and folded in ctes:
         relation = Relation(alias or node.name, alias or node.name, name_columns(ctes[folded], names, alias))
         scope.add(relation)
-        _set_alias(node, relation, names)
+        _set_alias(node, relation, names or _repeated(ctes[folded]))
         return node
     name = TableName.of([part.name for part in parts], *place(parts[0]))
     if moment is None and binder.owns(name):
@@ -234,7 +255,7 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
         unnamed = bool(alias) or found.temporary
         qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
-        return _expanded(node, tree, relation, [*found.columns, *names], scope)
+        return _expanded(node, tree, relation, [*found.columns, *names] or _repeated(outputs), scope)
     source, columns = found
     qualifiers = () if alias else binder.resolver.qualifiers(source.name, source.at)
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
@@ -300,7 +321,7 @@ def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: 
         tree, found = binder.table_macro(macro, call, scope, ctes)
         relation = Relation(shown, shown, name_columns(found, names, alias))
         lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
-        result = _expanded(node, tree, relation, names, scope)
+        result = _expanded(node, tree, relation, names or _repeated(found), scope)
         result.meta[LATERAL] = lateral
         return result
     args, kwargs = call_arguments(call)
@@ -350,7 +371,7 @@ def _subquery(binder: QueryBinder, node: exp.Subquery, scope: Scope, ctes: Ctes)
         shown += "_"
     relation = Relation(shown, shown, name_columns(outputs, names, alias))
     scope.add(relation)
-    _set_alias(node, relation, names)
+    _set_alias(node, relation, names or _repeated(outputs))
     return node
 
 
