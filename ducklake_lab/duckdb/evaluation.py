@@ -17,6 +17,7 @@ import duckdb
 from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.duckdb.connections import sealed
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType
 
 #: Settings of a session that differ from DuckDB's own, by name.
@@ -165,6 +166,20 @@ def aggregates() -> frozenset[str]:
 def is_aggregate(name: str) -> bool:
     """Whether a function of DuckDB aggregates rows, or is one of windows."""
     return name.lower() in aggregates() or name.lower() in ("grouping", "grouping_id")
+
+
+def names_like(names: Sequence[str], pattern: str) -> set[str]:
+    """Those of some names in which a regular expression of DuckDB matches.
+
+    Raises:
+        BindError: DuckDB cannot read the pattern.
+    """
+    rows = ", ".join(f"({quote_text(name)})" for name in names)
+    query = f"SELECT n FROM (VALUES {rows}) AS t(n) WHERE regexp_matches(n, {quote_text(pattern)})"
+    try:
+        return {name for (name,) in connection(()).execute(query).fetchall()} if names else set()
+    except duckdb.Error as error:
+        raise BindError(_message(error)) from error
 
 
 def _message(error: duckdb.Error) -> str:

@@ -136,6 +136,12 @@ class DuckLakeSql(DuckDB):
                 return True
             return kind in self.ID_VAR_TOKENS and self._curr.text.upper() not in _NEVER_ALIASES
 
+        def _parse_star_ops(self) -> exp.Expr | None:
+            # The base parser drops the star of a function that it does not know.
+            if self._match_text_seq("COLUMNS", "(", advance=False):
+                return exp.Anonymous(this="unpack", expressions=[self._parse_function()])
+            return super()._parse_star_ops()
+
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             keyword = self._curr.text.upper() == "LAMBDA"
             node = super()._parse_lambda(alias=alias)

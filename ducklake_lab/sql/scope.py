@@ -226,6 +226,8 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
                         break
                     inner.touched = True
             return found
+        if len(names) == 1 and any(names[0].casefold() == relation.name.casefold() for relation in level.relations):
+            raise _unknown(names, parts, level)  # the rows of that relation, before any column further out
     if any(level.open for level in scope.around()):
         return None
     raise _unknown(names, parts, scope)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
+from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.sql.scope import Relation, Scope, bind_error
+from ducklake_lab.sql.scope import RELATION, Relation, Scope, bind_error
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -25,6 +24,7 @@ def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
         if relation.columns is None:
             return [item]
         return _starred(inner.this, [relation.column(output) for output in relation.columns], scope)
+    _check_stars_inside(item)
     calls = [call for call in item.find_all(exp.Anonymous) if call.name.lower() == "columns"]
     if not calls:
         return [item]
@@ -34,7 +34,21 @@ def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
     return _columns_call(item, calls, columns, scope)
 
 
+def _check_stars_inside(item: exp.Expr) -> None:
+    """Raises UnsupportedFeatureError where a star is part of an expression other than `count(*)` and `COLUMNS(*)`."""
+    for star in item.find_all(exp.Star):
+        holder = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+        if isinstance(holder, exp.Select | exp.Alias):
+            continue  # a query inside of the expression
+        if not isinstance(holder, exp.Anonymous) or holder.name.lower() not in ("count", "columns"):
+            raise UnsupportedFeatureError("A star inside of an expression, such as * LIKE 'a%', is not supported.")
+    if any(call.name.lower() == "unpack" for call in item.find_all(exp.Anonymous)):
+        raise UnsupportedFeatureError("*COLUMNS(…), which stands for several arguments, is not supported.")
+
+
 def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[exp.Expr]:
+    if star.args.get("ilike") is not None:
+        raise UnsupportedFeatureError("* ILIKE is not supported; use COLUMNS with a pattern.")
     by_name = {column.name.casefold(): column for column in columns}
 
     def known(node: exp.Expr) -> str:
@@ -44,21 +58,43 @@ def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[ex
             raise bind_error(f'{tables} has no column "{node.name}"', identifier, did_you_mean(node.name, by_name))
         return node.name.casefold()
 
-    excluded = {known(node) for node in star.args.get("except_") or []}
+    excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
     replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
-    new_names = {known(node.this): node.alias for node in star.args.get("rename") or []}
+    renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    gone: set[str] = set()
     result: list[exp.Expr] = []
     for column in columns:
         folded = column.name.casefold()
-        if folded in excluded:
+        if folded in gone or any(folded == name and _is_of(column, tables) for name, tables in excluded):
             continue
+        new_names = [new for name, tables, new in renamed if folded == name and _is_of(column, tables)]
         if folded in replaced:
             result.append(exp.alias_(replaced[folded].this.copy(), column.name, quoted=True))
-        elif folded in new_names:
-            result.append(exp.alias_(column, new_names[folded], quoted=True))
+            gone.add(folded)  # DuckDB leaves out later columns of that name
+        elif new_names:
+            result.append(exp.alias_(column, new_names[0], quoted=True))
         else:
             result.append(column)
     return result
+
+
+def _tables(node: exp.Expr) -> list[str]:
+    """The names of table, schema and catalog before a column's."""
+    return [part.name for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
+
+
+def _is_of(column: exp.Column, names: list[str]) -> bool:
+    """Whether a table that is called so, if at all, has the column.
+
+    Raises:
+        UnsupportedFeatureError: the column is one of several tables.
+    """
+    if not names:
+        return True
+    relation: Relation | None = column.meta.get(RELATION)
+    if relation is None:
+        raise UnsupportedFeatureError(f'"{names[-1]}.{column.name}" cannot be left out of a join that USING merges.')
+    return relation.matches(names)
 
 
 def _columns_call(
@@ -70,11 +106,11 @@ def _columns_call(
         if isinstance(argument, exp.Star):
             some = [column for column in _starred(argument, columns, scope) if isinstance(column, exp.Column)]
         elif isinstance(argument, exp.Literal) and argument.is_string:
-            pattern = re.compile(argument.name)
-            some = [column for column in columns if pattern.search(column.name)]
+            matching = names_like([column.name for column in columns], argument.name)
+            some = [column for column in columns if column.name in matching]
         elif isinstance(argument, exp.Array):
-            wanted = [element.name.casefold() for element in argument.expressions]
-            some = [column for name in wanted for column in columns if column.name.casefold() == name]
+            wanted = {element.name.casefold() for element in argument.expressions}
+            some = [column for column in columns if column.name.casefold() in wanted]
         else:
             raise UnsupportedFeatureError("COLUMNS with anything but *, a pattern or a list is not supported yet.")
         if chosen is not None and [c.name for c in some] != [c.name for c in chosen]:
@@ -82,6 +118,8 @@ def _columns_call(
         chosen = some
     if not chosen:
         raise BindError("COLUMNS(…) matches no column.")
+    if isinstance(item, exp.Alias) and "\\" in item.alias:
+        raise UnsupportedFeatureError("COLUMNS(…) under names that a pattern makes is not supported.")
     result: list[exp.Expr] = []
     for column in chosen:
         copy = item.copy()
