@@ -219,10 +219,10 @@ def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation
     if isinstance(tree, exp.Insert):
         return _insert(text, tree)
     if isinstance(tree, exp.Update):
-        _refuse(tree, "UPDATE", returning="RETURNING", order="ORDER BY", limit="LIMIT", with_="WITH … UPDATE")
+        _refuse(tree, "UPDATE", returning="RETURNING", order="ORDER BY", limit="LIMIT")
         return op.Update(table_name(text, tree.this), tree)
     if isinstance(tree, exp.Delete):
-        _refuse(tree, "DELETE", returning="RETURNING", order="ORDER BY", limit="LIMIT", with_="WITH … DELETE")
+        _refuse(tree, "DELETE", returning="RETURNING", order="ORDER BY", limit="LIMIT")
         if tree.args.get("tables"):
             raise syntax_error(text, tokens[0], "DELETE FROM one table")
         return op.Delete(table_name(text, tree.this), tree)

@@ -102,6 +102,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
         tree.set("where", exp.Where(this=exp.Exists(this=inner)))
     elif condition is not None:
         tree.set("where", condition.copy())
+    _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
     if others and condition is not None:
         target = tree.expressions[0].unalias().meta[RELATION]
@@ -138,8 +139,24 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         row = exp.column(_quoted(ROW_ID), table=_quoted(target))
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
+    _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
     return finish(tree, outputs, binder)
+
+
+def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:
+    """Gives the query of a statement the common table expressions before it.
+
+    Raises:
+        UnsupportedFeatureError: one is called like the table that changes, which the query would read instead.
+    """
+    given = statement.args.get("with_")
+    if given is None:
+        return
+    target = statement.this
+    if not target.db and any(each.alias.casefold() == target.name.casefold() for each in given.expressions):
+        raise UnsupportedFeatureError(f"{target.name} in WITH is called like the table that changes; rename it.")
+    tree.set("with_", given.copy())
 
 
 # -- parts ----------------------------------------------------------------------------------------
