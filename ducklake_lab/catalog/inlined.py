@@ -26,6 +26,7 @@ from ducklake_lab.duckdb.casting import (
     typed_values_sql,
 )
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
@@ -332,7 +333,7 @@ def insert_rows(
             f", {typed_values_sql(f'c{i}', data_type, rows.column(column))}"
             for i, (column, data_type) in enumerate(types.items())
         )
-        raw.register("ducklake_lab_rows", staged)
+        raw.register("ducklake_lab_rows", unsliced(staged))
         try:
             raw.execute(
                 f"INSERT INTO {quote_identifier(name)} SELECT row_id, {snapshot_id:d}, NULL{casts} "

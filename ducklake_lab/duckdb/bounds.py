@@ -14,6 +14,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb.casting import typed_values_sql
 from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.duckdb.spelling import spelled_extremes
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}", re.ASCII)
@@ -66,7 +67,10 @@ def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extre
     typed = ", ".join(f"{typed_values_sql(f'c{i}', kind, values)} AS c{i}" for i, (values, kind) in enumerate(columns))
     wanted = ", ".join(f"min(c{i})::VARCHAR, max(c{i})::VARCHAR" for i in range(len(columns)))
     (row,) = (
-        scratch().from_arrow(table).query("leaves", f"SELECT {wanted} FROM (SELECT {typed} FROM leaves)").fetchall()
+        scratch()
+        .from_arrow(unsliced(table))
+        .query("leaves", f"SELECT {wanted} FROM (SELECT {typed} FROM leaves)")
+        .fetchall()
     )
     return [Extremes(row[2 * i], row[2 * i + 1], values.null_count) for i, (values, _) in enumerate(columns)]
 

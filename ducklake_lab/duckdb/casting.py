@@ -12,6 +12,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.connections import of_thread, scratch
 from ducklake_lab.duckdb.spelling import spelled
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_primitive
@@ -70,7 +71,7 @@ def _cast(chosen: pa.Table, types: Mapping[str, DataType], time_zone: str) -> pa
     sources = [f"{typed_values_sql(f'c{i}', kind, chosen.column(i))} AS c{i}" for i, kind in enumerate(kinds)]
     renamed = chosen.rename_columns([f"c{i}" for i in range(len(types))])
     database = scratch() if time_zone == "UTC" else of_thread(("casts", time_zone), [("TimeZone", time_zone)])
-    typed = database.from_arrow(renamed).project(", ".join(sources))
+    typed = database.from_arrow(unsliced(renamed)).project(", ".join(sources))
 
     def cast(depth: int) -> pa.Table:
         casts = ", ".join(cast_sql(f"c{i}", data_type, depth) for i, data_type in enumerate(types.values()))
@@ -229,7 +230,7 @@ def _queried_texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple
         f"CAST({typed_values_sql(f'c{i}', data_type, renamed.column(i))} AS VARCHAR)"
         for i, data_type in enumerate(types.values())
     )
-    return scratch().from_arrow(renamed).query("rows", f"SELECT {casts} FROM rows").fetchall()
+    return scratch().from_arrow(unsliced(renamed)).query("rows", f"SELECT {casts} FROM rows").fetchall()
 
 
 def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.ChunkedArray:
@@ -241,7 +242,13 @@ def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.Chu
     """
     column = pa.table({"v": values}, schema=pa.schema([data_type.field("v")]))
     try:
-        return scratch().from_arrow(column).query("rows", f"SELECT {sql} AS v FROM rows").to_arrow_table().column(0)
+        return (
+            scratch()
+            .from_arrow(unsliced(column))
+            .query("rows", f"SELECT {sql} AS v FROM rows")
+            .to_arrow_table()
+            .column(0)
+        )
     except duckdb.ConversionException as error:
         raise ConstraintError(str(error).splitlines()[0]) from None
     except duckdb.InvalidInputException as error:

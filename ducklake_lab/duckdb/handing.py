@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb.casting import carried_as, carried_sql, has_part, through, typed_values_sql
 from ducklake_lab.duckdb.connections import scratch
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_marked
@@ -136,5 +137,5 @@ def _typed(table: pa.Table, time_zone: str) -> Iterator[tuple[duckdb.DuckDBPyRel
     ]
     with scratch().cursor() as connection:
         connection.execute(f"SET TimeZone = '{time_zone}'")
-        carried = connection.from_arrow(table.rename_columns([f"c{i}" for i in range(table.num_columns)]))
+        carried = connection.from_arrow(unsliced(table).rename_columns([f"c{i}" for i in range(table.num_columns)]))
         yield carried.project(", ".join(selected)), connection

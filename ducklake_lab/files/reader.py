@@ -11,6 +11,7 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import carried_sql
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow, batches
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 from ducklake_lab.files.parts import check_encrypted
 from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
@@ -158,7 +159,7 @@ def _read_group(
                 check_encrypted(columns, first, stored.schema)
             found = rows_of("files", columns, group, positions, places, wanted, encryption)
             for name, rows in found.tables.items():
-                connection.register(name, rows)
+                connection.register(name, unsliced(rows))
             schema = schema_of(columns, wanted.virtual)
             if query is not None:
                 sql, schema = query.over(found.sql), pa.schema([kind.field(name) for name, kind in query.columns])

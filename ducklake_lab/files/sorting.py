@@ -10,6 +10,7 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import BindError
 from ducklake_lab.model.entries import Column, SortSpec, Table
 from ducklake_lab.model.quoting import quote_identifier
@@ -44,7 +45,7 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
     hidden = ", ".join([*(f"t{i} AS ducklake_t{i}" for i in range(len(ties))), "n AS ducklake_n"])
     connection = connect()
     try:
-        connection.register("source", numbered)
+        connection.register("source", unsliced(numbered))
         found = arrow(
             connection, f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
         )

@@ -23,6 +23,7 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
@@ -332,7 +333,7 @@ def _placed(files: Iterable[tuple[WrittenFile, str]], storage: Storage) -> list[
 def _positional(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBatchReader:
     """The rows under names c0, c1, …: DuckDB folds case, the table's columns need not."""
     if isinstance(rows, pa.Table):
-        return rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+        return unsliced(rows).rename_columns([f"c{i}" for i in range(rows.num_columns)])
     return rows
 
 

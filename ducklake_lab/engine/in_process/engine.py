@@ -15,6 +15,7 @@ from ducklake_lab.duckdb.casting import LONG_INTERVAL, carried_sql, from_duckdb,
 from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
@@ -69,7 +70,7 @@ def read_relation(relation: Relation) -> pa.Table:
     """
     with connect(parallel=True) as connection:
         for name, rows in relation.tables.items():
-            connection.register(name, rows)
+            connection.register(name, unsliced(rows))
         try:
             return fetch(connection, relation.sql)
         except duckdb.Error as error:
@@ -94,7 +95,7 @@ class Shown:
             relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
             self._relations.append(relation)
             for table, held in relation.tables.items():
-                self._connection.register(table, held)
+                self._connection.register(table, unsliced(held))
             quoted = quote_identifier(name)
             if name.startswith(SOURCE_PREFIX) and sql.count(quoted) == sql.count(f"{quoted} AS "):
                 sql = sql.replace(quoted, f"({relation.sql})")
