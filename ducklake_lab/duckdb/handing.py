@@ -128,6 +128,21 @@ def texts_to_show(table: pa.Table, time_zone: str = "UTC") -> list[list[object]]
     return columns
 
 
+def parts(table: pa.Table, time_zone: str = "UTC") -> list[object]:
+    """The values of one column of a nested type, taken apart to DuckDB's texts of what is in them.
+
+    Structs are dicts, lists are lists, and maps are lists of (key, value).
+    """
+    (field,) = table.schema
+    with _typed(table, time_zone) as (rows, _):
+        texts = rows.project(f"{_texts_sql('c0', from_field(field))} AS c0").to_arrow_table()
+        return list(texts.column(0).to_pylist())
+
+
+def _texts_sql(expression: str, kind: DataType) -> str:
+    return through(expression, kind, _texts_sql) if kind.is_nested else f"CAST({expression} AS VARCHAR)"
+
+
 @contextmanager
 def _typed(table: pa.Table, time_zone: str) -> Iterator[tuple[duckdb.DuckDBPyRelation, duckdb.DuckDBPyConnection]]:
     """The rows as a relation whose columns have DuckDB's types, named `c0`, `c1`, …"""

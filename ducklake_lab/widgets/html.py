@@ -101,6 +101,11 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda match: _READABLE.get(match[0], f"⟨U+{ord(match[0]):04X}⟩"), text)
 
 
+def readable(text: str) -> str:
+    """As `visible`, for places with lines and tabs of their own."""
+    return "".join(part if part in ("\n", "\t") else visible(part) for part in re.split("([\n\t])", text))
+
+
 def clip(text: str, width: int) -> str:
     """At most `width` characters, the last one an ellipsis where something was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -11,8 +11,9 @@ from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import cell as html_cell
-from ducklake_lab.widgets.html import clip, count, counted, escape, heading, scroll, table, view, visible
+from ducklake_lab.widgets.html import clip, count, counted, escape, heading, readable, scroll, table, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
+from ducklake_lab.widgets.outline import of_json, of_parts, outline
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 ROWS = 20
 COLUMNS = 200
 _TEXT = 300
+#: Characters of one value that a browser is handed.
+MOST_CHARACTERS = 1_000_000
 
 
 def render(data: RowsView) -> str:
@@ -64,7 +67,7 @@ class TableBrowser(Mounted):
         selected: the selected row as a dict, or None.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "table.js")
+    _esm = script("kit.js", "arrow.js", "grid.js", "cell.js", "table.js")
     _css = styles("kit.css", "table.css")
 
     columns: Any = traitlets.List().tag(sync=True)
@@ -138,12 +141,29 @@ class TableBrowser(Mounted):
         return {"profile": found}
 
     def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
-        """One value in full, up to a hundred thousand characters."""
-        from ducklake_lab.duckdb.handing import texts_to_show
+        """One value in full, up to `MOST_CHARACTERS`: as it is copied, and as it is shown where that differs."""
+        column = int(content["column"])
+        text = self._whole(int(content["row"]), column)
+        answer = {"type": visible(clip(self.data.columns[column].type, _TEXT)), "text": None, "length": 0}
+        if text is None:
+            return answer
+        kept = text[:MOST_CHARACTERS]
+        shown = readable(kept)
+        return {**answer, "text": kept, "length": len(text)} | ({"shown": shown} if shown != kept else {})
 
-        rows = self.data.page(int(content["row"]), 1)
-        text = values.text(texts_to_show(rows.select([int(content["column"])]), self.data.time_zone)[0][0])
-        return {"text": text[:100_000], "length": len(text)}
+    def _whole(self, row: int, column: int) -> str | None:
+        """A value as text, a nested one indented; None for NULL."""
+        from ducklake_lab.duckdb.handing import parts, texts_to_show
+
+        found = self.data.page(row, 1).select([column])
+        kind = self.data.columns[column].kind
+        if kind is not None and kind.is_nested:
+            (value,) = parts(found, self.data.time_zone)
+            return None if value is None else outline(of_parts(value, kind))
+        ((value,),) = texts_to_show(found, self.data.time_zone)
+        if value is None:
+            return None
+        return of_json(str(value)) if kind is not None and kind.name == "json" else values.whole(value)
 
     def still(self) -> str:
         return render(self.data)

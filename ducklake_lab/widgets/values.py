@@ -35,12 +35,17 @@ def text(value: object) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, bytes | bytearray | memoryview):
-        return "0x" + bytes(value[: FULL // 2]).hex() + ("…" if len(value) > FULL // 2 else "")
+        return whole(value[: FULL // 2]) + ("…" if len(value) > FULL // 2 else "")
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, date | time):
         return value.isoformat()
     return str(value)
+
+
+def whole(value: object) -> str:
+    """As `text`, of bytes all of them."""
+    return f"0x{bytes(value).hex()}" if isinstance(value, bytes | bytearray | memoryview) else text(value)
 
 
 def _float(value: float) -> str:

@@ -6,13 +6,15 @@ const PAGE = 200;
 const MOST = 1_000_000;
 
 class Grid {
-  // options: label, columns [{ name, width, right, head }], fetch(start, count) -> rows, cells(row, index) -> nodes or
-  // texts, onSelect(index, row, event), onEnter(index), selected(index) -> bool, height
+  // options: label, columns [{ name, width, right, head, title }], fetch(start, count) -> rows, cells(row, index) -> nodes or
+  // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, height; byCell: the cursor is on
+  // a cell, and goes sideways too
   constructor(options) {
     this.options = options;
     this.id = "dlk-g" + Math.random().toString(36).slice(2, 8);
     this.count = 0;
     this.cursor = -1;
+    this.column = 0;
     this.pages = new Map();
     this.body = element("div", { role: "rowgroup", class: "dlk-g-rows" });
     this.heads = element("div", { role: "row", class: "dlk-g-row", "aria-rowindex": 1 });
@@ -30,7 +32,7 @@ class Grid {
     this.root.style.setProperty("--dlk-columns", this.template);
     this.root.setAttribute("aria-colcount", columns.length);
     this.heads.replaceChildren(...columns.map((column) => {
-      const head = element("span", { role: "columnheader", class: column.right ? "dlk-right" : null, "aria-sort": column.sort || null });
+      const head = element("span", { role: "columnheader", class: column.right ? "dlk-right" : null, "aria-sort": column.sort || null, title: column.title });
       head.append(...[].concat(column.head || column.name));
       return head;
     }));
@@ -88,6 +90,12 @@ class Grid {
       const cells = row === undefined ? this.columns.map(() => "…") : this.options.cells(row, at);
       node.append(...cells.map((content, index) => {
         const cell = element("span", { role: "gridcell", class: this.columns[index]?.right ? "dlk-right" : null });
+        if (this.options.byCell) {
+          cell.id = `${node.id}-${index}`;
+          cell.setAttribute("aria-colindex", index + 1);
+          cell.addEventListener("click", () => { this.column = index; });
+          if (at === this.cursor && index === this.column) cell.classList.add("dlk-g-at");
+        }
         cell.append(...[].concat(content ?? ""));
         // what has no room is shown when it is pointed at
         if (cell.textContent.length > 12) cell.title = cell.textContent;
@@ -96,13 +104,14 @@ class Grid {
       nodes.push(node);
     }
     this.body.replaceChildren(...nodes);
-    if (this.cursor >= first && this.cursor < last) this.root.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
+    const place = this.options.byCell ? `${this.cursor}-${this.column}` : this.cursor;
+    if (this.cursor >= first && this.cursor < last) this.root.setAttribute("aria-activedescendant", `${this.id}-${place}`);
     else this.root.removeAttribute("aria-activedescendant");
   }
 
   choose(at, event) {
     this.cursor = at;
-    if (this.options.onSelect) this.options.onSelect(at, this.row(at), event);
+    if (this.options.onSelect) this.options.onSelect(at, this.row(at), event, this.column);
     this.draw();
   }
 
@@ -115,8 +124,26 @@ class Grid {
     this.draw();
   }
 
+  // Brings the column of the cursor into view.
+  revealColumn() {
+    const head = this.heads.children[this.column];
+    if (!head) return;
+    const { scrollLeft, clientWidth } = this.root;
+    if (head.offsetLeft < scrollLeft) this.root.scrollLeft = head.offsetLeft - 8;
+    else if (head.offsetLeft + head.offsetWidth > scrollLeft + clientWidth) this.root.scrollLeft = head.offsetLeft + head.offsetWidth - clientWidth + 8;
+  }
+
   key(event) {
     if (!this.count || event.target !== this.root) return;
+    const sides = this.options.byCell ? { ArrowLeft: -1, ArrowRight: 1 } : {};
+    if (event.key in sides) {
+      const by = sides[event.key] * (event.ctrlKey || event.metaKey ? this.columns.length : 1);
+      this.column = Math.min(this.columns.length - 1, Math.max(0, this.column + by));
+      this.revealColumn();
+      this.choose(Math.max(0, this.cursor), event);
+      event.preventDefault();
+      return;
+    }
     const page = Math.max(1, Math.floor((this.root.clientHeight - ROW) / ROW) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.count, End: this.count };
     if (event.key in steps) {

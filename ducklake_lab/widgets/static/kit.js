@@ -53,6 +53,24 @@ const counted = (value, noun) => `${number.format(value)} ${value === 1 ? noun :
 // The width of a column that holds numbers or names: that of the longest, whatever the font.
 const room = (texts, more = 0) => `${texts.reduce((most, text) => Math.max(most, text.length), 4) * 0.66 + more}em`;
 
+// A button that copies a text, or selects what shows it where copying is not allowed.
+function copying(label, text, node) {
+  const button = element("button", {
+    type: "button",
+    onclick: async () => {
+      try {
+        await navigator.clipboard.writeText(await text());
+        button.textContent = "Copied";
+      } catch {
+        if (node) getSelection().selectAllChildren(node);
+        button.textContent = node ? "Selected" : "Not copied";
+      }
+      setTimeout(() => { button.textContent = label; }, 1500);
+    },
+  }, label);
+  return button;
+}
+
 // Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.
 class Line {
   constructor(model) {

@@ -27,19 +27,25 @@ class Table extends Browsing {
     this.status = element("span", { class: "dlk-soft", role: "status" });
     this.problem = element("span", { role: "alert" });
     this.sql = element("code", { class: "dlk-tb-sql", tabindex: "0", "aria-label": "What is shown, as SQL" });
-    this.copy = element("button", { type: "button", onclick: () => this.copySql() }, "Copy SQL");
+    this.copy = copying("Copy SQL", () => this.model.get("sql"), this.sql);
+    this.detail = new Detail(this, (column) => this.goTo(column));
     this.grid = new Grid({
-      label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
+      byCell: true, label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
       fetch: (start, count) => this.rows(start, count, this.first, this.shown().length),
       cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
-      onSelect: (at) => { this.set({ place: at }); this.detail(at); },
+      onSelect: (at) => { this.set({ place: at }); this.show(); },
+      onEnter: async () => {
+        if (this.grid.cursor < 0) this.grid.choose(0);
+        await this.show();
+        this.detail.focus();
+      },
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.grid.root.classList.add("dlk-tb-grid");
-    this.row = element("div", { class: "dlk-tb-detail", "aria-live": "polite" });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places()),
-      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.row);
+      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.detail.root);
+    this.grid.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.detail.close(); });
   }
 
   // The columns that are in the page.
@@ -99,7 +105,7 @@ class Table extends Browsing {
       const known = this.profiles.get(name);
       if (known) profile.replaceChildren(known);
       return {
-        name, right, width: `minmax(${Math.min(18, Math.max(8, name.length * 0.62 + 3))}em, 1fr)`,
+        name, right, title: `${name} ${type}`, width: `minmax(${Math.min(18, Math.max(8, name.length * 0.62 + 3))}em, 1fr)`,
         sort: place < 0 ? "none" : down ? "descending" : "ascending",
         head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) },
           name + mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
@@ -138,7 +144,7 @@ class Table extends Browsing {
     this.sql.textContent = this.model.get("sql");
     this.profiles.clear();
     for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
-    this.row.replaceChildren();
+    this.detail.close();
     this.grid.reset(passing);
     this.tell();
   }
@@ -177,34 +183,17 @@ class Table extends Browsing {
     return element("span", {}, svg, ...facts.map((fact) => element("div", { class: "dlk-soft" }, fact)));
   }
 
-  // All values of the selected row, one below the other, in full when asked for.
-  async detail(at) {
-    const [values] = await this.rows(at, 1, 0, this.columns.length);
-    if (!values || this.grid.cursor !== at) return;
-    const list = element("dl", {});
-    this.columns.forEach(([name, type], column) => {
-      const value = values[column];
-      const cell = element("dd", {}, value === null ? element("i", { class: "dlk-soft" }, "NULL") : value);
-      if (value && value.length >= 300) {
-        cell.append(" ", element("button", { type: "button", onclick: async () => {
-          const { content } = await this.line.ask("cell", { row: at, column });
-          cell.textContent = content.text + (content.length > content.text.length ? ` … ${number.format(content.length)} characters` : "");
-        } }, "all of it"));
-      }
-      list.append(element("dt", {}, name, " ", element("span", { class: "dlk-soft" }, type)), cell);
-    });
-    this.row.replaceChildren(element("b", {}, `Row ${number.format(at + 1)}`), list);
+  // The cell of the cursor in full.
+  show() {
+    return this.detail.show(this.grid.cursor, this.first + this.grid.column).catch((error) => { this.problem.textContent = error.message; });
   }
 
-  async copySql() {
-    try {
-      await navigator.clipboard.writeText(this.model.get("sql"));
-      this.copy.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(this.sql);
-      this.copy.textContent = "Selected";
-    }
-    setTimeout(() => { this.copy.textContent = "Copy SQL"; }, 1500);
+  // Puts the cursor on another cell of its row, whichever columns are in the page.
+  goTo(column) {
+    if (column < this.first || column >= this.first + WIDE) this.turn(column);
+    this.grid.column = column - this.first;
+    this.grid.revealColumn();
+    this.grid.choose(this.grid.cursor);
   }
 }
 

@@ -1,0 +1,90 @@
+"""What the grid of a result does beyond its rows, in a real JupyterLab, at 1280 px, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.first_paint import first_paint, settle
+from tests.browser.lab import Lab, close, run_all, serious
+
+SETUP = """%load_ext ducklake_lab
+%config DuckLakeMagics.engine = 'duckdb'
+%config DuckLakeMagics.grid = True
+%ducklake connect ducklake:{name}.ducklake"""
+SALES = """%%ducklake
+SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east', NULL][i % 4 + 1] AS region, i AS n,
+    CASE WHEN i % 9 > 0 THEN (i * 7919 % 1000) / 10 END AS price,
+    {'sku': 'sku ' || i, 'tags': [region, '<b>bold</b>', NULL],
+        'dims': {'w': i * 1.5, 'h': 10000000000000000000 + i}} AS item,
+    CASE i % 50 WHEN 0 THEN repeat('long text ' || i || chr(10), 20000)
+        WHEN 1 THEN '<img src=x onerror="window.hacked=1">' ELSE 'note ' || i END AS note
+FROM range(3000) AS r(i)"""
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
+    name = f"results-{request.param}"
+    _lab.write(f"{name}.ipynb", [SETUP.format(name=name), SALES])
+    page = _lab.open(f"{name}.ipynb", theme=request.param)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    run_all(page)
+    expect(page.locator(".dlk-tb").get_by_role("grid")).to_be_visible()
+    first_paint(page)
+    yield page
+    close(page)
+
+
+@pytest.fixture
+def view(lab: Lab, notebook: Page) -> Locator:
+    return notebook.locator(".dlk-tb")
+
+
+@pytest.fixture
+def look(
+    notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
+) -> Callable[[str], None]:
+    """Takes a picture and asks axe."""
+
+    def take(name: str) -> None:
+        settle(notebook)
+        screenshot(notebook, f"grid-{name}-{request.node.callspec.params['notebook']}")
+        assert serious(notebook, ".dlk-live") == []
+        assert notebook.evaluate("window.hacked") is None
+
+    return take
+
+
+def clipboard(page: Page) -> str:
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Page, look: Callable[[str], None]):
+    detail = view.get_by_role("region", name="Cell")
+    expect(detail).to_be_hidden()
+    view.get_by_role("row").nth(2).get_by_role("gridcell").nth(4).click()
+    expect(detail.get_by_role("status")).to_contain_text("Row 2 · item STRUCT(")
+    value = detail.get_by_role("region", name="Value")
+    expect(value).to_contain_text('"tags": ["south", "<b>bold</b>", null]')
+    expect(value).to_contain_text('"h": 10000000000000000001')
+    detail.get_by_role("button", name="Copy value").click()
+    expect(detail.get_by_role("button", name="Copied")).to_be_visible()
+    assert clipboard(notebook).startswith('{\n  "sku": "sku 1",')
+    look("cell")
+    grid = view.get_by_role("grid")
+    grid.focus()
+    notebook.keyboard.press("ArrowRight")
+    expect(detail.get_by_role("status")).to_contain_text("Row 2 · note VARCHAR · 37 characters")
+    assert grid.get_attribute("aria-activedescendant") == view.locator(".dlk-g-at").get_attribute("id")
+    notebook.keyboard.press("ArrowUp")
+    expect(detail.get_by_role("status")).to_contain_text("Row 1 · note VARCHAR · 240,000 characters")
+    notebook.keyboard.press("Enter")
+    expect(value).to_be_focused()
+    look("long")
+    notebook.keyboard.press("Escape")
+    expect(detail).to_be_hidden()
+    expect(grid).to_be_focused()
