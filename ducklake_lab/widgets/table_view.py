@@ -63,6 +63,7 @@ class TableBrowser(Mounted):
         data: the rows; `browser.data.sql` is what is seen as SQL.
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
+        search: a part of the text of any column.
         sql: what is seen, as a statement.
         selected: the selected row as a dict, or None.
     """
@@ -73,6 +74,7 @@ class TableBrowser(Mounted):
     columns: Any = traitlets.List().tag(sync=True)
     sort: Any = traitlets.List().tag(sync=True)
     filters: Any = traitlets.Dict().tag(sync=True)
+    search: Any = traitlets.Unicode("").tag(sync=True)
     sql: Any = traitlets.Unicode().tag(sync=True)
     passing: Any = traitlets.Int(0).tag(sync=True)
     look: Any = traitlets.Int(0).tag(sync=True)
@@ -89,17 +91,19 @@ class TableBrowser(Mounted):
             ],
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
+            search=data.search,
             sql=data.sql,
             passing=data.total,
             title=data.title,
             note=_part(data),
         )
-        self.observe(self._look, ["sort", "filters"])
+        self.observe(self._look, ["sort", "filters", "search"])
 
     def _look(self, _change: Any) -> None:
         """A filter may be wrong while it is typed: the view says so, and the rows stay."""
         try:
-            passing = self.data.look([(str(name), bool(down)) for name, down in self.sort], dict(self.filters))
+            sort = [(str(name), bool(down)) for name, down in self.sort]
+            passing = self.data.look(sort, dict(self.filters), self.search)
         except DuckLakeError as error:
             self.problem = str(error)
             return

@@ -88,3 +88,16 @@ def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Pag
     notebook.keyboard.press("Escape")
     expect(detail).to_be_hidden()
     expect(grid).to_be_focused()
+
+
+def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[[str], None]):
+    status = view.locator(".dlk-bar").first.get_by_role("status")
+    view.get_by_label("Search all columns").fill("SKU 299")
+    expect(status).to_have_text("11 rows")
+    expect(view.locator(".dlk-tb-sql")).to_contain_text("""OR contains(lower("item"::VARCHAR), 'sku 299') OR""")
+    view.get_by_label("Filter region").fill("= south")
+    expect(status).to_have_text("3 rows")
+    look("search")
+    view.get_by_label("Search all columns").fill("")
+    view.get_by_label("Filter region").fill("")
+    expect(status).to_have_text("3,000 rows")

@@ -74,6 +74,7 @@ class RowsView:
         sort: (column, descending), most significant first.
         time_zone: in which times are read and shown.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
+        search: a part of the text of any column, as DuckDB writes it; "" for none. Case does not matter.
 
     Args:
         statement: gives all rows.
@@ -103,6 +104,7 @@ class RowsView:
         self.columns = tuple(columns)
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
+        self.search = ""
         self._rows: pa.Table | None = None
         self._order: pa.Array | None = None
 
@@ -118,6 +120,11 @@ class RowsView:
     def total(self) -> int:
         return int(self.rows.num_rows)
 
+    @property
+    def passing(self) -> int:
+        """How many rows pass."""
+        return self.total if self._order is None else len(self._order)
+
     def column(self, name: str) -> int:
         """The place of a column.
 
@@ -131,26 +138,28 @@ class RowsView:
             f'{self.title} has no column "{name}".{did_you_mean(name, [column.name for column in self.columns])}'
         )
 
-    def look(self, sort: Sequence[tuple[str, bool]] = (), filters: dict[str, str] | None = None) -> int:
-        """Sorts and filters; gives how many rows pass.
+    def look(
+        self, sort: Sequence[tuple[str, bool]] = (), filters: dict[str, str] | None = None, search: str = ""
+    ) -> int:
+        """Sorts, filters and searches; gives how many rows pass.
 
         Raises:
             EntryNotFoundError, UsageError: an unknown column, or a filter that does not fit its type; nothing changes.
         """
         filters = {name: text for name, text in (filters or {}).items() if text.strip()}
-        where = " AND ".join(self._condition(name, text, f"c{self.column(name)}") for name, text in filters.items())
+        where = "\n  AND ".join(self._conditions(filters, search, [f"c{at}" for at in range(len(self.columns))]))
         order = ", ".join(f"c{self.column(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in sort)
-        self.sort, self.filters = tuple(sort), filters
+        self.sort, self.filters, self.search = tuple(sort), filters, search
         if not where and not order:
             self._order = None
-            return self.total
+            return self.passing
         found = self._evaluate(
             f"SELECT rn FROM (SELECT *, row_number() OVER () - 1 AS rn FROM t) {f'WHERE {where}' if where else ''} "
             f"ORDER BY {f'{order}, ' if order else ''}rn",
             {"t": self.rows},
         )
         self._order = found.column(0).combine_chunks()
-        return len(self._order)
+        return self.passing
 
     def page(self, start: int, count: int) -> pa.Table:
         """Some of the rows that pass, in order, under the table's column names."""
@@ -160,14 +169,13 @@ class RowsView:
     @property
     def sql(self) -> str:
         """What is seen, as a statement that gives the same rows in the same order."""
-        if not self.filters and not self.sort:
+        conditions = self._conditions(
+            self.filters, self.search, [quote_identifier(column.name) for column in self.columns]
+        )
+        if not conditions and not self.sort:
             return self._statement
         text = f"SELECT * FROM {self._source}"
-        if self.filters:
-            conditions = [
-                self._condition(name, given, quote_identifier(self.columns[self.column(name)].name))
-                for name, given in self.filters.items()
-            ]
+        if conditions:
             text += "\nWHERE " + "\n  AND ".join(conditions)
         if self.sort:
             keys = (f"{quote_identifier(name)} {'DESC' if down else 'ASC'} NULLS LAST" for name, down in self.sort)
@@ -220,6 +228,17 @@ class RowsView:
     def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
         return engine.evaluate(sql, tables, self.time_zone)
 
+    def _conditions(self, filters: dict[str, str], search: str, places: Sequence[str]) -> list[str]:
+        """SQL of what a row must fulfil to pass.
+
+        Args:
+            places: what the columns are called there.
+        """
+        conditions = [self._condition(name, text, places[self.column(name)]) for name, text in filters.items()]
+        if search.strip():
+            conditions.append("(" + " OR ".join(_has_text(place, search.strip()) for place in places) + ")")
+        return conditions
+
     def _condition(self, name: str, text: str, place: str) -> str:
         """SQL of a filter as written."""
         column = self.columns[self.column(name)]
@@ -233,7 +252,7 @@ class RowsView:
         if compared is None and kind is not None and (kind.is_numeric or kind.name == "boolean"):
             compared = _COMPARISON.fullmatch(f"= {plain}")
         if compared is None:
-            return f"contains(lower({place}::VARCHAR), {quote_text(plain.lower())})"
+            return _has_text(place, plain)
         operator, value = compared[1], _unquoted(compared[2].strip())
         if kind is None or kind.is_nested:
             return f"{place}::VARCHAR {operator} {quote_text(value)}"
@@ -245,6 +264,13 @@ class RowsView:
 
     def __repr__(self) -> str:
         return f"<View of {self.title}: {self.sql}>"
+
+
+def _has_text(place: str, part: str) -> str:
+    """SQL of whether a value's text has a part, whatever the case of either."""
+    # what Python makes of other letters is not what DuckDB makes of them
+    small = quote_text(part.lower()) if part.isascii() else f"lower({quote_text(part)})"
+    return f"contains(lower({place}::VARCHAR), {small})"
 
 
 def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> RowsView:

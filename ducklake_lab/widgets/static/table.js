@@ -1,4 +1,4 @@
-// The rows of a table: sorted by a click on a name, filtered by what is written under it, profiled above it.
+// The rows of a table: searched, sorted by a click on a name, filtered by what is written under it, profiled above it.
 
 // Columns in the page at once.
 const WIDE = 100;
@@ -12,6 +12,7 @@ class Table extends Browsing {
       "change:problem": () => this.tell(),
       "change:sort": () => this.heads(),
       "change:filters": () => this.fill(),
+      "change:search": () => this.fill(),
     });
     this.watching = new IntersectionObserver((seen) => {
       for (const one of seen) if (one.isIntersecting) this.profile(one.target);
@@ -29,6 +30,10 @@ class Table extends Browsing {
     this.sql = element("code", { class: "dlk-tb-sql", tabindex: "0", "aria-label": "What is shown, as SQL" });
     this.copy = copying("Copy SQL", () => this.model.get("sql"), this.sql);
     this.detail = new Detail(this, (column) => this.goTo(column));
+    this.search = element("input", {
+      type: "search", placeholder: "Search all columns", "aria-label": "Search all columns", value: this.model.get("search"),
+      oninput: () => this.later(() => this.set({ search: this.search.value })),
+    });
     this.grid = new Grid({
       byCell: true, label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
       fetch: (start, count) => this.rows(start, count, this.first, this.shown().length),
@@ -43,7 +48,7 @@ class Table extends Browsing {
     });
     this.grid.root.classList.add("dlk-tb-grid");
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places()),
+      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places(), this.search),
       this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.detail.root);
     this.grid.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.detail.close(); });
   }
@@ -123,15 +128,21 @@ class Table extends Browsing {
   }
 
   write(name, text) {
-    clearTimeout(this.typing);
-    this.typing = setTimeout(() => {
+    this.later(() => {
       const filters = { ...this.model.get("filters"), [name]: text };
       if (!text) delete filters[name];
       this.set({ filters });
-    }, 200);
+    });
+  }
+
+  // Does something once nobody types any more.
+  later(act) {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(act, 200);
   }
 
   fill() {
+    if (document.activeElement !== this.search) this.search.value = this.model.get("search");
     for (const [name, input] of this.inputs) {
       if (document.activeElement !== input) input.value = this.model.get("filters")[name] || "";
     }

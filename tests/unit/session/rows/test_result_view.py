@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -54,6 +55,47 @@ def test_the_rows_seen_are_those_of_the_sql(
             f"AS c FROM (\n{view.sql}\n))"
         )
         assert asked.fetchall() == [(profile.rows, profile.nulls, profile.distinct)], column.name
+
+
+@pytest.mark.parametrize(
+    ("search", "count"),
+    [
+        ("IT'S 2", 29),
+        ("low", 29),
+        ("'b': [19", 11),
+        ("3 days", 29),
+        ("+02", 199),
+        ("%", 0),
+        ("' OR 1 = 1 --", 0),
+        ("1999", 0),
+        ("  ", 200),
+        ("0.7", 2),
+    ],
+)
+def test_search_finds_texts_of_any_column(session: dl.Session, search: str, count: int) -> None:
+    view = session.sql(QUERY).view()
+    names = ['"' + column.name.replace('"', '""') + '"' for column in view.columns]
+    text = "lower(concat_ws(chr(1), " + ", ".join(f"{name}::VARCHAR" for name in names) + "))"
+    with duckdb.connect() as plain:
+        plain.execute("SET TimeZone = 'Europe/Berlin'")
+        rows = plain.execute(
+            f"SELECT i FROM ({QUERY}) AS q WHERE contains({text}, lower(?)) ORDER BY i", [search.strip()]
+        )
+        expected = [i for (i,) in rows.fetchall()]
+    assert view.look([("i", False)], search=search) == len(expected) == count
+    assert view.page(0, 1000).column("i").to_pylist() == expected
+    assert [row[0] for row in session.sql(view.sql).fetchall()] == expected
+    assert view.look([("i", True)], {"k": "> 2"}, search) == len([i for i in expected if i % 7 > 2])
+
+
+@pytest.mark.parametrize("search", ["İstanbul", "istanbul", "STRASSE", "straẞe", "ΣΊΣΥΦΟΣ"])
+def test_search_folds_case_as_duckdb_does(session: dl.Session, search: str) -> None:
+    words = "SELECT unnest(['İstanbul', 'istanbul', 'Straße', 'STRASSE', 'strasse', 'straße', 'σίσυφος']) AS w"
+    view = session.sql(words).view()
+    (expected,) = duckdb.execute(
+        f"SELECT count(*) FROM ({words}) WHERE contains(lower(w), lower(?))", [search]
+    ).fetchone()
+    assert view.look(search=search) == expected == len(session.sql(view.sql))
 
 
 def test_parameters_and_snapshots_are_those_of_the_query(session: dl.Session) -> None:
