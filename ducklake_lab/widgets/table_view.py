@@ -10,6 +10,7 @@ import traitlets
 from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.handing_over import file_of, offered
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.html import clip, count, counted, escape, heading, readable, scroll, table, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
@@ -81,6 +82,7 @@ class TableBrowser(Mounted):
     problem: Any = traitlets.Unicode("").tag(sync=True)
     note: Any = traitlets.Unicode("").tag(sync=True)
     title: Any = traitlets.Unicode().tag(sync=True)
+    kinds: Any = traitlets.List().tag(sync=True)
     place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(self, data: RowsView) -> None:
@@ -96,6 +98,7 @@ class TableBrowser(Mounted):
             passing=data.total,
             title=data.title,
             note=_part(data),
+            kinds=offered(),
         )
         self.observe(self._look, ["sort", "filters", "search"])
 
@@ -154,6 +157,17 @@ class TableBrowser(Mounted):
         kept = text[:MOST_CHARACTERS]
         shown = readable(kept)
         return {**answer, "text": kept, "length": len(text)} | ({"shown": shown} if shown != kept else {})
+
+    def answer_download(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """The rows that are seen as a file."""
+        about, made = file_of(self.data, str(content["kind"]))
+        return dict(about), [made]
+
+    def answer_row(self, content: dict[str, Any]) -> dict[str, Any]:
+        """A row as spreadsheets take it from the clipboard."""
+        from ducklake_lab.session.rows.saving import tab_separated
+
+        return {"text": tab_separated(self.data.page(int(content["row"]), 1), self.data.time_zone)}
 
     def _whole(self, row: int, column: int) -> str | None:
         """A value as text, a nested one indented; None for NULL."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import duckdb
+import openpyxl
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -74,6 +78,11 @@ def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Pag
     detail.get_by_role("button", name="Copy value").click()
     expect(detail.get_by_role("button", name="Copied")).to_be_visible()
     assert clipboard(notebook).startswith('{\n  "sku": "sku 1",')
+    detail.get_by_role("button", name="Copy row").click()
+    expect(detail.get_by_role("button", name="Copied")).to_have_count(2)
+    day, region, n, price, item, note = clipboard(notebook).split("\t")
+    assert (day, region, n, price) == ("2025-01-01", "south", "1", "91.9")
+    assert item.startswith("{'sku': sku 1,") and note == '"<img src=x onerror=""window.hacked=1"">"'
     look("cell")
     grid = view.get_by_role("grid")
     grid.focus()
@@ -96,8 +105,26 @@ def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[
     expect(status).to_have_text("11 rows")
     expect(view.locator(".dlk-tb-sql")).to_contain_text("""OR contains(lower("item"::VARCHAR), 'sku 299') OR""")
     view.get_by_label("Filter region").fill("= south")
-    expect(status).to_have_text("3 rows")
+    expect(status).to_have_text("2 rows")
     look("search")
+    with notebook.expect_download() as started:
+        view.get_by_role("button", name="CSV").click()
+    assert started.value.suggested_filename == "Result.csv"
+    rows = list(csv.DictReader(started.value.path().open(newline="", encoding="utf-8")))
+    assert [(row["region"], row["n"]) for row in rows] == [("south", "2993"), ("south", "2997")]
+    with notebook.expect_download() as started:
+        view.get_by_role("button", name="Excel").click()
+    assert openpyxl.load_workbook(started.value.path().open("rb"))["rows"].dimensions == "A1:F3"
     view.get_by_label("Search all columns").fill("")
     view.get_by_label("Filter region").fill("")
     expect(status).to_have_text("3,000 rows")
+    with notebook.expect_download() as started:
+        view.get_by_role("button", name="Parquet").click()
+    found = duckdb.execute(f"SELECT count(*), sum(n), count(region) FROM read_parquet('{started.value.path()}')").fetchall()
+    # notes of 200,000 characters do not fit into Excel, which says so
+    assert found == [(3000, 2999 * 1500, 2250)]
+    view.get_by_role("button", name="Excel").click()
+    expect(view.get_by_role("alert")).to_have_text(
+        re.compile("Row 1 has a text of 240,000 characters in note, and a cell of")
+    )
+    look("refused")

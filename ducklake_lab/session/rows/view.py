@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -165,6 +166,27 @@ class RowsView:
         """Some of the rows that pass, in order, under the table's column names."""
         rows = self.rows.slice(start, count) if self._order is None else self.rows.take(self._order.slice(start, count))
         return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
+
+    def save(self, path: str | os.PathLike[str], *, part: bool = False) -> int:
+        """Writes the rows that pass, in order, to a file or an object; gives how many.
+
+        Args:
+            path: ends in .csv, .tsv, .parquet or .xlsx; see `saving.save` for what becomes of the values.
+            part: where not all rows are held, those that are will do.
+
+        Raises:
+            UsageError: not all rows are held, the path ends in something else, or cannot be written.
+            UnsupportedFeatureError, ConstraintError: such a file cannot hold a value.
+        """
+        from ducklake_lab.session.rows import saving
+
+        if self.partial and not part:
+            raise UsageError(
+                f"{self.title} has more than the {self.total:,} rows that are looked through: save(path, part=True) writes "
+                "what passes of them, and COPY (…) TO 'file' with the view's sql all."
+            )
+        saving.save(self.page(0, self.passing), os.fspath(path), self.time_zone)
+        return self.passing
 
     @property
     def sql(self) -> str:

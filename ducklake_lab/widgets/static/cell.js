@@ -8,9 +8,11 @@ class Detail {
     this.title = element("span", { role: "status" });
     this.value = element("pre", { class: "dlk-tb-value dlk-mono", tabindex: "0", role: "region", "aria-label": "Value" });
     this.copied = copying("Copy value", () => this.text, this.value);
+    this.copyRow = copying("Copy row", async () => (await this.table.line.ask("row", { row: this.at })).content.text);
+    this.copyRow.title = "The whole row for a spreadsheet, separated by tabs";
     this.row = element("dl", { tabindex: "0", "aria-label": "Values of the row" });
     this.root = element("div", { class: "dlk-tb-detail", role: "region", "aria-label": "Cell", hidden: true },
-      element("div", { class: "dlk-bar" }, this.title, this.copied, element("button", { type: "button", onclick: () => this.close() }, "Close")),
+      element("div", { class: "dlk-bar" }, this.title, this.copied, this.copyRow, element("button", { type: "button", onclick: () => this.close() }, "Close")),
       element("div", { class: "dlk-tb-two" }, this.value, this.row));
     this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.close(); });
   }
@@ -43,6 +45,7 @@ class Detail {
     const [name] = this.table.columns[column];
     const long = text === null ? "" : cut ? ` · first ${number.format(text.length)} of ${number.format(length)} characters` : ` · ${counted(length, "character")}`;
     this.text = text;
+    this.at = row;
     this.copied.disabled = text === null;
     this.title.replaceChildren(element("b", {}, `Row ${number.format(row + 1)} · ${name}`), " ", element("span", { class: "dlk-soft" }, type + long));
     this.value.replaceChildren(text === null ? element("i", { class: "dlk-soft" }, "NULL") : shown ?? text);

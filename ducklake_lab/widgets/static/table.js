@@ -49,8 +49,31 @@ class Table extends Browsing {
     this.grid.root.classList.add("dlk-tb-grid");
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places(), this.search),
-      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy), this.detail.root);
+      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy, this.downloads()), this.detail.root);
     this.grid.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.detail.close(); });
+  }
+
+  // Buttons that hand over what is seen as a file.
+  downloads() {
+    const buttons = this.model.get("kinds").map(([kind, name]) => element("button", {
+      type: "button", title: `Download what is seen as ${name}`, onclick: () => this.download(kind, buttons),
+    }, name));
+    return element("span", { role: "group", "aria-label": "Download", class: "dlk-tb-files" }, element("span", { class: "dlk-soft" }, "Download"), ...buttons);
+  }
+
+  async download(kind, buttons) {
+    this.problem.textContent = "";
+    for (const button of buttons) button.disabled = true;
+    try {
+      const { content, buffers } = await this.line.ask("download", { kind });
+      const address = URL.createObjectURL(new Blob(buffers, { type: content.media }));
+      element("a", { href: address, download: content.name }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch (error) {
+      this.problem.textContent = error.message;
+    } finally {
+      for (const button of buttons) button.disabled = false;
+    }
   }
 
   // The columns that are in the page.
