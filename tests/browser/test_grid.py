@@ -120,7 +120,9 @@ def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[
     expect(status).to_have_text("3,000 rows")
     with notebook.expect_download() as started:
         view.get_by_role("button", name="Parquet").click()
-    found = duckdb.execute(f"SELECT count(*), sum(n), count(region) FROM read_parquet('{started.value.path()}')").fetchall()
+    found = duckdb.execute(
+        f"SELECT count(*), sum(n), count(region) FROM read_parquet('{started.value.path()}')"
+    ).fetchall()
     # notes of 200,000 characters do not fit into Excel, which says so
     assert found == [(3000, 2999 * 1500, 2250)]
     view.get_by_role("button", name="Excel").click()

@@ -7,6 +7,7 @@ class Table extends Browsing {
   constructor(model, host) {
     super(model);
     this.profiles = new Map();
+    this.typing = new Map();
     this.start(host, {
       "change:look": () => this.reload(),
       "change:problem": () => this.tell(),
@@ -32,7 +33,7 @@ class Table extends Browsing {
     this.detail = new Detail(this, (column) => this.goTo(column));
     this.search = element("input", {
       type: "search", placeholder: "Search all columns", "aria-label": "Search all columns", value: this.model.get("search"),
-      oninput: () => this.later(() => this.set({ search: this.search.value })),
+      oninput: () => this.later("search", () => this.set({ search: this.search.value })),
     });
     this.grid = new Grid({
       byCell: true, label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
@@ -151,17 +152,17 @@ class Table extends Browsing {
   }
 
   write(name, text) {
-    this.later(() => {
+    this.later(`filter ${name}`, () => {
       const filters = { ...this.model.get("filters"), [name]: text };
       if (!text) delete filters[name];
       this.set({ filters });
     });
   }
 
-  // Does something once nobody types any more.
-  later(act) {
-    clearTimeout(this.typing);
-    this.typing = setTimeout(act, 200);
+  // Does something once nobody types there any more.
+  later(where, act) {
+    clearTimeout(this.typing.get(where));
+    this.typing.set(where, setTimeout(act, 200));
   }
 
   fill() {
