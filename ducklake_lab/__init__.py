@@ -28,6 +28,8 @@ for _name, _target in {
     "display": "IPython.display:display",
     "result.grid": "ducklake_lab.widgets.table_view:result_grid",
     "result.html": "ducklake_lab.widgets.result:render",
+    "chart.html": "ducklake_lab.widgets.chart_view:render",
+    "chart.plot": "ducklake_lab.plots.chart:plot",
     "diff.html": "ducklake_lab.widgets.diff:render",
     "diff.page": "ducklake_lab.widgets.diff:document",
     "diff.picture": "ducklake_lab.widgets.diff:picture",

@@ -10,6 +10,7 @@ import traitlets
 from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.chart_view import answer
 from ducklake_lab.widgets.handing_over import file_of, offered
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.html import clip, count, counted, escape, heading, readable, scroll, table, view, visible
@@ -17,6 +18,7 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
 
 if TYPE_CHECKING:
+    from ducklake_lab.session.rows.chart import Chart
     from ducklake_lab.session.rows.result import Result
     from ducklake_lab.session.rows.view import RowsView
 
@@ -69,7 +71,7 @@ class TableBrowser(Mounted):
         selected: the selected row as a dict, or None.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "cell.js", "table.js")
+    _esm = script("kit.js", "arrow.js", "grid.js", "cell.js", "chart.js", "table.js")
     _css = styles("kit.css", "table.css")
 
     columns: Any = traitlets.List().tag(sync=True)
@@ -169,6 +171,16 @@ class TableBrowser(Mounted):
 
         return {"text": tab_separated(self.data.page(int(content["row"]), 1), self.data.time_zone)}
 
+    def answer_chart(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """The rows that are seen as points; what is not given is chosen."""
+        return answer(self.data, _chosen(self.data, content))
+
+    def answer_code(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Python that draws the same chart by Plotly."""
+        from ducklake_lab.plots.chart import code
+
+        return {"text": code(self.data, _chosen(self.data, content))}
+
     def _whole(self, row: int, column: int) -> str | None:
         """A value as text, a nested one indented; None for NULL."""
         from ducklake_lab.duckdb.handing import parts, texts_to_show
@@ -199,6 +211,11 @@ class ResultBrowser(TableBrowser):
 
     def still(self) -> str:
         return self._result._repr_html_()
+
+
+def _chosen(data: RowsView, content: dict[str, Any]) -> Chart:
+    given = [content.get(name) for name in ("kind", "x", "y", "aggregate")]
+    return data.chart(*(None if one is None else str(one) for one in given))
 
 
 def result_grid(result: Result) -> Any:

@@ -229,7 +229,13 @@ def test_rows_and_profiles(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     expect(view.get_by_role("status")).to_have_text(f"{rows:,} rows")
     heads = view.get_by_role("columnheader")
     for at, (distinct, nulls) in zip((0, 2, 3), zip(facts[::2], facts[1::2], strict=True), strict=True):
-        share = "no nulls" if not nulls else "<1% null" if nulls / rows < 0.01 else f"{100 * nulls / rows:.0f}% null"
+        share = (
+            "no nulls"
+            if not nulls
+            else "<1% null"
+            if nulls / rows < 0.01
+            else f"{'≈' * bool(100 * nulls % rows)}{100 * nulls / rows:.0f}% null"
+        )
         expect(heads.nth(at)).to_contain_text(f"{distinct:,} distinct{share}")
     first = [row[0] for row in listed(notebook, 5)[:10]]
     assert len(set(first)) == 10

@@ -67,6 +67,14 @@ def clipboard(page: Page) -> str:
     return str(page.evaluate("navigator.clipboard.readText()"))
 
 
+def test_rounded_shares_are_marked_and_exact_counts_are_not(view: Locator, lab: Lab):
+    heads = view.get_by_role("columnheader")
+    expect(heads.nth(1)).to_contain_text("3 distinct25% null")
+    expect(heads.nth(2)).to_contain_text("3,000 distinctno nulls")
+    expect(heads.nth(3)).to_contain_text("1,000 distinct≈11% null")
+    expect(heads.nth(3).locator("title")).to_have_text("1,000 distinct, ≈11% null\n334 nulls\n0.0 to 99.9")
+
+
 def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Page, look: Callable[[str], None]):
     detail = view.get_by_role("region", name="Cell")
     expect(detail).to_be_hidden()
@@ -130,3 +138,50 @@ def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[
         re.compile("Row 1 has a text of 240,000 characters in note, and a cell of")
     )
     look("refused")
+
+
+def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[str], None]):
+    view.get_by_role("tab", name="Rows").focus()
+    notebook.keyboard.press("ArrowRight")
+    panel = view.get_by_role("tabpanel", name="Chart")
+    expect(view.get_by_role("grid", name="Rows of Result")).to_be_hidden()
+    caption, note = panel.locator(".dlk-tb-caption strong"), panel.get_by_role("status")
+    expect(caption).to_have_text("sum of n by day")
+    expect(note).to_have_text("300 points")
+    expect(panel.get_by_role("img")).to_have_attribute("aria-label", "sum of n by day; 300 points")
+    look("line")
+    panel.get_by_label("Chart", exact=True).select_option("bar")
+    expect(caption).to_have_text("sum of n by region")
+    bars = panel.locator(".dlk-tb-drawing rect title")
+    # the sums of all i below 3000 with i % 4 == 3, 2, 1, 0
+    expect(bars).to_have_text([f"region: {name}\nsum of n: {sum(range(start, 3000, 4))}\n750 rows" for name, start in
+        (("NULL", 3), ("east", 2), ("south", 1), ("north", 0))])  # fmt: skip
+    look("bar")
+    panel.get_by_label("X", exact=True).select_option("n")
+    expect(note).to_have_text(
+        "40 points · the 40 largest of 3,000 values of n; 2,960 others, of 2,960 rows, are not drawn"
+    )
+    expect(panel.get_by_label("Y", exact=True)).to_have_value("n")
+    panel.get_by_label("X", exact=True).select_option("day")
+    panel.get_by_label("Y", exact=True).select_option("price")
+    panel.get_by_label("Of", exact=True).select_option("max")
+    expect(caption).to_have_text("max of price by day")
+    expect(note).to_contain_text("max of price leaves out 334 rows where it is NULL")
+    panel.get_by_label("Chart", exact=True).select_option("histogram")
+    expect(caption).to_have_text("rows by n, in intervals of 100")
+    expect(bars).to_have_text([f"n: {low} to {low + 100}\nrows: 100" for low in range(0, 3000, 100)])
+    look("histogram")
+    view.get_by_label("Search all columns").fill("note 12")
+    expect(caption).to_have_text("rows by n, in intervals of 50")
+    view.get_by_label("Search all columns").fill("")
+    panel.get_by_label("Chart", exact=True).select_option("scatter")
+    expect(caption).to_have_text("price by n, rows counted in fields of 50 by 5")
+    expect(note).to_contain_text("334 rows without a finite price not drawn")
+    panel.get_by_text("Numbers").click()
+    expect(panel.get_by_role("grid", name="Points").get_by_role("row").nth(1)).to_have_text(re.compile(r"^050"))
+    look("scatter")
+    panel.get_by_role("button", name="Copy Plotly code").click()
+    expect(panel.get_by_role("button", name="Copied")).to_be_visible()
+    assert "chart = view.chart('scatter', 'n', 'price', None)" in clipboard(notebook)
+    view.get_by_role("tab", name="Rows").click()
+    expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +19,9 @@ from ducklake_lab.model.binning import bin_sql, equal_bins
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.rows.chart import Chart
 
 #: Rows held in memory to look through. Of a larger table, files are read until there are so many.
 MAX_ROWS = 2_000_000
@@ -154,7 +158,7 @@ class RowsView:
         if not where and not order:
             self._order = None
             return self.passing
-        found = self._evaluate(
+        found = self.evaluate(
             f"SELECT rn FROM (SELECT *, row_number() OVER () - 1 AS rn FROM t) {f'WHERE {where}' if where else ''} "
             f"ORDER BY {f'{order}, ' if order else ''}rn",
             {"t": self.rows},
@@ -188,6 +192,43 @@ class RowsView:
         saving.save(self.page(0, self.passing), os.fspath(path), self.time_zone)
         return self.passing
 
+    def seen(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows that pass, in order, under the table's column names."""
+        places = [self.column(name) for name in dict.fromkeys(names)]
+        rows = self.rows.select(places)
+        rows = rows if self._order is None else rows.take(self._order)
+        return rows.rename_columns([self.columns[at].name for at in places])
+
+    def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Runs a query over some rows, in the view's time zone."""
+        return engine.evaluate(sql, tables, self.time_zone)
+
+    def chart(
+        self, kind: str | None = None, x: str | None = None, y: str | None = None, aggregate: str | None = None
+    ) -> Chart:
+        """The rows that pass as points of a chart; what is not given is chosen by the columns' types.
+
+        Args:
+            kind: bar, line, scatter or histogram.
+            y: a column of numbers.
+            aggregate: count, sum, avg, min or max, of bars and lines.
+
+        Raises:
+            EntryNotFoundError, UsageError: an unknown column, kind or aggregate, or one that does not suit.
+        """
+        from ducklake_lab.session.rows import chart
+
+        for name in (x, y):
+            if name is not None:
+                self.column(name)
+        return chart.draw(self, chart.choose(self.columns, kind, x, y, aggregate))
+
+    def plot(
+        self, kind: str | None = None, x: str | None = None, y: str | None = None, aggregate: str | None = None
+    ) -> Any:
+        """As `chart`, as a Plotly figure."""
+        return hook("chart.plot")(self.chart(kind, x, y, aggregate))
+
     @property
     def sql(self) -> str:
         """What is seen, as a statement that gives the same rows in the same order."""
@@ -212,7 +253,7 @@ class RowsView:
         tables = {"t": pa.table({"v": column})}
         ordered = kind is not None and not kind.is_nested and kind.name not in ("json", "blob")
         low, high = ("left(min(v)::VARCHAR, 200)", "left(max(v)::VARCHAR, 200)") if ordered else ("NULL", "NULL")
-        row = self._evaluate(
+        row = self.evaluate(
             f"SELECT count(*), count(*) - count(v), count(DISTINCT {'v' if ordered else 'v::VARCHAR'}), {low}, {high} FROM t",
             tables,
         )
@@ -223,7 +264,7 @@ class RowsView:
         if kind is not None and number is not None and distinct > _TOP:
             bins = self._bins(number, kind, tables)
         else:
-            found = self._evaluate(
+            found = self.evaluate(
                 f"SELECT left(label, 100), n FROM (SELECT v::VARCHAR AS label, count(*) AS n FROM t GROUP BY 1) "
                 f"ORDER BY n DESC, label LIMIT {_TOP}",
                 tables,
@@ -234,21 +275,18 @@ class RowsView:
     def _bins(self, number: str, kind: DataType, tables: dict[str, pa.Table]) -> tuple[int, ...]:
         """How many values are in each bin; none where all finite values are one and the same."""
         numbers = f"SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})"
-        ends = self._evaluate(f"SELECT min(x), max(x) FROM ({numbers})", tables)
+        ends = self.evaluate(f"SELECT min(x), max(x) FROM ({numbers})", tables)
         low, high = (column[0].as_py() for column in ends.columns)
         if low is None or low == high:
             return ()
         width, bins = equal_bins(low, high, kind, _BINS)
-        found = self._evaluate(
+        found = self.evaluate(
             f"SELECT least({bin_sql('x', low, width)}, {bins - 1})::INTEGER AS bin, count(*) "
             f"FROM ({numbers}) GROUP BY 1",
             tables,
         )
         counts = dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
         return tuple(counts.get(at, 0) for at in range(bins))
-
-    def _evaluate(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
-        return engine.evaluate(sql, tables, self.time_zone)
 
     def _conditions(self, filters: dict[str, str], search: str, places: Sequence[str]) -> list[str]:
         """SQL of what a row must fulfil to pass.

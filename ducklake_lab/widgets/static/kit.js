@@ -48,6 +48,12 @@ function percent(share) {
   return `${Math.round(share * 100)}%`;
 }
 
+// A share of a whole as `percent` writes it, marked where that is not exact.
+function share(part, whole, isRough) {
+  const text = percent(part / whole);
+  return (isRough || (100 * part) % whole) && /^\d/.test(text) ? "≈" + text : text;
+}
+
 const counted = (value, noun) => `${number.format(value)} ${value === 1 ? noun : noun + "s"}`;
 
 // The width of a column that holds numbers or names: that of the longest, whatever the font.
@@ -69,6 +75,37 @@ function copying(label, text, node) {
     },
   }, label);
   return button;
+}
+
+// Tabs over panels [[name, panel], …], of which one is shown; the arrows go from tab to tab.
+function tabbed(id, panels, changed) {
+  const choose = (at) => {
+    tabs.forEach((tab, place) => {
+      tab.setAttribute("aria-selected", String(place === at));
+      tab.tabIndex = place === at ? 0 : -1;
+      panels[place][1].hidden = place !== at;
+    });
+    changed(panels[at][0]);
+  };
+  const tabs = panels.map(([name, panel], at) => {
+    panel.id = `${id}-panel-${at}`;
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", `${id}-tab-${at}`);
+    panel.hidden = at > 0;
+    return element("button", {
+      type: "button", role: "tab", id: `${id}-tab-${at}`, "aria-controls": panel.id, "aria-selected": String(!at), tabindex: at ? -1 : 0,
+      onclick: () => choose(at),
+      onkeydown: (event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        const next = (at + by + panels.length) % panels.length;
+        choose(next);
+        tabs[next].focus();
+      },
+    }, name);
+  });
+  return element("span", { role: "tablist", class: "dlk-tabs" }, ...tabs);
 }
 
 // Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.

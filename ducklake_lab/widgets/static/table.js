@@ -48,9 +48,19 @@ class Table extends Browsing {
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.grid.root.classList.add("dlk-tb-grid");
+    this.chart = new Chart(this);
+    const which = this.places();
+    const rows = element("div", {}, this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy, this.downloads()), this.detail.root);
+    const tabs = tabbed(this.grid.id, [["Rows", rows], ["Chart", this.chart.root]], (name) => {
+      this.isChart = name === "Chart";
+      if (which) which.hidden = this.isChart;
+      if (this.isChart) this.chart.refresh();
+      else this.grid.draw();
+    });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.status, this.problem, this.places(), this.search),
-      this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy, this.downloads()), this.detail.root);
+      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), tabs, this.status, this.problem, which, this.search),
+      rows, this.chart.root);
+    this.resize(this.chart.root, () => { if (this.isChart) this.chart.draw(); });
     this.grid.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.detail.close(); });
   }
 
@@ -180,6 +190,8 @@ class Table extends Browsing {
     this.profiles.clear();
     for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
     this.detail.close();
+    this.chart.isStale = true;
+    if (this.isChart) this.chart.refresh();
     this.grid.reset(passing);
     this.tell();
   }
@@ -210,9 +222,14 @@ class Table extends Browsing {
       const tall = count ? Math.max(1.5, ((high_ - 2) * count) / largest) : 0;
       svg.append(shape("rect", { x: at * step + 0.5, y: high_ - tall, width: Math.max(1, step - 1), height: tall, class: "dlk-tb-fill" }));
     });
-    const empty = rows ? nulls / rows : 0;
-    const facts = [`${number.format(distinct)} distinct`, nulls ? `${percent(empty)} null` : "no nulls"];
-    const told = bins.length ? `${low} to ${high}` : top.map(([text, count]) => `${text === null ? "NULL" : text}: ${number.format(count)}`).join("\n");
+    // of the first rows of many: there may be more different values, and other shares
+    const isPart = this.model.get("note") !== "";
+    const facts = [`${isPart ? "≥" : ""}${number.format(distinct)} distinct`, nulls ? `${share(nulls, rows, isPart)} null` : "no nulls"];
+    const told = [
+      ...(nulls ? [counted(nulls, "null")] : []),
+      ...(bins.length ? [`${low} to ${high}`] : top.map(([text, count]) => `${text === null ? "NULL" : text}: ${number.format(count)}`)),
+      ...(isPart ? [`of the first ${counted(rows, "row")} that pass`] : []),
+    ].join("\n");
     svg.setAttribute("aria-label", `${facts.join(", ")}; ${told}`);
     svg.append(shape("title", {}, `${facts.join(", ")}\n${told}`));
     return element("span", {}, svg, ...facts.map((fact) => element("div", { class: "dlk-soft" }, fact)));

@@ -1,0 +1,78 @@
+"""A chart of rows: its points for a browser, and as a table where there is no kernel."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ducklake_lab.widgets import values
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import cell, clip, count, escape, heading, scroll, table, view, visible
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.rows.chart import Chart
+    from ducklake_lab.session.rows.view import RowsView
+
+#: Points in the table.
+POINTS = 20
+
+
+def render(chart: Chart) -> str:
+    """What was aggregated, what is left out, and the first points."""
+    columns = [
+        ("label", chart.x_title),
+        ("until", "until"),
+        ("value", chart.y_title),
+        ("value_until", "until"),
+        ("rows", "rows"),
+    ]
+    shown = [(name, title) for name, title in columns if chart.points.column(name).null_count < chart.points.num_rows]
+    if chart.y_title == "rows":
+        shown = [(name, title) for name, title in shown if name != "rows"]
+    listed = chart.points.slice(0, POINTS).to_pylist()
+    head = [heading(clip(title, 80), right=name != "label") for name, title in shown]
+    body = (
+        "<tr>" + "".join(cell(values.html(point[name]), right=name != "label") for name, _ in shown) + "</tr>"
+        for point in listed
+    )
+    more = f"first {POINTS} of {count(chart.points.num_rows)} points" if chart.points.num_rows > POINTS else ""
+    foot = " · ".join(escape(clip(part, 200)) for part in (more, *chart.notes) if part)
+    return view(
+        f'<p><span class="dlk-title">{escape(clip(chart.title, 160))}</span></p>{scroll(table(head, body), "Points")}'
+        f'<div class="dlk-foot">{foot}</div>',
+        label=clip(chart.title, 160),
+    )
+
+
+def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
+    """A chart for a browser: what it shows, what else it may show, and its points."""
+    from ducklake_lab.session.rows.chart import AGGREGATES, KINDS, role
+
+    roles = {column.name: role(column.kind) for column in data.columns}
+    kind = chart.choice.kind
+    content = {
+        "choice": asdict(chart.choice),
+        "kinds": list(KINDS),
+        "xs": [_named(name) for name, its in roles.items() if kind == "bar" or its != "category"],
+        "ys": [_named(name) for name, its in roles.items() if its == "number"],
+        "aggregates": [name for name in AGGREGATES if name != "count"],
+        "title": visible(chart.title),
+        "notes": [visible(note) for note in chart.notes],
+        "x_title": visible(chart.x_title),
+        "y_title": visible(chart.y_title),
+        "x_role": chart.x_role,
+        "sql": chart.sql,
+    }
+    points: dict[str, tuple[str, list[object]]] = {}
+    for name, column in zip(chart.points.column_names, chart.points.columns, strict=True):
+        listed = column.to_pylist()
+        is_text = name in ("label", "until", "value", "value_until")
+        points[name] = (
+            ("text", [None if one is None else visible(one) for one in listed]) if is_text else ("float", listed)
+        )
+    return content, [pack(points)]
+
+
+def _named(name: str) -> list[str]:
+    """A column's name, and how it reads."""
+    return [name, visible(clip(name, 60))]
