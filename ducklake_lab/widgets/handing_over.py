@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Bytes that a browser is handed; they pass the memory of the kernel, the server and the page.
 MOST_BYTES = 50_000_000
-#: Values of an Excel file that is made while somebody waits: about half a minute.
-MOST_EXCEL_VALUES = 1_000_000
+#: Values of an Excel file that is made while somebody waits: about ten seconds.
+MOST_EXCEL_VALUES = 300_000
 #: By ending: the name of the kind of file, and its media type.
 KINDS: Mapping[str, tuple[str, str]] = {
     "csv": ("CSV", "text/csv"),

@@ -20,7 +20,7 @@ from ducklake_lab.widgets.outline import of_json, of_parts, outline
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.chart import Chart
     from ducklake_lab.session.rows.result import Result
-    from ducklake_lab.session.rows.view import RowsView
+    from ducklake_lab.session.rows.view import RowsView, ViewColumn
 
 #: Rows and columns of the static view.
 ROWS = 20
@@ -90,15 +90,13 @@ class TableBrowser(Mounted):
     def __init__(self, data: RowsView) -> None:
         self.data = data
         super().__init__(
-            columns=[
-                [column.name, clip(column.type.lower(), 60), values.is_number(column.type)] for column in data.columns
-            ],
+            columns=[[column.name, *_shown(column), values.is_number(column.type)] for column in data.columns],
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
             search=data.search,
             sql=data.sql,
-            passing=data.total,
-            title=data.title,
+            passing=data.passing,
+            title=visible(data.title),
             note=_part(data),
             kinds=offered(),
         )
@@ -211,6 +209,11 @@ class ResultBrowser(TableBrowser):
 
     def still(self) -> str:
         return self._result._repr_html_()
+
+
+def _shown(column: ViewColumn) -> tuple[str, str]:
+    """How its name and its type read."""
+    return visible(clip(column.name, 200)), visible(clip(column.type.lower(), 60))
 
 
 def _chosen(data: RowsView, content: dict[str, Any]) -> Chart:

@@ -42,7 +42,7 @@ class Detail {
     if (this.shown !== asked) return;
     const { text, shown, length, type } = content;
     const cut = text !== null && text.length < length;
-    const [name] = this.table.columns[column];
+    const [, name] = this.table.columns[column];
     const long = text === null ? "" : cut ? ` · first ${number.format(text.length)} of ${number.format(length)} characters` : ` · ${counted(length, "character")}`;
     this.text = text;
     this.at = row;
@@ -55,7 +55,7 @@ class Detail {
 
   // All values of the row, one below the other; a name leads to its value in full.
   listing(values, chosen) {
-    this.row.replaceChildren(...this.table.columns.flatMap(([name], column) => {
+    this.row.replaceChildren(...this.table.columns.flatMap(([, name], column) => {
       const value = values[column];
       const is = column === chosen ? "true" : null;
       return [

@@ -24,6 +24,7 @@ class Table extends Browsing {
   }
 
   build() {
+    // [name, the name as it reads, type, whether it stands to the right]
     this.columns = this.model.get("columns");
     this.first = 0;
     this.status = element("span", { class: "dlk-soft", role: "status" });
@@ -53,6 +54,7 @@ class Table extends Browsing {
     const rows = element("div", {}, this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy, this.downloads()), this.detail.root);
     const tabs = tabbed(this.grid.id, [["Rows", rows], ["Chart", this.chart.root]], (name) => {
       this.isChart = name === "Chart";
+      this.tell();
       if (which) which.hidden = this.isChart;
       if (this.isChart) this.chart.refresh();
       else this.grid.draw();
@@ -61,7 +63,12 @@ class Table extends Browsing {
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), tabs, this.status, this.problem, which, this.search),
       rows, this.chart.root);
     this.resize(this.chart.root, () => { if (this.isChart) this.chart.draw(); });
-    this.grid.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.detail.close(); });
+    this.grid.root.addEventListener("keydown", (event) => {
+      if (event.target !== this.grid.root) return;
+      if (event.key === "Escape") this.detail.close();
+      // what is selected by the mouse is copied by the browser
+      if (event.key === "c" && (event.ctrlKey || event.metaKey) && getSelection().isCollapsed && this.detail.isOpen) this.detail.copied.click();
+    });
   }
 
   // Buttons that hand over what is seen as a file.
@@ -129,12 +136,12 @@ class Table extends Browsing {
     const sort = this.model.get("sort");
     this.inputs = new Map();
     this.watching.disconnect();
-    this.grid.setColumns(this.shown().map(([name, type, right]) => {
+    this.grid.setColumns(this.shown().map(([name, label, type, right]) => {
       const place = sort.findIndex(([key]) => key === name);
       const down = place >= 0 && sort[place][1];
       const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
       const input = element("input", {
-        type: "text", class: "dlk-tb-filter", "aria-label": `Filter ${name}`, placeholder: right ? "> 5, null" : "part, = x",
+        type: "text", class: "dlk-tb-filter", "aria-label": `Filter ${label}`, placeholder: right ? "> 5, null" : "part, = x",
         value: this.model.get("filters")[name] || "", oninput: () => this.write(name, input.value),
       });
       this.inputs.set(name, input);
@@ -144,10 +151,10 @@ class Table extends Browsing {
       const known = this.profiles.get(name);
       if (known) profile.replaceChildren(known);
       return {
-        name, right, title: `${name} ${type}`, width: `minmax(${Math.min(18, Math.max(8, name.length * 0.62 + 3))}em, 1fr)`,
+        name, right, title: `${label} ${type}`, width: `minmax(${Math.min(18, Math.max(8, label.length * 0.62 + 3))}em, 1fr)`,
         sort: place < 0 ? "none" : down ? "descending" : "ascending",
         head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) },
-          name + mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
+          label + mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
       };
     }));
     this.grid.draw();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
@@ -86,3 +87,23 @@ def test_plots_hold_no_markup(session: dl.Session) -> None:
         session.table("wide").files().plot(),
     ):
         assert "<script>window" not in figure.to_json().replace("\\u003c", "<")
+
+
+def test_no_text_for_a_grid_hides_or_turns_others(session: dl.Session) -> None:
+    browser = TableBrowser(session.table(QUOTED).view())
+    _, (points,) = browser.answer_chart({"kind": "bar", "x": hostile.NAME})
+    content, _ = browser.answer_chart({"kind": "bar", "x": hostile.NAME})
+    labels = pa.ipc.open_stream(points).read_all().column("label").to_pylist()
+    shown = [
+        content["title"],
+        content["x_title"],
+        *content["notes"],
+        *(label for _, label in content["xs"]),
+        *filter(None, labels),
+    ]
+    shown += [text for _, *texts, _ in browser.columns for text in texts] + [browser.title]
+    shown += [
+        browser.answer_cell({"row": row, "column": column}).get("shown", "") for row in range(5) for column in range(3)
+    ]
+    assert [text for text in shown if "\u202e" in text or "\u200b" in text or "\r" in text] == []
+    assert any("⟨U+202E⟩evil" in text for text in shown) and len(labels) == len(hostile.VALUES)
