@@ -72,7 +72,7 @@ def test_rounded_shares_are_marked_and_exact_counts_are_not(view: Locator, lab: 
     expect(heads.nth(1)).to_contain_text("3 distinct25% null")
     expect(heads.nth(2)).to_contain_text("3,000 distinctno nulls")
     expect(heads.nth(3)).to_contain_text("1,000 distinct≈11% null")
-    expect(heads.nth(3).locator("title")).to_have_text("1,000 distinct, ≈11% null\n334 nulls\n0.0 to 99.9")
+    expect(heads.nth(3).locator("title")).to_have_text("1,000 distinct, ≈11% null\nNULL in 334 rows\n0.0 to 99.9")
 
 
 def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Page, look: Callable[[str], None]):
@@ -195,3 +195,32 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     assert "chart = view.chart('scatter', 'n', 'price', None)" in clipboard(notebook)
     view.get_by_role("tab", name="Rows").click()
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()
+
+
+def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
+    lab: Lab, screenshot: Callable[[Page, str], Path]
+):
+    lab.write("part.ipynb", [SETUP.format(name="part"), "from ducklake_lab.session.rows import result\nresult.MAX_ROWS = 700",
+        "%%ducklake\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)"])  # fmt: skip
+    page = lab.open("part.ipynb")
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    run_all(page)
+    view = page.locator(".dlk-tb")
+    expect(view.get_by_role("status")).to_have_text("700 rows · looks through the first 700 rows only")
+    expect(view.get_by_role("columnheader").nth(0)).to_contain_text("≥700 distinctno nulls")
+    expect(view.get_by_role("columnheader").nth(1)).to_contain_text("≥466 distinct≈33% null")
+    first_paint(page)
+    view.get_by_role("tab", name="Chart").click()
+    panel = view.get_by_role("tabpanel", name="Chart")
+    expect(panel.get_by_role("status")).to_have_text(
+        "466 points · 234 rows without a finite x not drawn · of the first 700 rows only"
+    )
+    circles = panel.locator("circle")
+    expect(circles).to_have_count(466)
+    assert "NaN" not in panel.locator("svg").inner_html()
+    screenshot(page, "grid-part")
+    view.get_by_role("tab", name="Rows").click()
+    with page.expect_download() as started:
+        view.get_by_role("button", name="CSV").click()
+    assert started.value.suggested_filename == "Result-first-700-rows.csv"
+    close(page)

@@ -172,7 +172,8 @@ class _Drawing:
         points = self._points(sql)
         lost = self._evaluate(f"SELECT count(*) FROM ({sql}) WHERE NOT coalesce(isfinite(y::DOUBLE), false)")
         if lost:
-            self._notes.append(f"{lost:,} without a finite {self._y_title()} not drawn")
+            points_lost = f"{lost:,} {'point' if lost == 1 else 'points'}"
+            self._notes.append(f"{points_lost} without a finite {self._y_title()} not drawn")
         if self._view.partial:
             self._notes.append(f"of the first {self._view.total:,} rows only")
         title = f"{self._y_title()} by {self._choice.x}"

@@ -25,6 +25,9 @@ function ticks(low, high, count) {
   return Array.from({ length: last - first + 1 }, (_, at) => step < 1 ? (first + at) / Math.round(1 / step) : (first + at) * step);
 }
 
+// How far a value is from the low end to the high one; halves, as the difference of two numbers may be infinite.
+const part = (value, low, high) => (value / 2 - low / 2) / (high / 2 - low / 2 || 1);
+
 class Chart {
   // table: { line, model }
   constructor(table) {
@@ -146,7 +149,7 @@ class Chart {
     const numbers = Math.max(...points.map(({ value }) => grouped(value).length)) * 6.8 + 10;
     const low = Math.min(0, ...points.map(({ y }) => y)), high = Math.max(0, ...points.map(({ y }) => y));
     const below = low < 0 ? numbers : 0;
-    const scale = (y) => left + below + ((width - left - below - numbers) * (y - low)) / (high - low || 1);
+    const scale = (y) => left + below + (width - left - below - numbers) * part(y, low, high);
     points.forEach((point, at) => {
       const { label, y, value } = point, top = at * CHART.bar + 3;
       const name = label ?? "NULL", most = Math.floor((left - 10) / 6.6);
@@ -171,9 +174,8 @@ class Chart {
     const isTime = this.answer.x_role === "time";
     const along = isTime || isHistogram ? null : ticks(Math.min(...xs), Math.max(...xs), Math.max(2, width / 110));
     const [first, last] = along ? [along[0], along.at(-1)] : [Math.min(...xs), Math.max(...xs)];
-    const span = last - first || 1;
-    const x = (value) => left + ((width - left - right) * (last > first ? value - first : span / 2)) / span;
-    const y = (value) => height - bottom - ((height - top - bottom) * (value - up[0])) / (up.at(-1) - up[0]);
+    const x = (value) => left + (width - left - right) * (last > first ? part(value, first, last) : 0.5);
+    const y = (value) => height - bottom - (height - top - bottom) * part(value, up[0], up.at(-1));
     for (const one of up) {
       svg.append(shape("line", { x1: left, x2: width - right, y1: y(one), y2: y(one), class: "dlk-tb-axis" }), shape("text", { x: left - 6, y: y(one) + 4, "text-anchor": "end" }, tick(one)));
     }

@@ -233,7 +233,7 @@ class Table extends Browsing {
     const isPart = this.model.get("note") !== "";
     const facts = [`${isPart ? "≥" : ""}${number.format(distinct)} distinct`, nulls ? `${share(nulls, rows, isPart)} null` : "no nulls"];
     const told = [
-      ...(nulls ? [counted(nulls, "null")] : []),
+      ...(nulls ? [`NULL in ${counted(nulls, "row")}`] : []),
       ...(bins.length ? [`${low} to ${high}`] : top.map(([text, count]) => `${text === null ? "NULL" : text}: ${number.format(count)}`)),
       ...(isPart ? [`of the first ${counted(rows, "row")} that pass`] : []),
     ].join("\n");

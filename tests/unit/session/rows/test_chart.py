@@ -114,7 +114,7 @@ def test_what_is_left_out_is_said(session: dl.Session, monkeypatch: pytest.Monke
         "SELECT unnest(['nan', 'inf', '1', NULL]::DOUBLE[]) AS x, unnest(['1', 'nan', '2', '3']::DOUBLE[]) AS y"
     ).view()
     assert odd.chart("histogram", "x").notes == ("3 rows without a finite x not drawn",)
-    assert odd.chart("bar", "x", "y", "max").notes == ("1 without a finite y not drawn",)
+    assert odd.chart("bar", "x", "y", "max").notes == ("1 point without a finite y not drawn",)
     monkeypatch.setattr(view_module, "MAX_ROWS", 60)
     monkeypatch.setattr("ducklake_lab.session.rows.result.MAX_ROWS", 60)
     assert session.sql(SALES).view().chart("histogram", "amount").notes == ("of the first 60 rows only",)
