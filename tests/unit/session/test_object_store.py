@@ -63,6 +63,9 @@ def test_a_lake_in_a_bucket(endpoint: str, bucket: str, tmp_path: Path) -> None:
         session.sql("CREATE TABLE copied (i BIGINT, s VARCHAR)")
         session.sql(f"COPY copied FROM '{bucket}/out/t.csv' (HEADER)")
         assert session.sql(query.replace("FROM t", "FROM copied")).fetchall() == expected
+        assert session.table("t").view().save(f"{bucket}/out/seen.csv") == 980
+        session.sql(f"TRUNCATE copied; COPY copied FROM '{bucket}/out/seen.csv' (HEADER)")
+        assert session.sql(query.replace("FROM t", "FROM copied")).fetchall() == expected
 
         session.sql("CALL lake.merge_adjacent_files()")
         session.sql("CALL lake.rewrite_data_files('t', delete_threshold => 0)")
