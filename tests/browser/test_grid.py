@@ -224,3 +224,28 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
         view.get_by_role("button", name="CSV").click()
     assert started.value.suggested_filename == "Result-first-700-rows.csv"
     close(page)
+
+
+def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Callable[[Page, str], Path]):
+    query = "'SELECT ' + ', '.join(f'{i} AS c{i}' for i in range(150))"
+    lab.write("wide.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
+        f"result = session.sql({query})\nresult.is_grid = True\nresult"])  # fmt: skip
+    page = lab.open("wide.ipynb", theme="dark")
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    run_all(page)
+    view = page.locator(".dlk-tb")
+    view.get_by_role("gridcell").first.click()
+    detail = view.get_by_role("region", name="Cell")
+    expect(detail.get_by_role("status")).to_contain_text("Row 1 · c0 INTEGER")
+    detail.get_by_role("button", name="c140").click()
+    expect(detail.get_by_role("status")).to_contain_text("Row 1 · c140 INTEGER")
+    expect(view.locator(".dlk-g-at")).to_have_text("140")
+    grid = view.get_by_role("grid")
+    grid.focus()
+    page.keyboard.press("ArrowRight")
+    expect(detail.get_by_role("region", name="Value")).to_have_text("141")
+    expect(view.locator(".dlk-g-at")).to_be_in_viewport()
+    settle(page)
+    screenshot(page, "grid-wide")
+    assert serious(page, ".dlk-live") == []
+    close(page)

@@ -137,6 +137,20 @@ def test_what_cannot_be_drawn_says_why(session: dl.Session) -> None:
         session.sql("SELECT 1 AS n").view().chart("scatter")
 
 
+@pytest.mark.parametrize("most", [2000, 5])
+@pytest.mark.parametrize("names", ["x y", "y x", "bin held", "v w", "w v", "rows until", "up y_until", "label value"])
+def test_columns_may_be_called_as_the_sql_calls_its_own(
+    session: dl.Session, names: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_module, "MOST_POINTS", most)
+    x, y = names.split()
+    query = 'SELECT i * 7 % 23 AS "{}", i * i % 101 AS "{}" FROM range(60) AS r(i)'
+    for kind in KINDS:
+        named = session.sql(query.format(x, y)).view().chart(kind, x, y)
+        plainly = session.sql(query.format("p", "q")).view().chart(kind, "p", "q")
+        assert named.points == plainly.points and plain(named.sql) == plain(plainly.sql), kind
+
+
 NUMBERS = {
     "BIGINT": st.integers(-(2**63), 2**63 - 1) | st.integers(-30, 30),
     "DOUBLE": st.floats() | st.integers(-100, 100).map(lambda n: n / 10),
