@@ -91,7 +91,10 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
     except duckdb.Error as error:
         _drop(settings)
         raise BindError(_message(error)) from error
-    (kind,) = relation.types
+    kinds = relation.types
+    if len(kinds) != 1:
+        raise UnsupportedFeatureError(f"{sql} gives {len(kinds)} columns, which is not supported in Spark.")
+    kind = kinds[0]
     if str(kind) == '"NULL"':
         return NULL
     found = from_duckdb(kind)

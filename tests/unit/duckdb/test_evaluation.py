@@ -53,3 +53,9 @@ def test_names_tell_expressions_apart() -> None:
 def test_aggregates_are_those_of_duckdb() -> None:
     assert all(map(is_aggregate, ("sum", "MEDIAN", "row_number", "grouping", "geomean", "json_group_array")))
     assert not any(map(is_aggregate, ("upper", "list_sum")))
+
+
+def test_an_expression_of_several_columns_is_refused() -> None:
+    kind = DataType("struct", (("a", DataType("int32")), ("b", DataType("int32"))))
+    with pytest.raises(UnsupportedFeatureError, match="gives 2 columns"):
+        result_type('unnest("_ducklake_0")', (kind,), UTC)
