@@ -108,7 +108,9 @@ class Commands:
         if given.at is not None:
             at = options.moment(given.at)
             chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
-        connected: LakeSummary = self._connect(given.uri, chosen, _summary)
+        from ducklake_lab.widgets.browsers import summary
+
+        connected: LakeSummary = self._connect(given.uri, chosen, summary)
         return connected
 
     def _run_disconnect(self, given: argparse.Namespace) -> Listing:
@@ -147,18 +149,18 @@ class Commands:
         return Listing("Lakes", ("name", "state", "catalog"), tuple(rows), noun="lake")
 
     def _run_use(self, given: argparse.Namespace) -> LakeSummary:
+        from ducklake_lab.widgets.browsers import summary
+
         session = self._session()
         session.use(given.name)
-        return _summary(session, given.name)
+        return summary(session, given.name)
 
     # What there is
 
     def _run_schema(self, given: argparse.Namespace) -> SchemaBrowser:
-        from ducklake_lab.widgets.schema import of_catalog
-        from ducklake_lab.widgets.schema_browser import SchemaBrowser
+        from ducklake_lab.widgets import browsers
 
-        session = self._session()
-        return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(_at(given.at))))
+        return browsers.schema(self._session(), _at(given.at))
 
     def _run_tables(self, given: argparse.Namespace) -> TableListing:
         from ducklake_lab.widgets.tables import TableListing
@@ -169,19 +171,14 @@ class Commands:
         return self._session().table(given.table, at=_at(given.at)).describe()
 
     def _run_preview(self, given: argparse.Namespace) -> Any:
-        from ducklake_lab.widgets.table_view import TableBrowser
+        from ducklake_lab.widgets import browsers
 
-        return TableBrowser(self._session().table(given.table, at=_at(given.at)).view())
+        return browsers.rows(self._session(), given.table, _at(given.at))
 
     def _run_files(self, given: argparse.Namespace) -> FileBrowser:
-        from ducklake_lab.widgets.file_browser import FileBrowser
+        from ducklake_lab.widgets import browsers
 
-        session = self._session()
-        with session.reading():
-            files = session.table(given.table, at=_at(given.at)).files()
-            # An older state is history: there is nothing to mend in it.
-            health = session.health(given.table) if given.at is None else None
-        return FileBrowser(files, health)
+        return browsers.files(self._session(), given.table, _at(given.at))
 
     def _run_stats(self, given: argparse.Namespace) -> Any:
         return self._session().table(given.table, at=_at(given.at)).column_stats()
@@ -189,20 +186,9 @@ class Commands:
     # Time
 
     def _run_snapshots(self, given: argparse.Namespace) -> SnapshotBrowser:
-        from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
-        from ducklake_lab.widgets.tables import TableListing
+        from ducklake_lab.widgets import browsers
 
-        session = self._session()
-        title = f"Snapshots of {given.table}" if given.table else "Snapshots"
-
-        def diff(name: str, start: int, end: int) -> str:
-            html: str = session.table(name).diff(start, end)._repr_html_()
-            return html
-
-        def lake(snapshot: int) -> str:
-            return TableListing(tuple(session.tables(snapshot)))._repr_html_()
-
-        return SnapshotBrowser(session.history(given.table), title=title, diff=diff, lake=lake)
+        return browsers.snapshots(self._session(), given.table)
 
     _run_history = _run_snapshots
 
@@ -285,19 +271,3 @@ def _tags(tags: Mapping[str, int], note: str) -> Listing:
     from ducklake_lab.session.listings import Listing
 
     return Listing("Tags", ("tag", "snapshot"), tuple(tags.items()), noun="tag", note=note)
-
-
-def _summary(session: LakeSession, name: str | None = None) -> LakeSummary:
-    """The line about the current lake, by the name of its catalog file unless another name is given."""
-    from ducklake_lab.widgets.summary import summarize
-
-    lake = session.current_lake
-    path = lake.location.path
-    shown = name or (path.name if path is not None else lake.alias)
-    return summarize(
-        shown,
-        session.current_snapshot().snapshot_id,
-        lake.alias,
-        session.tables(),
-        created=name is None and lake.created,
-    )

@@ -45,6 +45,7 @@ class FileBrowser(Mounted):
         column: the column whose intervals are drawn, or "".
         place: where the selected file is in the list, or None.
         health: what is to be mended, or None where nobody looked.
+        can_mend: whether the calls that mend can run from here; they cannot in a lake that is attached read-only.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "files.js")
@@ -60,8 +61,9 @@ class FileBrowser(Mounted):
     title: Any = traitlets.Unicode().tag(sync=True)
     note: Any = traitlets.Unicode().tag(sync=True)
     inlined: Any = traitlets.Int(0).tag(sync=True)
+    can_mend: Any = traitlets.Bool(True).tag(sync=True)
 
-    def __init__(self, files: FileListing, health: Health | None = None) -> None:
+    def __init__(self, files: FileListing, health: Health | None = None, *, can_mend: bool = True) -> None:
         self.files = files
         self.health = health
         self.shown = list(files)
@@ -76,6 +78,7 @@ class FileBrowser(Mounted):
             title=files.title,
             note=f"snapshot {files.snapshot_id}",
             inlined=files.inlined_rows,
+            can_mend=can_mend,
         )
         self.observe(self._order, ["sort"])
 

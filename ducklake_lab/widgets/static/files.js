@@ -190,7 +190,10 @@ class Files extends Browsing {
 
   mend() {
     const findings = this.model.get("findings");
+    const can = this.model.get("can_mend");
     this.care.replaceChildren(...findings.map(([problem, effect, call], index) => {
+      const facts = [element("span", {}, "⚠ " + problem), element("code", {}, call)];
+      if (!can) return element("div", { class: "dlk-fb-finding" }, ...facts, element("span", { class: "dlk-soft" }, effect));
       const told = element("span", { class: "dlk-soft", role: "status" });
       const run = element("button", { type: "button", disabled: true, onclick: async () => {
         run.disabled = true;
@@ -203,7 +206,7 @@ class Files extends Browsing {
         }
       } }, "Run it");
       const dry = element("button", { type: "button", onclick: () => { told.textContent = effect; run.disabled = false; } }, "Dry run");
-      return element("div", { class: "dlk-fb-finding" }, element("span", {}, "⚠ " + problem), element("code", {}, call), element("span", { class: "dlk-fb-acts" }, dry, run), told);
+      return element("div", { class: "dlk-fb-finding" }, ...facts, element("span", { class: "dlk-fb-acts" }, dry, run), told);
     }));
   }
 

@@ -102,7 +102,7 @@ class Schema extends Browsing {
       if (row.comment) node.append(element("span", { class: "dlk-soft dlk-sc-comment" }, row.comment));
       if (isEntry) {
         // The keyboard's way to this is Enter on the row.
-        node.append(element("span", { class: "dlk-sc-query", title: "Write a query of it into the notebook (Enter)", onclick: (event) => { event.stopPropagation(); this.cursor = at; this.insert(row); } }, "query"));
+        node.append(element("span", { class: "dlk-sc-query", title: "Write a query of it (Enter)", onclick: (event) => { event.stopPropagation(); this.cursor = at; this.insert(row); } }, "query"));
       }
       nodes.push(node);
     }

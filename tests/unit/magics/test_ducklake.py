@@ -36,7 +36,9 @@ class Session:
         self.spark_starting = False
         location = SimpleNamespace(display="flights.ducklake", path=Path("data/flights.ducklake"))
         place = SimpleNamespace(location=location)
-        self.current_lake = SimpleNamespace(alias="flights", database=place, location=location, created=False)
+        self.current_lake = SimpleNamespace(
+            alias="flights", database=place, location=location, created=False, read_only=False
+        )
         self.lakes = [self.current_lake]
         self.asked: list[tuple[str, dict[str, object]]] = []
         self.used: list[str] = []

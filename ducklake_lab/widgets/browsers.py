@@ -1,0 +1,88 @@
+"""The browsers of the lake that a session has in use: what the magics show in a cell, and a page in its tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ducklake_lab.widgets.file_browser import FileBrowser
+from ducklake_lab.widgets.schema import of_catalog
+from ducklake_lab.widgets.schema_browser import SchemaBrowser
+from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+from ducklake_lab.widgets.summary import LakeSummary, summarize
+from ducklake_lab.widgets.table_view import TableBrowser
+from ducklake_lab.widgets.tables import TableListing
+
+if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.model.entries import Snapshot
+    from ducklake_lab.model.history import HistoryEntry
+    from ducklake_lab.model.state import CatalogState
+    from ducklake_lab.scan.counts import TableCounts
+    from ducklake_lab.session.names.system_tables import ViewComments
+    from ducklake_lab.session.overview import TableInfo
+
+At = int | datetime | str | None
+
+
+class _Looking(Protocol):
+    """What the browsers ask of a session."""
+
+    @property
+    def current_lake(self) -> Lake: ...
+    def current_snapshot(self) -> Snapshot: ...
+    def reading(self) -> AbstractContextManager[None]: ...
+    def table(self, name: str, at: At = None) -> Any: ...
+    def tables(self, at: At = None) -> Sequence[TableInfo]: ...
+    def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]: ...
+    def history(self, table: str | None = None) -> Sequence[HistoryEntry]: ...
+    def health(self, table: str | None = None) -> Any: ...
+
+
+def summary(session: _Looking, name: str | None = None) -> LakeSummary:
+    """The line about the lake, by the name of its catalog file unless another name is given."""
+    lake = session.current_lake
+    path = lake.location.path
+    shown = name or (path.name if path is not None else lake.alias)
+    return summarize(
+        shown,
+        session.current_snapshot().snapshot_id,
+        lake.alias,
+        session.tables(),
+        created=name is None and lake.created,
+    )
+
+
+def schema(session: _Looking, at: At = None) -> SchemaBrowser:
+    """Schemas, tables, columns, views and macros."""
+    return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)))
+
+
+def rows(session: _Looking, table: str, at: At = None) -> TableBrowser:
+    """The rows of a table."""
+    return TableBrowser(session.table(table, at=at).view())
+
+
+def files(session: _Looking, table: str, at: At = None) -> FileBrowser:
+    """The data files of a table, and what would mend them."""
+    with session.reading():
+        found = session.table(table, at=at).files()
+        # An older state is history: there is nothing to mend in it.
+        health = session.health(table) if at is None else None
+    return FileBrowser(found, health, can_mend=not session.current_lake.read_only)
+
+
+def snapshots(session: _Looking, table: str | None = None) -> SnapshotBrowser:
+    """The history of the lake or of a table, with diffs, and the lake as it was."""
+
+    def diff(name: str, start: int, end: int) -> str:
+        html: str = session.table(name).diff(start, end)._repr_html_()
+        return html
+
+    def lake(snapshot: int) -> str:
+        return TableListing(tuple(session.tables(snapshot)))._repr_html_()
+
+    title = f"Snapshots of {table}" if table else "Snapshots"
+    return SnapshotBrowser(session.history(table), title=title, diff=diff, lake=lake)
