@@ -108,13 +108,14 @@ function tabbed(id, panels, changed) {
   return element("span", { role: "tablist", class: "dlk-tabs" }, ...tabs);
 }
 
-// Asks the kernel for something and gives the answer: { content, buffers }. A later question of the same kind wins.
+// Asks the kernel for something and gives the answer: { content, buffers }.
 class Line {
   constructor(model) {
     this.model = model;
     this.count = 0;
+    // Answers reach every line of the model: each view of it has one, and so has what waits for a kernel.
+    this.id = Math.random().toString(36).slice(2);
     this.waiting = new Map();
-    this.newest = new Map();
     this.onMessage = (content, buffers) => {
       const asked = this.waiting.get(content.request);
       if (!asked) return;
@@ -126,8 +127,7 @@ class Line {
   }
 
   ask(type, more = {}) {
-    const request = ++this.count;
-    this.newest.set(type, request);
+    const request = `${this.id}-${++this.count}`;
     return new Promise((resolve, reject) => {
       this.waiting.set(request, { resolve, reject });
       this.model.send({ type, request, ...more });
