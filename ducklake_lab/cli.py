@@ -1,4 +1,4 @@
-"""`ducklake-lab`: diffs and care of a lake without a notebook, for people at a terminal and for CI."""
+"""`ducklake-lab`: looking at a lake, and caring for it, without a notebook: for people at a terminal and for CI."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ducklake_lab.errors import DuckLakeError, UsageError
@@ -59,6 +60,16 @@ def _parser() -> argparse.ArgumentParser:
     change.add_argument("--create", action="store_true", help="make those that are missing")
     change.add_argument("--drop", action="store_true", help="drop those that are there")
     indexes.set_defaults(run=_indexes)
+    opened = commands.add_parser(
+        "open", help="the snapshots, schema, rows and files of a lake in the browser, read-only"
+    )
+    opened.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:metadata.ducklake, or its file")
+    opened.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
+    opened.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="listen on this port; a free one if left out"
+    )
+    opened.add_argument("--no-browser", action="store_true", help="print the link, open no browser")
+    opened.set_defaults(run=_open)
     return parser
 
 
@@ -100,6 +111,17 @@ def _indexes(given: argparse.Namespace) -> int:
     return SAME
 
 
+def _open(given: argparse.Namespace) -> int:
+    from ducklake_lab.session import Session
+    from ducklake_lab.web.server import serve
+
+    with Session(engine="duckdb") as session:
+        session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
+        # a link is to be seen when the output is a pipe too
+        serve(session, port=given.port, browser=not given.no_browser, report=partial(print, flush=True))
+    return SAME
+
+
 def _uri(given: str) -> str:
     return given if ":" in given else f"ducklake:{given}"
 
@@ -107,6 +129,12 @@ def _uri(given: str) -> str:
 def _count(given: str) -> int:
     if not given.isdecimal():
         raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
+    return int(given)
+
+
+def _port(given: str) -> int:
+    if not given.isdecimal() or int(given) > 65535:
+        raise argparse.ArgumentTypeError(f'takes a port, 1 to 65535, not "{given}"')
     return int(given)
 
 
