@@ -11,7 +11,7 @@ from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.widgets import snapshots, timeline
 from ducklake_lab.widgets.arrow import pack
-from ducklake_lab.widgets.html import KIND_LABELS, clip, escape, zone
+from ducklake_lab.widgets.html import KIND_LABELS, clip, escape, visible, zone
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 #: (table, earlier snapshot, later snapshot) -> static HTML of the diff
@@ -142,8 +142,8 @@ class SnapshotBrowser(Mounted):
         return {}, [
             pack(
                 {
-                    "author": ("text", [clip(entry.info.author or "", 80) for entry in rows]),
-                    "message": ("text", [clip(entry.message, 400) for entry in rows]),
+                    "author": ("text", [visible(clip(entry.info.author or "", 80)) for entry in rows]),
+                    "message": ("text", [visible(clip(entry.message, 400)) for entry in rows]),
                     "changes": ("text", [_changes(entry) for entry in rows]),
                     "origin": ("text", [snapshots.origin(entry) for entry in rows]),
                     "statement": ("text", [snapshots.statement(entry, _LONGEST) for entry in rows]),
@@ -205,7 +205,7 @@ class SnapshotBrowser(Mounted):
 def _changes(entry: HistoryEntry) -> str:
     """What it changed, a line each."""
     more = f"\n{len(entry.changes) - 40} more" if len(entry.changes) > 40 else ""
-    return clip("\n".join(clip(change, 120).replace("\n", " ") for change in entry.changes[:40]), 4000) + more
+    return clip("\n".join(visible(clip(change, 120)) for change in entry.changes[:40]), 4000) + more
 
 
 def _numbers(entries: Sequence[HistoryEntry]) -> bytes:

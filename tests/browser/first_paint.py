@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from playwright.sync_api import Page, expect
 
 #: Everything of ours that a page may show.
-VIEWS = (".dlk-live", ".dlk-pv", ".jp-OutputArea-output .dlk", "#jp-ducklake-sidebar", ".jp-DuckLake-statusButton")
+VIEWS = (
+    ".dlk-live",
+    ".dlk-pv",
+    ".jp-OutputArea-output .dlk",
+    "#jp-ducklake-sidebar",
+    ".jp-DuckLake-statusButton",
+    ".dlk-page",
+)
 #: Widths of the window.
 WIDTHS = (1280, 1320, 1920)
 

@@ -55,6 +55,7 @@ def test_the_wheel_holds_what_it_should(installed: Installed):
     assert not [name for name in names if "node_modules" in name or name.startswith(("tests/", "docs/"))]
     for kind in ("css", "js"):
         assert any(name.startswith("ducklake_lab/widgets/static/") and name.endswith(f".{kind}") for name in names)
+    assert {f"ducklake_lab/web/static/{name}" for name in ("icon.svg", "page.css", "page.html", "page.js")} <= names
 
 
 def test_metadata_has_one_version_and_the_extras(installed: Installed):
