@@ -69,7 +69,7 @@ text-align:left;vertical-align:top;white-space:nowrap;max-width:none;font-weight
 .dlk.dlk.dlk thead th{vertical-align:bottom;border-bottom:1px solid color-mix(in srgb,currentColor 36%,transparent);
 font-weight:600}
 .dlk.dlk.dlk .dlk-scroll thead th{position:sticky;top:0;z-index:1;
-background:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}
+background:var(--jp-layout-color0,var(--vscode-editor-background,var(--background,Canvas)))}
 .dlk.dlk.dlk .dlk-scroll table table thead th{position:static}
 .dlk.dlk.dlk [align=right]{text-align:right}
 .dlk.dlk.dlk .dlk-wrap{white-space:normal;min-width:12em}

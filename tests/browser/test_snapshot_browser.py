@@ -98,6 +98,19 @@ def test_python_drives_it(lab: Lab, screenshot: Callable[[Page, str], Path], the
     close(page)
 
 
+def test_in_a_box_it_is_an_ordinary_widget(lab: Lab):
+    lab.write("box.ipynb", [CELLS[0], f"import ipywidgets\n{CELLS[1]}\nipywidgets.Box([browser])"])
+    page = lab.open("box.ipynb")
+    run_all(page)
+    expect(page.locator(".dlk-sb .dlk-g-rows .dlk-g-row").nth(3)).to_contain_text("fix tail numbers")
+    page.locator(".dlk-sb .dlk-g-rows .dlk-g-row").nth(3).click()
+    expect(page.locator(".dlk-sb-detail")).to_contain_text("Snapshot 14 fix tail numbers")
+    save(page)
+    (output,) = nbformat.read(lab.files / "box.ipynb", 4).cells[1].outputs
+    assert set(output.data) == {"text/plain", "application/vnd.jupyter.widget-view+json"}
+    close(page)
+
+
 def test_reopened_without_a_kernel_it_is_the_static_view(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path]
 ):

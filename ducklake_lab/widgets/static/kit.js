@@ -154,7 +154,9 @@ class Browsing {
     this.build();
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
     host.append(this.root);
-    this.listeners = Object.entries(listeners);
+    // A host may set the values of one message one by one, with an event after each: they are read when all are set.
+    const later = (listener) => () => queueMicrotask(() => { if (!this.closed) listener(); });
+    this.listeners = Object.entries(listeners).map(([event, listener]) => [event, later(listener)]);
     for (const [event, listener] of this.listeners) this.model.on(event, listener);
   }
 
@@ -171,6 +173,7 @@ class Browsing {
   }
 
   close() {
+    this.closed = true;
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
     for (const observer of this.observers) observer.disconnect();
     this.line.close();

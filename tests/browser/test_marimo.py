@@ -1,0 +1,153 @@
+"""The widgets in a real marimo, in a real Chromium; skipped where marimo is not installed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import ducklake_lab as dl
+from tests.browser.lab import ROOT
+
+pytest.importorskip("marimo", reason="marimo is not installed")
+
+NOTEBOOK = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import marimo as mo
+    import ducklake_lab as dl
+    from ducklake_lab.widgets import browsers
+
+    session = dl.Session(engine="duckdb")
+    lake = session.attach("{uri}", read_only=True)
+    return browsers, mo, session
+
+
+@app.cell
+def _(browsers, session):
+    snapshots = browsers.snapshots(session)
+    snapshots
+    return
+
+
+@app.cell
+def _(browsers, session):
+    browsers.schema(session)
+    return
+
+
+@app.cell
+def _(browsers, mo, session):
+    rows = mo.ui.anywidget(browsers.rows(session, "flights"))
+    rows
+    return (rows,)
+
+
+@app.cell
+def _(mo, rows):
+    mo.md(f"Filtered by {{rows.value['filters']}}: {{rows.value['passing']}}")
+    return
+
+
+@app.cell
+def _(browsers, session):
+    browsers.files(session, "flights")
+    return
+
+
+@app.cell
+def _(session):
+    session.table("flights").diff(2, 3)
+    return
+
+
+@app.cell
+def _(session):
+    session.sql("SELECT carrier, count(*) AS n FROM flights GROUP BY ALL ORDER BY carrier")
+    return
+"""
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def page(request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("marimo")
+    uri = f"ducklake:{folder}/lake.ducklake"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE flights (id INTEGER, carrier VARCHAR)")
+        session.sql("INSERT INTO flights SELECT i, ['UA', 'AA', 'DL'][i % 3 + 1] FROM range(1000) r(i)")
+        session.sql("DELETE FROM flights WHERE id < 100")
+    (folder / "pyproject.toml").write_text(f'[tool.marimo.display]\ntheme = "{request.param}"\n')
+    (folder / "notebook.py").write_text(NOTEBOOK.format(uri=uri))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "marimo", "run", "notebook.py", "--headless", "--no-token", f"--port={port}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+    # the order of values that are sent together: with this one, what is drawn last comes last
+    environment["PYTHONHASHSEED"] = "1"
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+    address = f"http://127.0.0.1:{port}/"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(address, timeout=2).close()
+            break
+        except (URLError, OSError):
+            time.sleep(0.2)
+    context = browser.new_context(viewport={"width": 1280, "height": 2400}, color_scheme=request.param)
+    page = context.new_page()
+    page.goto(address)
+    yield page
+    context.close()
+    process.terminate()
+    process.wait(timeout=60)
+
+
+def test_snapshots_are_clicked_to_a_diff(page: Page) -> None:
+    expect(page.locator(".dlk-sb [role=status]").first).to_have_text("4 snapshots")
+    rows = page.locator(".dlk-sb .dlk-g-rows .dlk-g-row")
+    expect(rows.nth(1)).to_contain_text("+1,000")
+    rows.nth(1).click()
+    rows.nth(0).click(modifiers=["Shift"])
+    page.locator(".dlk-sb-detail").get_by_role("button", name="Show diff").click()
+    expect(page.locator(".dlk-sb-result")).to_contain_text("100 deleted")
+
+
+def test_rows_are_filtered_and_other_cells_follow(page: Page) -> None:
+    view = page.locator(".dlk-tb")
+    expect(view.get_by_role("status")).to_have_text("900 rows")
+    view.get_by_label("Filter carrier").fill("= UA")
+    expect(view.get_by_role("status")).to_have_text("300 rows")
+    expect(view.locator(".dlk-g-rows .dlk-g-row").first).to_contain_text("UA")
+    expect(page.get_by_text("Filtered by {'carrier': '= UA'}")).to_be_visible()
+
+
+def test_schema_files_diff_and_result(page: Page, screenshot: Callable[[Page, str], Path]) -> None:
+    page.get_by_role("treeitem", name="flights").click()
+    expect(page.get_by_role("treeitem", name="carrier")).to_be_visible()
+    expect(page.locator(".dlk-fb .dlk-g-rows .dlk-g-row")).to_have_count(1)
+    expect(page.locator(".dlk-fb .dlk-g-rows .dlk-g-row")).to_contain_text("100 (10%)")
+    expect(page.locator(".dlk", has_text="snapshot 2 → 3").last).to_contain_text("100 deleted")
+    expect(page.locator(".dlk", has_text="3 rows").get_by_role("row")).to_have_text(
+        ["carriervarcharnbigint", *(f"{carrier}300" for carrier in ("AA", "DL", "UA"))],
+        ignore_case=True,
+    )
+    page.wait_for_timeout(500)
+    screenshot(
+        page, "marimo-" + ("dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light")
+    )
