@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import traceback
 from collections.abc import Sequence
@@ -115,6 +116,8 @@ def _open(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
     from ducklake_lab.web.server import serve
 
+    # ipywidgets and Tornado catch what fails in an answer, and leave it to the log
+    logging.basicConfig(level=logging.WARNING, format="ducklake-lab: %(message)s")
     with Session(engine="duckdb") as session:
         session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
         # a link is to be seen when the output is a pipe too

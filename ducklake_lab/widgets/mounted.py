@@ -32,7 +32,7 @@ class Mounted(anywidget.AnyWidget):
     the place of the static one. Inside another widget (a box, say) it is an ordinary widget.
 
     The view asks with messages `{type, request, …}`; a method `answer_<type>` takes the message and returns a dict to
-    send, or (dict, buffers). Errors that we raise are sent as text.
+    send, or (dict, buffers). Errors that we raise are sent as text, and of others the kind.
     """
 
     mount: Any = traitlets.Unicode().tag(sync=True)
@@ -58,6 +58,10 @@ class Mounted(anywidget.AnyWidget):
         except DuckLakeError as error:
             self.send({**head, "error": str(error)})
             return
+        except Exception as error:
+            # ipywidgets writes it to the log, and the view would wait for ever
+            self.send({**head, "error": f"DuckLake Lab failed here: {type(error).__name__}. The log has the details."})
+            raise
         message, buffers = found if isinstance(found, tuple) else (found, [])
         self.send({**(message or {}), **head}, buffers)
 

@@ -302,6 +302,6 @@ def test_a_page_whose_server_has_ended_says_so(opened: Opened, screenshot: Calla
     opened.process.send_signal(signal.SIGINT)
     assert opened.process.wait(timeout=60) == 0
     expect(opened.page.locator("#notice[role=alert]")).to_have_text(
-        "ducklake-lab has ended. Run ducklake-lab open again for a new page."
+        "The connection to ducklake-lab has ended. Load the page again, or run ducklake-lab open for a new one."
     )
     screenshot(opened.page, f"open-ended-{opened.theme}")

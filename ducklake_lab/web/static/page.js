@@ -98,7 +98,7 @@ class Channel {
     this.ready = new Promise((resolve) => this.socket.addEventListener("open", resolve));
     this.socket.addEventListener("message", (event) => this.receive(event.data));
     this.socket.addEventListener("close", () => {
-      for (const { reject } of this.waiting.values()) reject(new Error("ducklake-lab has ended."));
+      for (const { reject } of this.waiting.values()) reject(new Error("The connection to ducklake-lab has ended."));
       this.waiting.clear();
       onEnd();
     });
@@ -300,7 +300,7 @@ class Page {
 
   end() {
     this.ended = true;
-    this.tell("alert", "ducklake-lab has ended. Run ducklake-lab open again for a new page.");
+    this.tell("alert", "The connection to ducklake-lab has ended. Load the page again, or run ducklake-lab open for a new one.");
   }
 }
 

@@ -117,6 +117,15 @@ def test_what_is_wrong_is_said_in_one_line(talk: Talk, text: str, error: str) ->
     assert error in message["error"]
 
 
+def test_a_fault_of_ours_is_said_and_logged(talk: Talk, caplog: pytest.LogCaptureFixture) -> None:
+    answer, _ = talk.say(type="open", view="rows", schema="main", table="t")
+    content, _ = talk.ask(answer["comm"], type="page", request="x")
+    assert content == {"request": "x", "error": "DuckLake Lab failed here: KeyError. The log has the details."}
+    assert "KeyError: 'start'" in caplog.text
+    content, _ = talk.ask(answer["comm"], type="profile", request="y", column="nothing")
+    assert 'no column "nothing"' in content["error"]
+
+
 def test_nothing_is_written(talk: Talk, lake: str) -> None:
     with dl.connect(lake, engine="duckdb") as other:
         other.sql("INSERT INTO t FROM range(100); INSERT INTO t FROM range(100)")

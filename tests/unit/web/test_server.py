@@ -210,3 +210,24 @@ def test_the_port_is_checked(lake: str, capsys: pytest.CaptureFixture[str], port
         main(["open", lake, "--port", port])
     assert stopped.value.code == 2
     assert f'--port: takes a port, 1 to 65535, not "{port}"' in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_reaches_the_terminal(lake: str) -> None:
+    process = start(lake, "--no-browser")
+    assert process.stdout is not None
+    found = re.search(r"(http://127\.0\.0\.1:(\d+))/([\w-]+)/", process.stdout.readline())
+    assert found is not None
+
+    async def visit() -> None:
+        page = await connect(Access(int(found[2]), found[3]), Origin=found[1])
+        await page.write_message(json.dumps({"type": "open", "view": "snapshots"}))
+        comm = unpacked(await page.read_message())[0]["comm"]  # type: ignore[arg-type]
+        await page.read_message()
+        data = {"method": "custom", "content": {"type": "page"}}
+        await page.write_message(json.dumps({"type": "comm_msg", "comm": comm, "data": data}))
+        assert "failed here" in unpacked(await page.read_message())[0]["data"]["content"]["error"]  # type: ignore[arg-type]
+
+    asyncio.run(visit())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "KeyError: 'start'" in err
