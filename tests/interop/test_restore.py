@@ -76,6 +76,15 @@ def test_it_outlives_the_snapshots_it_came_from(session: dl.Session) -> None:
     assert len(ids) == len(set(ids)) == len(expected)
 
 
+def test_a_name_beside_its_schema_is_taken_whole(session: dl.Session) -> None:
+    session.sql("""CREATE SCHEMA "s.1"; CREATE TABLE "s.1"."x.y""z" AS SELECT 1 AS i""")
+    made = session.current_snapshot().snapshot_id
+    session.sql("""DELETE FROM "s.1"."x.y""z\"""")
+    restored = session.sql(f"""CALL lake.restore('x.y"z', {made}, schema => '"s.1"')""")
+    assert restored.fetchall() == [("s.1", 'x.y"z', made)]
+    assert session.sql("""FROM "s.1"."x.y""z\"""").fetchall() == [(1,)]
+
+
 def test_a_dropped_table_comes_back(session: dl.Session, reference: duckdb.DuckDBPyConnection) -> None:
     expected = rows(session)
     last = session.current_snapshot().snapshot_id

@@ -38,8 +38,9 @@ def _restore(call: Call) -> pa.Table:
     name, to = str(call.args[0]), call.argument(1, "to")
     if not isinstance(to, int | datetime) or isinstance(to, bool):
         raise UsageError("restore takes a snapshot id or a point in time: restore('t', to => 7).")
-    schema, _, table = name.rpartition(".")
-    schema = str(call.named("schema", schema or call.lakes.schema_in_use(call.lake)))
+    given = call.named("schema", None)
+    schema, _, table = name.rpartition(".") if given is None else (str(given), "", name)
+    schema = schema or call.lakes.schema_in_use(call.lake)
     return rows_of(_RESTORED, [restore_table(call.lakes, call.lake, schema, table, to)])
 
 
