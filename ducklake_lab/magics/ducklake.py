@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,8 @@ class DuckLakeMagics(Magics):
             if given.help:
                 return Help(options.usage())
             if cell is None and not given.name and not _is_sql(rest):
-                return self.commands.run(rest)
+                with _in_lake(self._current(), given.lake) if given.lake else nullcontext():
+                    return self.commands.run(rest)
             shown = cell or "" if not rest else f"{rest}\n{cell or ''}"
             if given.jinja or self.jinja:
                 shown = fill_template(shown, self._variables)

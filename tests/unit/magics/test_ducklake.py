@@ -176,6 +176,11 @@ def test_another_lake_for_one_cell(notebook: Notebook):
     assert notebook.session.used[-1] == "flights.main"
 
 
+def test_another_lake_for_one_subcommand(notebook: Notebook):
+    notebook("%ducklake --lake other tables")
+    assert notebook.session.used == ["other", "flights.main"]
+
+
 def test_errors_are_one_line_with_their_place(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(BindError):
         notebook("%%ducklake\nSELECT 1,\n  dep_dealy FROM flights")
