@@ -69,6 +69,23 @@ class CatalogLocation:
         """`<catalog file>.files/`, as the reference chooses; None for server catalogs."""
         return f"{self.path}.files/" if self.path is not None else None
 
+    @property
+    def uri(self) -> str | None:
+        """A URI that leads here from any folder, without passwords and keys; None where a URI cannot say it all."""
+        if self.schema is not None:
+            return None
+        if self.path is not None:
+            return f"ducklake:{'sqlite:' if self.backend == 'sqlite' else ''}{self.path}"
+        url = self.url
+        kind, database, socket = (
+            ("mysql", "db", "unix_socket") if self.backend == "mysql" else ("postgres", "dbname", "host")
+        )
+        known = {database: url.database, "host": url.host, "port": url.port, "user": url.username}
+        if socket in url.query:
+            known[socket] = str(url.query[socket])
+        words = (f"{name}={shlex.quote(str(value))}" for name, value in known.items() if value is not None)
+        return f"ducklake:{kind}:{' '.join(words)}"
+
 
 def parse_uri(uri: str) -> CatalogLocation:
     """Parses a DuckLake URI or a SQLAlchemy URL.

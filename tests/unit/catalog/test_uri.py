@@ -31,6 +31,30 @@ def test_files_are_absolute_and_have_a_default_data_path(tmp_path: Path) -> None
     assert location.default_data_path == f"{tmp_path}/x.ducklake.files/"
 
 
+@pytest.mark.parametrize(
+    ("given", "uri"),
+    [
+        ("ducklake:/data/my lake.ducklake", "ducklake:/data/my lake.ducklake"),
+        ("ducklake:sqlite:/data/m.sqlite", "ducklake:sqlite:/data/m.sqlite"),
+        (
+            "ducklake:postgres:dbname='the lake' host=h port=5433 user=u password='se cret' sslpassword=secret",
+            "ducklake:postgres:dbname='the lake' host=h port=5433 user=u",
+        ),
+        ("postgresql://u:secret@h/lake?password=secret", "ducklake:postgres:dbname=lake host=h user=u"),
+        ("ducklake:postgres:dbname=lake host='/tmp/x y'", "ducklake:postgres:dbname=lake host='/tmp/x y'"),
+        ("ducklake:mysql:db=lake socket=/s user=u passwd=secret", "ducklake:mysql:db=lake user=u unix_socket=/s"),
+    ],
+)
+def test_the_uri_of_a_location_leads_there_without_secrets(given: str, uri: str) -> None:
+    location = parse_uri(given)
+    assert location.uri == uri
+    there = parse_uri(uri)
+    assert (there.backend, there.path, there.default_alias) == (location.backend, location.path, location.default_alias)
+    for part in ("database", "host", "port", "username"):
+        assert getattr(there.url, part) == getattr(location.url, part)
+    assert there.uri == uri
+
+
 def test_libpq_values_are_kept() -> None:
     url = parse_uri("ducklake:postgres:dbname=lake host=h port=5433 user=u password='se cret' sslmode=require").url
     assert (url.host, url.port, url.username, url.password) == ("h", 5433, "u", "se cret")
