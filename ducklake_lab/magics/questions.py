@@ -7,19 +7,24 @@ from the catalog's metadata, so none starts Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
+from ducklake_lab.magics.settings import expand
 
 # The sidebar asks for the lakes as soon as there is a kernel, when there may be none to speak of.
 if TYPE_CHECKING:
     from ducklake_lab.model.entries import Column, Table
+    from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.counts import TableCounts
     from ducklake_lab.session import Session
 
 _SNAPSHOTS = 50
 _FILES = 200
+#: Snapshots that are searched first for the last change of a table.
+_RECENT = 1000
 
 Answer = dict[str, Any]
 
@@ -33,7 +38,9 @@ class Questions:
     """
 
     def __init__(
-        self, sessions: Callable[[], Mapping[str, Session]], connections: Callable[[], Mapping[str, object]] = dict
+        self,
+        sessions: Callable[[], Mapping[str, Session]],
+        connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
     ) -> None:
         self._sessions = sessions
         self._connections = connections
@@ -42,6 +49,8 @@ class Questions:
             "tree": self.tree,
             "snapshots": self.snapshots,
             "files": self.files,
+            "changed": self.changed,
+            "last_change": self.last_change,
         }
 
     def ask(self, question: str, given: Mapping[str, Any]) -> Answer:
@@ -61,11 +70,20 @@ class Questions:
     def lakes(self) -> Answer:
         """The attached lakes with the snapshot that statements read, and the names of saved connections.
 
-        A lake that another session shows at the same snapshot is left out unless a transaction is open.
+        A lake that another session shows at the same snapshot is left out unless a transaction is open. `uri` is for
+        the list of recent lakes: without passwords, and None where a saved connection leads to the lake.
         """
         found = []
+        connections: Mapping[str, Mapping[str, Any]] = {}
+        problem = None
+        try:
+            connections = self._connections()
+        except DuckLakeError as error:
+            problem = str(error)
+        sessions = self._sessions()
+        saved = _destinations(connections) if sessions else frozenset()
         shown: dict[tuple[object, ...], str] = {}
-        for variable, session in self._sessions().items():
+        for variable, session in sessions.items():
             current = session.current_lake if session.lakes else None
             for lake in session.lakes:
                 location = lake.location
@@ -74,6 +92,8 @@ class Questions:
                     "alias": lake.alias,
                     "catalog": location.display,
                     "backend": location.backend,
+                    "uri": location.uri if location.uri not in saved else None,
+                    "named": lake.alias != location.default_alias,
                     "current": lake is current,
                     "schema": session.current_schema if lake is current else "main",
                     "read_only": lake.read_only,
@@ -92,10 +112,8 @@ class Questions:
                 seen = (location.url, location.schema, lake.at, entry.get("snapshot"), entry.get("error"))
                 if session.in_transaction or shown.setdefault(seen, variable) == variable:
                     found.append(entry)
-        try:
-            return {"lakes": found, "connections": sorted(self._connections())}
-        except DuckLakeError as error:
-            return {"lakes": found, "connections": [], "connections_error": str(error)}
+        answer: Answer = {"lakes": found, "connections": sorted(connections)}
+        return answer if problem is None else {**answer, "connections_error": problem}
 
     def tree(self, alias: str, session: str = "") -> Answer:
         """Schemas with their tables, views and macros; columns with types; rows and bytes of tables.
@@ -175,6 +193,56 @@ class Questions:
             ],
         }
 
+    def changed(self, alias: str, end: int, start: int | None = None, session: str = "") -> Answer:
+        """The tables that were touched after one snapshot up to another, and how to look at each.
+
+        With `diff` a table is there at both snapshots, and now, under the name of now. Else `at` is a snapshot at which
+        it is there, under the name of then.
+
+        Args:
+            start: the snapshot before `end` if left out.
+        """
+        from ducklake_lab.scan.history import snapshot_before, touched_tables
+
+        asked = self._session(session)
+        lake, now = _lake(asked, alias), asked.state(alias)
+        with lake.connect() as connection:
+            first = start if start is not None else snapshot_before(connection, end)
+            if first is None:
+                return {"start": None, "end": end, "tables": []}
+            then, later = (lake.state(connection, lake.snapshot(connection, at)) for at in (first, end))
+            touched = touched_tables(connection, (first + 1, end))
+        tables = []
+        for table_id in sorted(touched.keys() | (then.tables.keys() ^ later.tables.keys())):
+            there = [state for state in (then, later) if table_id in state.tables]
+            if len(there) == 2 and table_id in now.tables:
+                tables.append({**_place(now, now.tables[table_id]), "diff": True})
+            elif there:
+                state = there[-1]
+                tables.append({**_place(state, state.tables[table_id]), "at": state.snapshot.snapshot_id})
+        return {"start": first, "end": end, "tables": tables}
+
+    def last_change(self, alias: str, schema: str, table: str, session: str = "") -> Answer:
+        """The snapshot that changed a table last, and the one before it; None where the table was not there yet.
+
+        Snapshots that only rewrote its files do not count.
+        """
+        from ducklake_lab.scan.history import snapshot_before, touched_tables
+
+        asked = self._session(session)
+        lake, state = _lake(asked, alias), asked.state(alias)
+        table_id, newest = state.table(schema, table).table_id, state.snapshot.snapshot_id
+        with lake.connect() as connection:
+            for oldest in (max(newest - _RECENT, 0), 0):
+                touched = touched_tables(connection, (oldest, newest), maintenance=False)
+                if table_id in touched:
+                    break
+            end = touched.get(table_id, newest)
+            start = snapshot_before(connection, end)
+            if start is not None and table_id not in lake.state(connection, lake.snapshot(connection, start)).tables:
+                start = None
+        return {"start": start, "end": end}
+
     def _session(self, variable: str) -> Session:
         sessions = self._sessions()
         if variable not in sessions:
@@ -187,6 +255,21 @@ def _lake(session: Session, alias: str) -> Any:
         if lake.alias == alias:
             return lake
     raise UsageError(f'No lake "{alias}" is attached any more; refresh the sidebar.')
+
+
+def _place(state: CatalogState, table: Table) -> Answer:
+    return {"path": state.schema_of(table).parts, "name": table.name}
+
+
+def _destinations(connections: Mapping[str, Mapping[str, Any]]) -> frozenset[str | None]:
+    """Where saved connections lead; one that needs a variable that is not set leads nowhere."""
+    from ducklake_lab.catalog.uri import parse_uri
+
+    found = set()
+    for connection in connections.values():
+        with suppress(DuckLakeError):
+            found.add(parse_uri(expand(connection)["uri"]).uri)
+    return frozenset(found)
 
 
 def _table(table: Table, counts: TableCounts) -> Answer:

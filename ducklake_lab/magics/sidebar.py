@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: The comm's target, and the version of its messages; both are in the extension's `protocol.ts` too.
 TARGET = "ducklake-lab"
-PROTOCOL = 1
+PROTOCOL = 2
 
 Answer = dict[str, Any]
 Ask = Callable[[str, Mapping[str, Any]], Answer]
@@ -87,7 +87,9 @@ def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[
 
 
 def start(
-    shell: InteractiveShell, own: Callable[[], object], connections: Callable[[], Mapping[str, object]] = dict
+    shell: InteractiveShell,
+    own: Callable[[], object],
+    connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
 ) -> SidebarComm | None:
     """Opens the comm in a Jupyter kernel; None where there is none, as in a terminal."""
     if getattr(shell, "kernel", None) is None:

@@ -214,6 +214,30 @@ def _path(schema_id: int, rows: Mapping[int, tuple[str, int | None]]) -> tuple[s
     return tuple(parts)
 
 
+def touched_tables(connection: sa.Connection, between: tuple[int, int], *, maintenance: bool = True) -> dict[int, int]:
+    """The tables that snapshots touched, by id, each with the newest snapshot that did.
+
+    Args:
+        between: the ids of the snapshots, both ends included.
+        maintenance: whether snapshots count that only rewrote files.
+    """
+    _, known, _ = _names(connection)
+    ids = {name: number for number, name in known.items()}
+    found: dict[int, int] = {}
+    for info in read_history(connection, between=between):
+        for change in parse_changes(info.changes_made):
+            if (maintenance or change.kind not in _MAINTENANCE) and (i := _table_of(change, known, ids)) is not None:
+                found[i] = info.snapshot_id
+    return found
+
+
+def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
+    """The newest snapshot that is older than one, and not expired; None where there is none."""
+    column = t.snapshot.c.snapshot_id
+    before: int | None = connection.scalar(sa.select(sa.func.max(column)).where(column < snapshot_id))
+    return before
+
+
 def _table_of(change: Change, tables: Mapping[int, tuple[str, ...]], ids: Mapping[tuple[str, ...], int]) -> int | None:
     if isinstance(change.value, int):
         return change.value if change.value in tables else None

@@ -39,6 +39,20 @@ def test_lakes_say_where_statements_read(session: dl.Session, questions: Questio
     session.sql("ROLLBACK")
 
 
+def test_a_lake_says_how_to_come_back_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    saved = {"kept": {"uri": "ducklake:${PLACE}/kept.ducklake"}, "broken": {"uri": "ducklake:${NOT_SET}.ducklake"}}
+    with dl.Session() as session:
+        for name, alias in (("new", "new"), ("kept", "kept"), ("new2", "other")):
+            session.attach(f"ducklake:{tmp_path}/{name}.ducklake", alias=alias)
+        lakes = Questions(lambda: {"": session}, lambda: saved).ask("lakes", {})["lakes"]
+    assert [(lake["uri"], lake["named"]) for lake in lakes] == [
+        (f"ducklake:{tmp_path}/new.ducklake", False),
+        (None, False),
+        (f"ducklake:{tmp_path}/new2.ducklake", True),
+    ]
+
+
 def test_a_lake_that_two_sessions_see_alike_is_listed_once(lake_uri: Callable[..., str], tmp_path: Path):
     uri, elsewhere = lake_uri(), f"ducklake:sqlite:{tmp_path}/other.sqlite"
     data = {"data_path": str(tmp_path / "data"), "engine": "duckdb"}
@@ -113,6 +127,43 @@ def test_files_are_listed(session: dl.Session, questions: Questions):
     answer = questions.ask("files", {"alias": "lake", "schema": "other", "table": "numbers"})
     assert answer["count"] == len(answer["files"]) >= 1
     assert sum(file["rows"] for file in answer["files"]) == 100
+
+
+def test_what_snapshots_touched_says_how_to_look_at_it(lake_uri: Callable[..., str], tmp_path: Path):
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE kept (a INTEGER); CREATE TABLE gone (a INTEGER)")
+        session.sql("BEGIN; INSERT INTO kept VALUES (1); INSERT INTO gone VALUES (1); COMMIT")
+        session.sql(
+            'CREATE SCHEMA "s.1"; DROP TABLE gone; ALTER TABLE kept RENAME TO "a b"; INSERT INTO "a b" VALUES (2)'
+        )
+        questions = Questions(lambda: {"": session}, dict)
+
+        def changed(end: int, start: int | None = None) -> list[dict[str, Any]]:
+            answer = questions.ask("changed", {"alias": "lake", "end": end, "start": start})
+            assert answer["start"] == (end - 1 if start is None else start)
+            return [{**table, "path": list(table["path"])} for table in answer["tables"]]
+
+        kept = {"path": ["main"], "name": "a b", "diff": True}
+        assert changed(1) == [{"path": ["main"], "name": "kept", "at": 1}]
+        assert changed(3) == [kept, {"path": ["main"], "name": "gone", "at": 3}]
+        assert changed(4) == []
+        assert changed(7, 2) == [kept, {"path": ["main"], "name": "gone", "at": 2}]
+        session.sql("CALL lake.expire_snapshots(versions => [3])")
+        assert questions.ask("changed", {"alias": "lake", "end": 4})["start"] == 2
+        assert questions.ask("changed", {"alias": "lake", "end": 0})["tables"] == []
+
+
+def test_the_last_change_of_a_table_is_one_of_its_contents(lake_uri: Callable[..., str], tmp_path: Path):
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        questions = Questions(lambda: {"": session}, dict)
+        given = {"alias": "lake", "schema": "main", "table": "t"}
+        session.sql("CREATE TABLE t (a INTEGER)")
+        assert questions.ask("last_change", given) == {"start": None, "end": 1}
+        session.sql("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); CREATE TABLE other (a INTEGER)")
+        assert questions.ask("last_change", given) == {"start": 2, "end": 3}
+        session.sql("CALL lake.flush_inlined_data()")
+        assert session.current_snapshot().snapshot_id == 5
+        assert questions.ask("last_change", given) == {"start": 2, "end": 3}
 
 
 @pytest.mark.parametrize(
