@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.lab import ARGUMENTS, Lab
+from tests.installed import Installed
 
 # a kernel that starts beside others takes its time
 expect.set_options(timeout=30_000)
@@ -42,6 +43,21 @@ def lab(_lab: Lab) -> Iterator[Lab]:
     """JupyterLab; a test in which a page asks another machine for anything fails."""
     yield _lab
     strangers, _lab.strangers = _lab.strangers, []
+    assert strangers == []
+
+
+@pytest.fixture(scope="session")
+def _wheel_lab(browser: Browser, installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    lab = Lab(tmp_path_factory.mktemp("wheel-lab"), browser, installed)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def wheel_lab(_wheel_lab: Lab) -> Iterator[Lab]:
+    """JupyterLab with the built extension; a test in which a page asks another machine for anything fails."""
+    yield _wheel_lab
+    strangers, _wheel_lab.strangers = _wheel_lab.strangers, []
     assert strangers == []
 
 

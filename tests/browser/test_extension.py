@@ -7,60 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, close, run_all
-from tests.installed import Installed
-
-#: A lake of two tables, made in cells.
-LAKE = (
-    "%load_ext ducklake_lab",
-    "%ducklake connect ducklake:birds.ducklake",
-    """%%ducklake
-CREATE TABLE birds (name VARCHAR, weight_g INTEGER, "seen on" DATE);
-INSERT INTO birds VALUES ('mallard', 1100, DATE '2025-03-01'), ('teal', 330, NULL);
-CREATE SCHEMA archive;
-CREATE TABLE archive.places (place VARCHAR NOT NULL, height DOUBLE);""",
-)
-
-
-@pytest.fixture(scope="module")
-def _wheel_lab(browser: Browser, installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    lab = Lab(tmp_path_factory.mktemp("wheel-lab"), browser, installed)
-    yield lab
-    lab.close()
-
-
-@pytest.fixture
-def wheel_lab(_wheel_lab: Lab) -> Iterator[Lab]:
-    yield _wheel_lab
-    strangers, _wheel_lab.strangers = _wheel_lab.strangers, []
-    assert strangers == []
-
-
-def sidebar(page: Page) -> Locator:
-    """The sidebar, opened."""
-    panel = page.locator("#jp-ducklake-sidebar")
-    page.wait_for_function("window.jupyterapp.commands.hasCommand('ducklake:show')")
-    if not panel.is_visible():
-        page.evaluate("() => { window.jupyterapp.commands.execute('ducklake:show'); }")
-    expect(panel).to_be_visible()
-    return panel
-
-
-def row(panel: Locator, label: str) -> Locator:
-    """The row whose label for screen readers begins like that."""
-    return panel.get_by_role("treeitem", name=re.compile(f"^{re.escape(label)}"))
-
-
-def cell(page: Page, index: int) -> Locator:
-    return page.locator(".jp-CodeCell").nth(index).locator(".cm-content")
-
-
-def at_end(page: Page, index: int) -> None:
-    cell(page, index).click()
-    page.keyboard.press("Control+End")
+from tests.browser.sidebar import LAKE, at_end, bring_to_front, cell, row, sidebar
 
 
 def colour_of(page: Page, index: int, text: str) -> str:
@@ -243,11 +194,6 @@ def test_comments_are_those_of_sql(wheel_lab: Lab, notebook: Page):
     expect(cell(notebook, 3)).to_contain_text("-- FROM birds b")
     notebook.keyboard.press("Control+/")
     expect(cell(notebook, 3)).not_to_contain_text("-- FROM birds b")
-
-
-def bring_to_front(page: Page, name: str) -> None:
-    page.evaluate("name => { window.jupyterapp.commands.execute('docmanager:open', {path: name}); }", name)
-    page.wait_for_function("name => window.jupyterapp.shell.currentWidget?.context?.path === name", arg=name)
 
 
 def completions(page: Page) -> Locator:

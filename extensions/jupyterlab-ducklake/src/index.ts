@@ -18,7 +18,7 @@ import { completeAfterDot } from './completion';
 import { CARD, duckLakeIcon } from './icons';
 import { followCells, lineExtension, register } from './language';
 import { Links } from './links';
-import { argument } from './names';
+import { addMenu } from './menu';
 import { openQuickstart } from './quickstart';
 import { Sidebar } from './sidebar';
 import { LakeStatus } from './status';
@@ -57,21 +57,6 @@ const sidebar: JupyterFrontEndPlugin<ILakes> = {
       app.shell.activateById(panel.id);
       panel.activate();
     };
-    const rowHere = () => {
-      const node = app.contextMenuHitTest(element => element.classList.contains('jp-DuckLake-row'));
-      return panel.row(node);
-    };
-    const onTable = (label: string, text: (table: string) => string) => ({
-      label,
-      isVisible: () => rowHere()?.table !== undefined,
-      execute: () => {
-        const table = rowHere()?.table;
-        if (table && links.notebook) {
-          insertCell(links.notebook, text(table));
-        }
-      }
-    });
-
     commands.addCommand(CommandIDs.show, {
       label: trans.__('Show the DuckLake Sidebar'),
       caption: trans.__('Show the lakes of this notebook'),
@@ -90,25 +75,9 @@ const sidebar: JupyterFrontEndPlugin<ILakes> = {
       caption: trans.__('Insert a cell for SQL'),
       icon: addIcon,
       isEnabled: () => links.notebook !== null,
-      execute: () => links.notebook && insertCell(links.notebook, '%%ducklake\n')
+      execute: () => links.notebook && insertCell(links.notebook, { text: '%%ducklake\n' })
     });
-    commands.addCommand(
-      CommandIDs.query,
-      onTable(trans.__('Query in a New Cell'), table => `%%ducklake\nSELECT *\nFROM ${table}\nLIMIT 50`)
-    );
-    commands.addCommand(
-      CommandIDs.files,
-      onTable(trans.__('Show Files and Statistics'), table => `%ducklake files ${argument(table)}`)
-    );
-    commands.addCommand(
-      CommandIDs.history,
-      onTable(trans.__('Show History'), table => `%ducklake history ${argument(table)}`)
-    );
-    commands.addCommand(CommandIDs.copy, {
-      label: trans.__('Copy Name'),
-      isVisible: () => rowHere()?.insert !== undefined,
-      execute: () => navigator.clipboard.writeText(rowHere()?.insert ?? '')
-    });
+    addMenu(app, panel, links, trans);
     for (const command of [CommandIDs.show, CommandIDs.newCell, CommandIDs.refresh]) {
       palette?.addItem({ command, category: CATEGORY });
     }

@@ -41,3 +41,8 @@ export function isCurrent(lake: ILake, schema: string[]): boolean {
 export function argument(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replace(/'/g, `'"'"'`)}'`;
 }
+
+/** Whether a text stays on one line in a cell; Python and IPython end lines at more than line breaks. */
+export function isOneLine(text: string): boolean {
+  return !/[\u0000-\u001f\u007f\u0085\u2028\u2029]/.test(text);
+}

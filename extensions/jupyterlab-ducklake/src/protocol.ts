@@ -7,7 +7,7 @@
 import { JSONObject } from '@lumino/coreutils';
 
 export const TARGET = 'ducklake-lab';
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** A lake that a session of the kernel has attached. */
 export interface ILake {
@@ -76,6 +76,15 @@ export interface IFile {
   partition: string[];
 }
 
+/** A table that differs between two snapshots, under its name of now, or with `at` of that snapshot. */
+export interface ITouched {
+  path: string[];
+  name: string;
+  diff?: true;
+  /** A snapshot at which it can be looked at, where it cannot be compared. */
+  at?: number;
+}
+
 /** Each question with its arguments and its answer. */
 export interface IQuestions {
   lakes: { given: JSONObject; answer: { lakes: ILake[]; connections: string[]; connections_error?: string } };
@@ -84,5 +93,13 @@ export interface IQuestions {
   files: {
     given: { alias: string; session: string; schema: string; table: string };
     answer: { count: number; files: IFile[] };
+  };
+  changed: {
+    given: { alias: string; session: string; start: number | null; end: number };
+    answer: { start: number | null; end: number; tables: ITouched[] };
+  };
+  last_change: {
+    given: { alias: string; session: string; schema: string; table: string };
+    answer: { start: number | null; end: number };
   };
 }

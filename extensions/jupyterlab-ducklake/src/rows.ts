@@ -27,8 +27,11 @@ export interface IRow {
   change?: string;
   /** Whether names are bold, as keys of partitions are. */
   marked?: boolean;
-  /** `lake.schema.table`, for the commands of the context menu. */
+  /** `lake.schema.table`, for the context menu, of tables and views. */
   table?: string;
+  /** For the context menu, of lakes, and of what is in them. */
+  lake?: ILake;
+  schema?: ISchema;
   snapshot?: number;
   failed?: boolean;
 }
@@ -75,6 +78,7 @@ function addLake(rows: IRow[], shelf: Shelf, lake: ILake, options: IRowOptions):
     open,
     insert: quote(lake.alias),
     current: lake.current,
+    lake,
     failed: !!lake.error
   });
   if (!open) {
@@ -92,7 +96,9 @@ function addLake(rows: IRow[], shelf: Shelf, lake: ILake, options: IRowOptions):
   for (const schema of schemas ?? []) {
     around.length = Math.min(around.length, schema.path.length - 1);
     const isShown = around.every(isOpen => isOpen) && passing.some(other => isWithin(other, schema));
-    const inner = (schemas ?? []).filter(other => other.path.length === schema.path.length + 1 && isWithin(other, schema));
+    const inner = (schemas ?? []).filter(
+      other => other.path.length === schema.path.length + 1 && isWithin(other, schema)
+    );
     around.push(isShown && addSchema(rows, shelf, lake, schema, key, options, inner.length, schemas?.length === 1));
   }
   if (!options.filter) {
@@ -169,7 +175,9 @@ function addSchema(
         label: name,
         detail: kind,
         title: [told?.comment ?? '', ...comments, `Insert ${insert}`].filter(text => text).join('\n'),
-        insert: kind === 'macro' ? `${insert}()` : insert
+        insert: kind === 'macro' ? `${insert}()` : insert,
+        table: kind === 'view' ? tableName(lake, schema.path, name, true) : undefined,
+        lake
       });
     }
   }
@@ -195,7 +203,6 @@ function addTable(
     table.partitioned_by.length ? `partitioned by ${table.partitioned_by.join(', ')}` : '',
     table.comment ?? ''
   ].filter(text => text);
-  const full = tableName(lake, schema.path, table.name, true);
   rows.push({
     key,
     level,
@@ -205,7 +212,9 @@ function addTable(
     title: [[...schema.path, table.name].join('.'), ...facts, `Click inserts ${insert}`].join('\n'),
     open,
     insert,
-    table: full
+    table: tableName(lake, schema.path, table.name, true),
+    lake,
+    schema
   });
   if (!open) {
     return;
@@ -294,7 +303,8 @@ function addHistory(rows: IRow[], shelf: Shelf, lake: ILake, parent: string): vo
       insert: `AT (VERSION => ${snapshot.id})`,
       change: snapshot.kind,
       current: snapshot.id === lake.snapshot,
-      snapshot: snapshot.id
+      snapshot: snapshot.id,
+      lake
     });
   }
 }

@@ -2,18 +2,19 @@
 
 import { ReactWidget } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { caretRightIcon, CommandToolbarButtonComponent } from '@jupyterlab/ui-components';
+import { CommandToolbarButtonComponent } from '@jupyterlab/ui-components';
 import { CommandRegistry } from '@lumino/commands';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { insertCell, insertText } from './cells';
 import { CommandIDs } from './commands';
-import { duckLakeIcon, rowIcons } from './icons';
+import { duckLakeIcon } from './icons';
 import { LinkState } from './link';
 import { Links } from './links';
 import { IRow, rowsOf } from './rows';
 import { lakeKey, Shelf } from './shelf';
+import { Tree } from './tree';
 
 export interface ISidebarSettings {
   qualified: boolean;
@@ -128,7 +129,7 @@ export class Sidebar extends ReactWidget {
       </button>
     );
     const insert = (label: string, text: string) =>
-      button(label, () => this._links.notebook && insertCell(this._links.notebook, text));
+      button(label, () => this._links.notebook && insertCell(this._links.notebook, { text }));
     let text: string;
     let code = '';
     let action: JSX.Element | null = null;
@@ -177,7 +178,7 @@ export class Sidebar extends ReactWidget {
       return;
     }
     if (row.line) {
-      insertCell(panel, row.insert);
+      void insertCell(panel, { text: row.insert });
     } else {
       insertText(panel, row.insert);
     }
@@ -236,155 +237,4 @@ export class Sidebar extends ReactWidget {
   private _shelf: Shelf | null = null;
   private _rows: IRow[] = [];
   private _filter = '';
-}
-
-interface ITreeProps {
-  rows: IRow[];
-  label: string;
-  onToggle: (row: IRow, open: boolean) => void;
-  onInsert: (row: IRow) => void;
-}
-
-/** A tree as the ARIA practices describe it: one row takes the focus, arrows move it, Enter inserts. */
-function Tree(props: ITreeProps): JSX.Element {
-  const { rows } = props;
-  const [focused, setFocused] = React.useState('');
-  const list = React.useRef<HTMLDivElement>(null);
-  const at = Math.max(
-    0,
-    rows.findIndex(row => row.key === focused)
-  );
-
-  const focus = (index: number) => {
-    const row = rows[Math.min(Math.max(index, 0), rows.length - 1)];
-    setFocused(row.key);
-    list.current?.querySelector<HTMLElement>(`[data-key=${CSS.escape(row.key)}]`)?.focus();
-  };
-  const parent = (index: number) => {
-    let up = index;
-    while (up >= 0 && rows[up].level >= rows[index].level) {
-      up -= 1;
-    }
-    return up;
-  };
-  const onKeyDown = (event: React.KeyboardEvent) => {
-    if (event.altKey || event.ctrlKey || event.metaKey) {
-      return;
-    }
-    const row = rows[at];
-    switch (event.key) {
-      case 'ArrowDown':
-        focus(at + 1);
-        break;
-      case 'ArrowUp':
-        focus(at - 1);
-        break;
-      case 'Home':
-        focus(0);
-        break;
-      case 'End':
-        focus(rows.length - 1);
-        break;
-      case 'ArrowRight':
-        if (row.open === false) {
-          props.onToggle(row, true);
-        } else if (row.open && rows[at + 1]?.level > row.level) {
-          focus(at + 1);
-        }
-        break;
-      case 'ArrowLeft':
-        if (row.open) {
-          props.onToggle(row, false);
-        } else if (parent(at) >= 0) {
-          focus(parent(at));
-        }
-        break;
-      case 'Enter':
-        if (row.insert !== undefined) {
-          props.onInsert(row);
-        } else if (row.open !== undefined) {
-          props.onToggle(row, !row.open);
-        }
-        break;
-      case ' ':
-        if (row.open !== undefined) {
-          props.onToggle(row, !row.open);
-        }
-        break;
-      default:
-        return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
-  };
-
-  return (
-    <div className="jp-DuckLake-tree" role="tree" aria-label={props.label} ref={list} onKeyDown={onKeyDown}>
-      {rows.map((row, index) => (
-        <Row
-          key={row.key}
-          row={row}
-          focusable={index === at}
-          onFocus={() => setFocused(row.key)}
-          onToggle={open => props.onToggle(row, open)}
-          onInsert={() => props.onInsert(row)}
-        />
-      ))}
-    </div>
-  );
-}
-
-interface IRowProps {
-  row: IRow;
-  focusable: boolean;
-  onFocus: () => void;
-  onToggle: (open: boolean) => void;
-  onInsert: () => void;
-}
-
-function Row(props: IRowProps): JSX.Element {
-  const { row } = props;
-  const Icon = rowIcons[row.kind];
-  const inserts = row.insert !== undefined;
-  return (
-    <div
-      className={`jp-DuckLake-row${row.failed ? ' jp-mod-failed' : ''}`}
-      role="treeitem"
-      aria-level={row.level}
-      aria-expanded={row.open}
-      aria-current={row.current || undefined}
-      aria-label={[row.kind === 'group' || row.kind === 'note' ? '' : row.kind, row.label, row.detail]
-        .filter(text => text)
-        .join(' ')}
-      tabIndex={props.focusable ? 0 : -1}
-      data-key={row.key}
-      data-kind={row.kind}
-      title={row.title}
-      style={{ paddingLeft: `${(row.level - 1) * 14 + 4}px` }}
-      draggable={inserts}
-      onDragStart={event => {
-        event.dataTransfer.setData('text/plain', row.insert ?? '');
-        event.dataTransfer.effectAllowed = 'copy';
-      }}
-      onFocus={props.onFocus}
-      onClick={() => (inserts ? props.onInsert() : row.open !== undefined && props.onToggle(!row.open))}
-    >
-      <span
-        className={`jp-DuckLake-caret${row.open ? ' jp-mod-open' : ''}`}
-        aria-hidden="true"
-        onClick={event => {
-          if (row.open !== undefined) {
-            event.stopPropagation();
-            props.onToggle(!row.open);
-          }
-        }}
-      >
-        {row.open !== undefined && <caretRightIcon.react tag="span" />}
-      </span>
-      {row.change && <span className="jp-DuckLake-change" data-change={row.change} aria-hidden="true" />}
-      {Icon && <Icon.react tag="span" className="jp-DuckLake-icon" />}
-      <span className={`jp-DuckLake-label${row.marked ? ' jp-mod-marked' : ''}`}>{row.label}</span>
-      {row.detail && <span className="jp-DuckLake-detail">{row.detail}</span>}
-    </div>
-  );
 }
