@@ -152,6 +152,12 @@ class SessionDatabase:
                 yield connection, shown.show(sql, tables or {})
             except duckdb.Error as error:
                 raise shown.failure(error) or translated(error) from error
+            except BaseException as error:
+                # DuckDB's other threads work on where only this one was stopped, and what comes next would wait for them
+                connection.interrupt()
+                if isinstance(error.__cause__, KeyboardInterrupt):
+                    raise KeyboardInterrupt from None
+                raise
             finally:
                 if not self._aborted(connection):
                     shown.hide()

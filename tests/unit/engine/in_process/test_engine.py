@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import math
+import threading
 
 import pyarrow as pa
 import pytest
 
+from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
@@ -35,3 +38,16 @@ def test_an_interval_that_arrow_cannot_hold_is_refused(value: str) -> None:
         evaluate(f"SELECT {value} AS v", {})
     longest = "INTERVAL '7 months -3 days 2562046:59:59.999999'"
     assert str(evaluate(f"SELECT [{longest}, NULL] AS v", {})["v"][0]).count("9223369199999999000")  # nanoseconds
+
+
+def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
+    database = SessionDatabase()
+    rows = {"t": pa.table({"a": [1, 2]})}
+    # nine billion pairs
+    endless = "SELECT count(*) FROM t, range(3000000) AS x(i), range(3000) AS y(j) WHERE hash(i * j) % 7 = 3"
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        database.run(endless, rows)
+    timer.join()
+    assert database.run("SELECT count(*) AS n FROM t", rows).table.to_pylist() == [{"n": 2}]
