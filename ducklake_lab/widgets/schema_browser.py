@@ -23,7 +23,7 @@ class SchemaBrowser(Mounted):
 
     Attributes:
         tree: what is shown.
-        query: words to search by, in names of tables, columns, views and macros.
+        query: words to search by, in names of tables, columns, views and macros, and in comments.
         selected: [schema, table] of the selected table, view or macro, or []; a nested schema goes by its path.
         inserted: the query that was written last.
     """
@@ -105,8 +105,8 @@ class SchemaBrowser(Mounted):
         """What is searched of an entry."""
         parts = [path_title(schema), name]
         if isinstance(entry, TableNode):
-            parts += [column.name for column in entry.table.all_columns()]
             parts.append(entry.table.comment or "")
+            parts += [text for column in entry.table.all_columns() for text in (column.name, column.comment or "")]
         elif not hasattr(entry, "implementations"):
             parts.append(entry.comment or "")
             parts += [text for pair in self.tree.view_comments.get(entry.view_id, {}).items() for text in pair]

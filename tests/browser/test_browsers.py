@@ -54,9 +54,9 @@ def output(page: Page, index: int) -> str:
 
 def test_schema_is_searched_folded_and_inserts_a_query(lab: Lab, notebook: Page):
     tree = notebook.get_by_role("tree")
-    notebook.get_by_label("Search tables and columns").fill("carrier")
+    notebook.get_by_label("Search names and comments").fill("carrier")
     expect(tree.get_by_role("treeitem")).to_have_count(2)
-    notebook.get_by_label("Search tables and columns").fill("")
+    notebook.get_by_label("Search names and comments").fill("")
     expect(tree.get_by_role("treeitem")).to_have_count(4)
     flights = tree.get_by_role("treeitem", name="flights")
     flights.click()

@@ -23,7 +23,7 @@ class Schema extends Browsing {
 
   build() {
     this.search = element("input", {
-      type: "search", placeholder: "Search tables and columns", "aria-label": "Search tables and columns", value: this.model.get("query"),
+      type: "search", placeholder: "Search names, comments", "aria-label": "Search names and comments", value: this.model.get("query"),
       oninput: () => { clearTimeout(this.typing); this.typing = setTimeout(() => this.set({ query: this.search.value }), 120); },
     });
     this.status = element("span", { class: "dlk-soft", role: "status" });

@@ -163,5 +163,9 @@ def test_browsers_show_them_and_descend_into_schemas(session: dl.Session) -> Non
     assert browser.selected == ['"a"."b"', "v"]
     browser.query = "number"
     assert browser.matches == [v]
+    session.sql("COMMENT ON COLUMN a.b.n.i IS 'a Weight'")
+    told = SchemaBrowser(of_catalog("lake", *session.catalog()))
+    told.query = "weight"
+    assert [told.nodes[1][1][at][1] for at in told.matches] == ["n"]
     with pytest.raises(dl.EntryNotFoundError, match=r"Did you mean a\.b\.v"):
         browser.selected = ["a.b", "w"]
