@@ -26,5 +26,7 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)
     register(shell, magics.completer)
-    sidebar.start(shell, lambda: magics.session, magics.named_connections)
+    comm = sidebar.start(shell, lambda: magics.session, magics.named_connections)
+    if comm is not None:
+        magics.on_running = comm.show_running
     return magics

@@ -25,6 +25,7 @@ from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
 from ducklake_lab.widgets import result as result_view
+from ducklake_lab.widgets.html import clip
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
 _SQL_WORDS = frozenset(
@@ -32,6 +33,9 @@ _SQL_WORDS = frozenset(
     "detach drop end execute explain from insert load merge pivot pragma prepare reset rollback select set show start "
     "summarize table truncate unpivot update use vacuum values with".split()
 )
+
+#: Characters of a running statement that are shown.
+_BEGINNING = 120
 
 
 def _connect(uri: str, **given: Any) -> LakeSession:
@@ -50,6 +54,9 @@ class DuckLakeMagics(Magics):
 
     Args:
         connect: opens a session on a lake; `ducklake_lab.connect` unless given.
+
+    Attributes:
+        on_running: called with the beginning of a statement and what it is doing, or None when it is done.
     """
 
     limit: Any = traitlets.Int(result_view.LIMIT, min=1, help="Rows shown unless --limit says otherwise.").tag(
@@ -87,6 +94,7 @@ class DuckLakeMagics(Magics):
     ) -> None:
         super().__init__(shell, **settings)
         self.session: LakeSession | None = None
+        self.on_running: Callable[[str, Mapping[str, Any] | None], None] | None = None
         self._open = connect
         self.saved: dict[str, SavedQuery] = {}
         self.commands = Commands(self._current, self._attach, self.named_connections)
@@ -163,7 +171,7 @@ class DuckLakeMagics(Magics):
     ) -> Any:
         """The result of the cell's SQL, with the rows that will be shown computed."""
         limit = given.limit or self.limit
-        with self._progress(session, whole_cell=whole_cell):
+        with self._progress(session, composed.sql, whole_cell=whole_cell):
             result = session.sql(composed.sql, self._variables, variables=self._variables, **choices)
             if given.show and result.is_query:
                 # The rows to show are computed here, while there is a line to tell of it.
@@ -185,7 +193,7 @@ class DuckLakeMagics(Magics):
     ) -> Any:
         from ducklake_lab.widgets.preview import PreviewView
 
-        with self._progress(session, whole_cell=whole_cell):
+        with self._progress(session, composed.sql, whole_cell=whole_cell):
             return PreviewView(session.preview(composed.sql, self._variables, variables=self._variables, **choices))
 
     def _value(self, given: options.CellOptions, result: Any) -> Any:
@@ -195,11 +203,17 @@ class DuckLakeMagics(Magics):
         return result.spark() if kind == "spark" else result.pandas() if kind == "pandas" else result.arrow()
 
     @contextmanager
-    def _progress(self, session: LakeSession, *, whole_cell: bool) -> Iterator[None]:
+    def _progress(self, session: LakeSession, sql: str, *, whole_cell: bool) -> Iterator[None]:
         if not self.progress:
             yield
             return
-        line = ProgressLine(self._shell, lambda: bool(getattr(session, "spark_starting", False)), whole_cell=whole_cell)
+        page = partial(self.on_running, _beginning(sql)) if self.on_running is not None else None
+        line = ProgressLine(
+            self._shell,
+            lambda: bool(getattr(session, "spark_starting", False)),
+            whole_cell=whole_cell,
+            page=page,
+        )
         with line as report:
             session.on_progress = report
             try:
@@ -281,6 +295,14 @@ class DuckLakeMagics(Magics):
         if self.prestart and found is not None:
             session.expect(found.bytes)
         return found
+
+
+def _beginning(sql: str) -> str:
+    """The first line of a statement, for people; empty where it may hold a secret."""
+    from ducklake_lab.session.redacting import may_hold_secret
+
+    lines = [line.strip() for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    return "" if not lines or may_hold_secret(sql) else clip(lines[0], _BEGINNING)
 
 
 def _place(session: LakeSession) -> str | None:

@@ -1,13 +1,13 @@
-"""The line under a running cell: what Spark is doing, removed when it is done."""
+"""The line under a running cell: what Spark is doing, removed when it is done; JupyterLab's sidebar shows it, too."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
@@ -47,12 +47,22 @@ class ProgressLine:
     Args:
         starting: whether Spark is starting now.
         whole_cell: the cell holds nothing else, so that its output may be cleared; else the line is blanked.
+        page: called with `text` and `share` (of the tasks that are done; None where it is not known) whenever they
+            change, from another thread, and with None at the end.
     """
 
-    def __init__(self, shell: InteractiveShell, starting: Callable[[], bool], *, whole_cell: bool) -> None:
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        starting: Callable[[], bool],
+        *,
+        whole_cell: bool,
+        page: Callable[[Mapping[str, Any] | None], None] | None = None,
+    ) -> None:
         self._visible = hasattr(shell, "kernel")
         self._starting = starting
         self._whole_cell = whole_cell
+        self._page = page
         self._progress: Progress | None = None
         self._done = threading.Event()
         self._handle: DisplayHandle | None = None
@@ -78,6 +88,8 @@ class ProgressLine:
             self._thread.join()
         if self._handle is None:
             return
+        if self._page is not None:
+            self._page(None)
         if self._whole_cell:
             clear_output()
         else:
@@ -99,11 +111,17 @@ class ProgressLine:
                 self._handle.display(bundle, raw=True)
             else:
                 self._handle.update(bundle, raw=True)
+            if self._page is not None:
+                self._page({"text": text, "share": _share(self._progress)})
+
+
+def _share(progress: Progress | None) -> float | None:
+    """How many of the tasks are done; None where there are none to count."""
+    return progress.tasks_done / progress.tasks if progress is not None and progress.tasks else None
 
 
 def _html(text: str, progress: Progress | None) -> str:
-    share = progress.tasks_done / progress.tasks if progress is not None and progress.tasks else 0.0
-    bar = f'<span aria-hidden="true"><i style="width:{share:.0%}"></i></span>'
+    bar = f'<span aria-hidden="true"><i style="width:{_share(progress) or 0.0:.0%}"></i></span>'
     return view(
         f'<div class="dlk-run">{bar}<span role="status">{escape(text)}</span></div>', style=_STYLE, label="Progress"
     )

@@ -24,7 +24,7 @@ Ask = Callable[[str, Mapping[str, Any]], Answer]
 
 
 class SidebarComm:
-    """The kernel's end of the comm: answers questions, and reports that a cell has run.
+    """The kernel's end of the comm: answers questions, and reports statements that run and cells that have run.
 
     A question that comes while a cell runs (kernels may take messages of comms in a thread of their own) is answered
     with `busy`, and a cell waits for the answer in progress: sessions belong to one thread at a time.
@@ -38,6 +38,10 @@ class SidebarComm:
         comm.on_msg(self._on_message)
         shell.events.register("pre_run_cell", self._before_cell)
         shell.events.register("post_run_cell", self._after_cell)
+
+    def show_running(self, statement: str, state: Mapping[str, Any] | None) -> None:
+        """Sends what a statement is doing, or None when it is done; may be called from any thread."""
+        self._comm.send({"event": "done"} if state is None else {"event": "running", "statement": statement, **state})
 
     def _before_cell(self, *_: object) -> None:
         with self._turn:

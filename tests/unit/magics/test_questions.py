@@ -222,6 +222,17 @@ def test_a_question_during_a_cell_is_told_to_wait():
     ]
 
 
+def test_what_runs_is_sent_until_it_is_done():
+    comm = Comm()
+    page = SidebarComm(Shell(), lambda question, given: {}, comm)  # type: ignore[arg-type]
+    page.show_running("SELECT 1", {"text": "stage 1/2", "share": 0.5})
+    page.show_running("SELECT 1", None)
+    assert comm.sent == [
+        {"event": "running", "statement": "SELECT 1", "text": "stage 1/2", "share": 0.5},
+        {"event": "done"},
+    ]
+
+
 def test_an_error_is_an_answer():
     def ask(question: str, given: object) -> dict[str, Any]:
         raise dl.UsageError("There is no such thing.")
