@@ -244,7 +244,7 @@ def test_names_filter_the_tree(wheel_lab: Lab, notebook: Page):
     expect(row(panel, "column height double")).to_be_visible()
     expect(row(panel, "table birds")).to_have_count(0)
     panel.get_by_role("searchbox").fill("no such thing")
-    expect(panel.get_by_role("status")).to_have_text("Nothing is named like that.")
+    expect(panel.get_by_role("status")).to_have_text("No name or comment is like that.")
     panel.get_by_role("searchbox").fill("")
     expect(row(panel, "table birds")).to_be_visible()
 

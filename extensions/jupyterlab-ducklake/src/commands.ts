@@ -21,5 +21,6 @@ export namespace CommandIDs {
   export const tag = 'ducklake:snapshot-tag';
   export const copySnapshot = 'ducklake:snapshot-copy';
   export const adopt = 'ducklake:lake-adopt';
+  export const forget = 'ducklake:recent-forget';
   export const copy = 'ducklake:copy-name';
 }

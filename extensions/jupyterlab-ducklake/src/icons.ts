@@ -39,6 +39,7 @@ export const rowIcons: { [kind: string]: LabIcon } = {
   macro: stroke('macro', '<path d="M10.6 2.6c-2.4-.6-2.9 1-3.2 3L6.3 11c-.4 2-1 3-2.9 2.4M4.6 6.6h5.2"/>'),
   group: stroke('group', '<path d="M3 4.5h10M3 8h10M3 11.5h10"/>'),
   file: stroke('file', '<path d="M3.8 1.8h5.4l3 3v9.4H3.8zM9.2 1.8v3h3"/>'),
+  recent: stroke('recent', '<circle cx="8" cy="8" r="5.8"/><path d="M8 4.6V8l2.4 1.6"/>'),
   connection: stroke(
     'connection',
     '<path d="M6.4 9.6l3.2-3.2M7 4.7l1.5-1.5a3 3 0 0 1 4.3 4.3L11.3 9M9 11.3l-1.5 1.5a3 3 0 0 1-4.3-4.3L4.7 7"/>'

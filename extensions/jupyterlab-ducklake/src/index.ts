@@ -7,6 +7,7 @@ import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
@@ -20,6 +21,7 @@ import { followCells, lineExtension, register } from './language';
 import { Links } from './links';
 import { addMenu } from './menu';
 import { openQuickstart } from './quickstart';
+import { RecentLakes } from './recent';
 import { Sidebar } from './sidebar';
 import { LakeStatus } from './status';
 
@@ -38,7 +40,7 @@ const sidebar: JupyterFrontEndPlugin<ILakes> = {
   description: 'The lakes of the notebook in front, in the left sidebar.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ILabShell, ILayoutRestorer, ICommandPalette, ISettingRegistry, ITranslator],
+  optional: [ILabShell, ILayoutRestorer, ICommandPalette, ISettingRegistry, IStateDB, ITranslator],
   provides: ILakes,
   activate: (
     app: JupyterFrontEnd,
@@ -47,12 +49,15 @@ const sidebar: JupyterFrontEndPlugin<ILakes> = {
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     settings: ISettingRegistry | null,
+    state: IStateDB | null,
     translator: ITranslator | null
   ): ILakes => {
     const trans = (translator ?? nullTranslator).load(NAME);
     const { commands } = app;
     const links = new Links(notebooks);
-    const panel = new Sidebar(links, commands, trans);
+    const recent = new RecentLakes(state);
+    links.changed.connect(() => links.current && recent.note(links.current, links.current.lakes));
+    const panel = new Sidebar(links, recent, commands, trans);
     const show = () => {
       app.shell.activateById(panel.id);
       panel.activate();
@@ -77,7 +82,7 @@ const sidebar: JupyterFrontEndPlugin<ILakes> = {
       isEnabled: () => links.notebook !== null,
       execute: () => links.notebook && insertCell(links.notebook, { text: '%%ducklake\n' })
     });
-    addMenu(app, panel, links, trans);
+    addMenu(app, panel, links, recent, trans);
     for (const command of [CommandIDs.show, CommandIDs.newCell, CommandIDs.refresh]) {
       palette?.addItem({ command, category: CATEGORY });
     }

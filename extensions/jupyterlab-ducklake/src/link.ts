@@ -6,7 +6,7 @@ import { JSONObject, UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ILake, IQuestions, PROTOCOL, TARGET } from './protocol';
+import { ILake, IQuestions, IRunning, PROTOCOL, TARGET } from './protocol';
 
 /** What there is to talk to: no kernel, one that is starting, one without the extension, or one that answers. */
 export type LinkState = 'no-kernel' | 'starting' | 'not-loaded' | 'outdated' | 'ready';
@@ -60,6 +60,21 @@ export class KernelLink implements IDisposable {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  /** The statement that runs; null where none does, or it is done within a blink. */
+  get running(): IRunning | null {
+    return this._running;
+  }
+
+  /** Emitted when `running` has changed. */
+  get progressed(): ISignal<this, void> {
+    return this._progressed;
+  }
+
+  /** Stops what the kernel runs; the notebook shows what comes of it. */
+  async interrupt(): Promise<void> {
+    await this._kernel?.interrupt();
   }
 
   get isDisposed(): boolean {
@@ -128,6 +143,7 @@ export class KernelLink implements IDisposable {
       void this._find();
     }
     if (status === 'idle') {
+      this._run(null);
       const waiting = this._waiting;
       this._waiting = [];
       waiting.forEach(go => go());
@@ -191,6 +207,10 @@ export class KernelLink implements IDisposable {
 
   private _onMessage(message: KernelMessage.ICommMsgMsg): void {
     const data = message.content.data as any;
+    if (data.event === 'running' || data.event === 'done') {
+      this._run(data.event === 'running' ? data : null);
+      return;
+    }
     if (data.event === 'ran') {
       window.clearTimeout(this._calm);
       this._calm = window.setTimeout(() => void this.refresh(), CALM);
@@ -233,8 +253,16 @@ export class KernelLink implements IDisposable {
     return new Promise(resolve => this._waiting.push(resolve));
   }
 
+  private _run(running: IRunning | null): void {
+    if (running !== this._running) {
+      this._running = running;
+      this._progressed.emit();
+    }
+  }
+
   private _forget(): void {
     this._comm = null;
+    this._run(null);
     this._known = '';
     this._lakes = [];
     this._connections = [];
@@ -263,11 +291,13 @@ export class KernelLink implements IDisposable {
   private _lakes: readonly ILake[] = [];
   private _connections: readonly string[] = [];
   private _connectionsError = '';
+  private _running: IRunning | null = null;
   private _known = '';
   private _generation = 0;
   private _calm = 0;
   private _pending = new Map<string, IPending>();
   private _waiting: (() => void)[] = [];
   private _changed = new Signal<this, void>(this);
+  private _progressed = new Signal<this, void>(this);
   private _disposed = false;
 }

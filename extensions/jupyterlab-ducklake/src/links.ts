@@ -10,7 +10,10 @@ export class Links {
     this._notebooks = notebooks;
     notebooks.forEach(panel => this._add(panel));
     notebooks.widgetAdded.connect((_, panel) => this._add(panel));
-    notebooks.currentChanged.connect(() => this._changed.emit());
+    notebooks.currentChanged.connect(() => {
+      this._changed.emit();
+      this._progressed.emit();
+    });
   }
 
   /** The notebook in front, or the one that was last. */
@@ -27,6 +30,11 @@ export class Links {
     return this._changed;
   }
 
+  /** Emitted when what the kernel of the notebook in front runs has changed. */
+  get progressed(): ISignal<this, void> {
+    return this._progressed;
+  }
+
   private _add(panel: NotebookPanel): void {
     if (this._links.has(panel)) {
       return;
@@ -36,6 +44,11 @@ export class Links {
     link.changed.connect(() => {
       if (this.current === link) {
         this._changed.emit();
+      }
+    });
+    link.progressed.connect(() => {
+      if (this.current === link) {
+        this._progressed.emit();
       }
     });
     panel.disposed.connect(() => {
@@ -49,4 +62,5 @@ export class Links {
   private _notebooks: INotebookTracker;
   private _links = new Map<NotebookPanel, KernelLink>();
   private _changed = new Signal<this, void>(this);
+  private _progressed = new Signal<this, void>(this);
 }

@@ -8,13 +8,20 @@ import { ACTIONS, Cells, IAction, IPlaced } from './actions';
 import { insertCell } from './cells';
 import { CommandIDs } from './commands';
 import { Links } from './links';
+import { RecentLakes } from './recent';
 import { IRow } from './rows';
 import { Sidebar } from './sidebar';
 
 /** Milliseconds before the user hears that the kernel is busy. */
 const PATIENCE = 1500;
 
-export function addMenu(app: JupyterFrontEnd, panel: Sidebar, links: Links, trans: TranslationBundle): void {
+export function addMenu(
+  app: JupyterFrontEnd,
+  panel: Sidebar,
+  links: Links,
+  recent: RecentLakes,
+  trans: TranslationBundle
+): void {
   const { commands } = app;
   const nodeHere = () => app.contextMenuHitTest(element => element.classList.contains('jp-DuckLake-row'));
   const rowHere = () => panel.row(nodeHere());
@@ -37,6 +44,10 @@ export function addMenu(app: JupyterFrontEnd, panel: Sidebar, links: Links, tran
   commands.addCommand(CommandIDs.copySnapshot, {
     label: trans.__('Copy Id'),
     execute: () => Clipboard.copyToSystem(`${rowHere()?.snapshot ?? ''}`)
+  });
+  commands.addCommand(CommandIDs.forget, {
+    label: trans.__('Forget'),
+    execute: () => recent.forget(rowHere()?.uri ?? '')
   });
   // The keyboard goes on where it was; a command that writes into a cell takes it from there.
   app.contextMenu.menu.aboutToClose.connect(() => nodeHere()?.focus());

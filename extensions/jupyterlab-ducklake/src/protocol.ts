@@ -15,6 +15,10 @@ export interface ILake {
   session: string;
   alias: string;
   catalog: string;
+  /** Without passwords; null where a saved connection leads to the lake, or no URI does. */
+  uri: string | null;
+  /** Whether the alias is another than the URI gives. */
+  named: boolean;
   backend: string;
   current: boolean;
   schema: string;
@@ -74,6 +78,15 @@ export interface IFile {
   bytes: number;
   deleted: number;
   partition: string[];
+}
+
+/** A statement that runs; the kernel sends it while it does. */
+export interface IRunning {
+  /** Its first line; empty where it may hold a secret. */
+  statement: string;
+  text: string;
+  /** Of its tasks, those that are done, from 0 to 1; null where that is not known. */
+  share: number | null;
 }
 
 /** A table that differs between two snapshots, under its name of now, or with `at` of that snapshot. */

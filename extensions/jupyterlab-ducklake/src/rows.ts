@@ -5,7 +5,18 @@ import { ILake, ISchema, ITable } from './protocol';
 import { IHeld, lakeKey, Shelf } from './shelf';
 
 export type RowKind =
-  'lake' | 'schema' | 'table' | 'view' | 'macro' | 'column' | 'group' | 'snapshot' | 'file' | 'connection' | 'note';
+  | 'lake'
+  | 'schema'
+  | 'table'
+  | 'view'
+  | 'macro'
+  | 'column'
+  | 'group'
+  | 'snapshot'
+  | 'file'
+  | 'connection'
+  | 'recent'
+  | 'note';
 
 export interface IRow {
   key: string;
@@ -14,6 +25,8 @@ export interface IRow {
   label: string;
   /** Shown in grey at the end. */
   detail?: string;
+  /** What the catalog says of it, on a line of its own. */
+  comment?: string;
   /** Tells more when pointed at. */
   title?: string;
   /** Whether it can be opened, and whether it is. */
@@ -22,6 +35,8 @@ export interface IRow {
   insert?: string;
   /** What the inserted text is: SQL for a cell, or a magic line of its own. */
   line?: boolean;
+  /** Whether the line runs at once. */
+  run?: boolean;
   current?: boolean;
   /** For the colour of snapshots. */
   change?: string;
@@ -33,6 +48,8 @@ export interface IRow {
   lake?: ILake;
   schema?: ISchema;
   snapshot?: number;
+  /** Of a recent lake. */
+  uri?: string;
   failed?: boolean;
 }
 
@@ -115,12 +132,23 @@ function isWithin(schema: ISchema, other: ISchema): boolean {
 function passes(schema: ISchema, filter: string): boolean {
   return (
     schema.tables.some(table => tablePasses(table, filter)) ||
-    [...schema.views, ...schema.macros].some(name => matches(name, filter))
+    schema.views.some(name => viewPasses(schema, name, filter)) ||
+    schema.macros.some(name => matches(name, filter))
   );
 }
 
 function tablePasses(table: ITable, filter: string): boolean {
-  return matches(table.name, filter) || table.columns.some(column => matches(column.name, filter));
+  return isNamed(table, filter) || table.columns.some(column => isNamed(column, filter));
+}
+
+function viewPasses(schema: ISchema, name: string, filter: string): boolean {
+  const { comment, columns } = schema.view_comments[name] ?? { comment: null, columns: {} };
+  return isNamed({ name, comment }, filter) || Object.entries(columns).some(texts => matches(texts.join('\n'), filter));
+}
+
+/** Whether a filter is in the name or the comment of an entry. */
+function isNamed(entry: { name: string; comment: string | null }, filter: string): boolean {
+  return matches(entry.name, filter) || matches(entry.comment ?? '', filter);
 }
 
 /** Adds the rows of a schema without those inside of it; whether it is open. */
@@ -138,7 +166,7 @@ function addSchema(
   const level = schema.path.length + 1;
   const filtered = !!options.filter;
   const tables = schema.tables.filter(table => tablePasses(table, options.filter));
-  const views = schema.views.filter(name => matches(name, options.filter));
+  const views = schema.views.filter(name => viewPasses(schema, name, options.filter));
   const macros = schema.macros.filter(name => matches(name, options.filter));
   // A lake with one schema opens it, until it is closed by hand.
   const open = filtered || shelf.open.has(key) !== only;
@@ -174,6 +202,7 @@ function addSchema(
         kind,
         label: name,
         detail: kind,
+        comment: told?.comment ?? undefined,
         title: [told?.comment ?? '', ...comments, `Insert ${insert}`].filter(text => text).join('\n'),
         insert: kind === 'macro' ? `${insert}()` : insert,
         table: kind === 'view' ? tableName(lake, schema.path, name, true) : undefined,
@@ -195,7 +224,7 @@ function addTable(
 ): void {
   const key = `${parent} table ${table.name}`;
   const level = schema.path.length + 2;
-  const byColumn = !!options.filter && !matches(table.name, options.filter);
+  const byColumn = !!options.filter && !isNamed(table, options.filter);
   const open = byColumn || shelf.open.has(key);
   const insert = tableName(lake, schema.path, table.name, options.qualified);
   const facts = [
@@ -209,6 +238,7 @@ function addTable(
     kind: 'table',
     label: table.name,
     detail: count(table.rows),
+    comment: table.comment ?? undefined,
     title: [[...schema.path, table.name].join('.'), ...facts, `Click inserts ${insert}`].join('\n'),
     open,
     insert,
@@ -220,7 +250,7 @@ function addTable(
     return;
   }
   for (const column of table.columns) {
-    if (byColumn && !matches(column.name, options.filter)) {
+    if (byColumn && !isNamed(column, options.filter)) {
       continue;
     }
     rows.push({
@@ -232,6 +262,7 @@ function addTable(
       title: [`${column.name} ${column.type}${column.required ? ' NOT NULL' : ''}`, column.comment ?? '']
         .filter(text => text)
         .join('\n'),
+      comment: column.comment ?? undefined,
       insert: quote(column.name),
       marked: table.partitioned_by.includes(column.name)
     });

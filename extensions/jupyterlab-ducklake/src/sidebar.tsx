@@ -12,9 +12,13 @@ import { CommandIDs } from './commands';
 import { duckLakeIcon } from './icons';
 import { LinkState } from './link';
 import { Links } from './links';
+import { RecentLakes, recentRows } from './recent';
 import { IRow, rowsOf } from './rows';
+import { Running } from './running';
 import { lakeKey, Shelf } from './shelf';
 import { Tree } from './tree';
+
+const LOAD = '%load_ext ducklake_lab';
 
 export interface ISidebarSettings {
   qualified: boolean;
@@ -22,9 +26,10 @@ export interface ISidebarSettings {
 }
 
 export class Sidebar extends ReactWidget {
-  constructor(links: Links, commands: CommandRegistry, trans: TranslationBundle) {
+  constructor(links: Links, recent: RecentLakes, commands: CommandRegistry, trans: TranslationBundle) {
     super();
     this._links = links;
+    this._recent = recent;
     this._commands = commands;
     this._trans = trans;
     this.id = 'jp-ducklake-sidebar';
@@ -34,6 +39,7 @@ export class Sidebar extends ReactWidget {
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('DuckLake'));
     links.changed.connect(this._onChanged, this);
+    recent.changed.connect(this._onChanged, this);
   }
 
   /** What the user has chosen in the settings. */
@@ -71,7 +77,13 @@ export class Sidebar extends ReactWidget {
     const state = link?.state ?? null;
     const lakes = link?.lakes ?? [];
     const filter = this._filter;
-    this._rows = shelf && state === 'ready' ? rowsOf(shelf, { filter, qualified: this._settings.qualified }) : [];
+    this._rows = [];
+    if (shelf && state === 'ready') {
+      this._rows.push(...rowsOf(shelf, { filter, qualified: this._settings.qualified }));
+    }
+    if (shelf && (state === 'ready' || state === 'not-loaded')) {
+      this._rows.push(...recentRows(this._recent.all, lakes, shelf.open, filter));
+    }
     return (
       <>
         <div className="jp-DuckLake-header">
@@ -86,8 +98,8 @@ export class Sidebar extends ReactWidget {
           <input
             className="jp-DuckLake-filter"
             type="search"
-            placeholder={this._trans.__('Filter tables and columns')}
-            aria-label={this._trans.__('Filter tables and columns')}
+            placeholder={this._trans.__('Filter names and comments')}
+            aria-label={this._trans.__('Filter names and comments')}
             value={filter}
             onChange={event => {
               this._filter = event.target.value;
@@ -106,9 +118,10 @@ export class Sidebar extends ReactWidget {
         )}
         {filter && lakes.length > 0 && !this._rows.some(row => row.level > 1) && (
           <p className="jp-DuckLake-empty" role="status">
-            {this._trans.__('Nothing is named like that.')}
+            {this._trans.__('No name or comment is like that.')}
           </p>
         )}
+        <Running links={this._links} trans={this._trans} />
       </>
     );
   }
@@ -149,7 +162,7 @@ export class Sidebar extends ReactWidget {
         break;
       case 'not-loaded':
         text = this._trans.__('DuckLake is not loaded in this kernel. Run this in a cell:');
-        code = '%load_ext ducklake_lab';
+        code = LOAD;
         action = insert(this._trans.__('Insert it'), `${code}\n`);
         break;
       case 'outdated':
@@ -178,7 +191,8 @@ export class Sidebar extends ReactWidget {
       return;
     }
     if (row.line) {
-      void insertCell(panel, { text: row.insert });
+      const load = this._links.current?.state === 'not-loaded' ? `${LOAD}\n` : '';
+      void insertCell(panel, { text: load + row.insert, run: row.run });
     } else {
       insertText(panel, row.insert);
     }
@@ -229,6 +243,7 @@ export class Sidebar extends ReactWidget {
   }
 
   private _links: Links;
+  private _recent: RecentLakes;
   private _commands: CommandRegistry;
   private _trans: TranslationBundle;
   private _settings: ISidebarSettings = { qualified: false, snapshots: 50 };

@@ -7,6 +7,7 @@ import * as React from 'react';
 import { duckLakeIcon } from './icons';
 import { Links } from './links';
 import { describeLake } from './rows';
+import { Running } from './running';
 
 export class LakeStatus extends ReactWidget {
   constructor(links: Links, open: () => void, trans: TranslationBundle) {
@@ -35,15 +36,18 @@ export class LakeStatus extends ReactWidget {
           : '';
     const label = [place, at, state].filter(text => text).join(' · ');
     return (
-      <button
-        className={`jp-DuckLake-statusButton${lake.travelling || lake.in_transaction ? ' jp-mod-notable' : ''}`}
-        title={`${describeLake(lake)}\n${trans.__('Click opens the sidebar')}`}
-        aria-label={trans.__('DuckLake: %1', label)}
-        onClick={this._open}
-      >
-        <duckLakeIcon.react tag="span" className="jp-DuckLake-statusIcon" />
-        {label}
-      </button>
+      <>
+        <button
+          className={`jp-DuckLake-statusButton${lake.travelling || lake.in_transaction ? ' jp-mod-notable' : ''}`}
+          title={`${describeLake(lake)}\n${trans.__('Click opens the sidebar')}`}
+          aria-label={trans.__('DuckLake: %1', label)}
+          onClick={this._open}
+        >
+          <duckLakeIcon.react tag="span" className="jp-DuckLake-statusIcon" />
+          {label}
+        </button>
+        <Running links={this._links} trans={trans} brief />
+      </>
     );
   }
 

@@ -129,12 +129,12 @@ function Row(props: IRowProps): JSX.Element {
   const inserts = row.insert !== undefined;
   return (
     <div
-      className={`jp-DuckLake-row${row.failed ? ' jp-mod-failed' : ''}`}
+      className={`jp-DuckLake-row${row.failed ? ' jp-mod-failed' : ''}${row.comment ? ' jp-mod-described' : ''}`}
       role="treeitem"
       aria-level={row.level}
       aria-expanded={row.open}
       aria-current={row.current || undefined}
-      aria-label={[row.kind === 'group' || row.kind === 'note' ? '' : row.kind, row.label, row.detail]
+      aria-label={[row.kind === 'group' || row.kind === 'note' ? '' : row.kind, row.label, row.detail, row.comment]
         .filter(text => text)
         .join(' ')}
       tabIndex={props.focusable ? 0 : -1}
@@ -166,6 +166,7 @@ function Row(props: IRowProps): JSX.Element {
       {Icon && <Icon.react tag="span" className="jp-DuckLake-icon" />}
       <span className={`jp-DuckLake-label${row.marked ? ' jp-mod-marked' : ''}`}>{row.label}</span>
       {row.detail && <span className="jp-DuckLake-detail">{row.detail}</span>}
+      {row.comment && <span className="jp-DuckLake-comment">{row.comment}</span>}
     </div>
   );
 }
