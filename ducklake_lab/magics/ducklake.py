@@ -20,12 +20,11 @@ from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
 from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template, view_of
 from ducklake_lab.magics.notebook import place_of
-from ducklake_lab.magics.progress import ProgressLine
+from ducklake_lab.magics.progress import ProgressLine, beginning
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
 from ducklake_lab.widgets import result as result_view
-from ducklake_lab.widgets.html import clip
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
 _SQL_WORDS = frozenset(
@@ -33,9 +32,6 @@ _SQL_WORDS = frozenset(
     "detach drop end execute explain from insert load merge pivot pragma prepare reset rollback select set show start "
     "summarize table truncate unpivot update use vacuum values with".split()
 )
-
-#: Characters of a running statement that are shown.
-_BEGINNING = 120
 
 
 def _connect(uri: str, **given: Any) -> LakeSession:
@@ -207,7 +203,7 @@ class DuckLakeMagics(Magics):
         if not self.progress:
             yield
             return
-        page = partial(self.on_running, _beginning(sql)) if self.on_running is not None else None
+        page = partial(self.on_running, beginning(sql)) if self.on_running is not None else None
         line = ProgressLine(
             self._shell,
             lambda: bool(getattr(session, "spark_starting", False)),
@@ -295,14 +291,6 @@ class DuckLakeMagics(Magics):
         if self.prestart and found is not None:
             session.expect(found.bytes)
         return found
-
-
-def _beginning(sql: str) -> str:
-    """The first line of a statement, for people; empty where it may hold a secret."""
-    from ducklake_lab.session.redacting import may_hold_secret
-
-    lines = [line.strip() for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
-    return "" if not lines or may_hold_secret(sql) else clip(lines[0], _BEGINNING)
 
 
 def _place(session: LakeSession) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
 
-from ducklake_lab.widgets.html import DOT, escape, seconds, size, view
+from ducklake_lab.widgets.html import DOT, clip, escape, seconds, size, view
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Statements faster than this show no line, in seconds.
 _PATIENCE = 0.4
 _INTERVAL = 0.25
+#: Characters of a statement that are shown.
+_BEGINNING = 120
 
 _STYLE = """
 .dlk .dlk-run{display:flex;align-items:center;gap:10px;color:var(--dlk-soft);font-size:12px}
@@ -39,6 +41,14 @@ def describe(progress: Progress | None, elapsed: float, *, starting: bool = Fals
     if progress.bytes_read:
         parts.append(f"{size(progress.bytes_read)} read")
     return DOT.join((*parts, seconds(elapsed)))
+
+
+def beginning(sql: str) -> str:
+    """The first line of a statement, for people; empty where it may hold a secret."""
+    from ducklake_lab.session.redacting import may_hold_secret
+
+    lines = [line.strip() for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    return "" if not lines or may_hold_secret(sql) else clip(lines[0], _BEGINNING)
 
 
 class ProgressLine:

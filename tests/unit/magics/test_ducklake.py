@@ -18,6 +18,7 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 from ducklake_lab.magics import DuckLakeMagics, load
 from ducklake_lab.magics.compose import SavedQuery, compose
+from ducklake_lab.magics.progress import beginning
 from ducklake_lab.magics.questions import Questions
 from ducklake_lab.magics.session import Variables
 from ducklake_lab.magics.settings import project_settings
@@ -179,6 +180,20 @@ def test_another_lake_for_one_cell(notebook: Notebook):
 def test_another_lake_for_one_subcommand(notebook: Notebook):
     notebook("%ducklake --lake other tables")
     assert notebook.session.used == ["other", "flights.main"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("\n-- all\n  SELECT 1,\n 2", "SELECT 1,"),
+        ("CREATE SECRET (TYPE s3, KEY_ID 'a', SECRET 'b')", ""),
+        ("ATTACH 'ducklake:postgres:host=h password=x' AS l", ""),
+        ("SELECT " + "1, " * 90, "SELECT " + "1, " * 37 + "1…"),
+        ("-- nothing", ""),
+    ],
+)
+def test_a_running_statement_is_shown_without_secrets(sql: str, shown: str):
+    assert beginning(sql) == shown
 
 
 def test_errors_are_one_line_with_their_place(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
