@@ -202,7 +202,7 @@ function addSchema(
         kind,
         label: name,
         detail: kind,
-        comment: told?.comment ?? undefined,
+        comment: brief(told?.comment),
         title: [told?.comment ?? '', ...comments, `Insert ${insert}`].filter(text => text).join('\n'),
         insert: kind === 'macro' ? `${insert}()` : insert,
         table: kind === 'view' ? tableName(lake, schema.path, name, true) : undefined,
@@ -238,7 +238,7 @@ function addTable(
     kind: 'table',
     label: table.name,
     detail: count(table.rows),
-    comment: table.comment ?? undefined,
+    comment: brief(table.comment),
     title: [[...schema.path, table.name].join('.'), ...facts, `Click inserts ${insert}`].join('\n'),
     open,
     insert,
@@ -262,7 +262,7 @@ function addTable(
       title: [`${column.name} ${column.type}${column.required ? ' NOT NULL' : ''}`, column.comment ?? '']
         .filter(text => text)
         .join('\n'),
-      comment: column.comment ?? undefined,
+      comment: brief(column.comment),
       insert: quote(column.name),
       marked: table.partitioned_by.includes(column.name)
     });
@@ -370,6 +370,11 @@ export function describeLake(lake: ILake): string {
   ]
     .filter(text => text)
     .join('\n');
+}
+
+/** As much of a comment as a line can hold. */
+function brief(comment: string | null | undefined): string | undefined {
+  return comment ? comment.slice(0, 300) : undefined;
 }
 
 function matches(text: string, filter: string): boolean {
