@@ -58,7 +58,7 @@ class Session:
         if "interrupt" in text:
             raise KeyboardInterrupt
         if "DELETE" in text:
-            return count_result(3, RunInfo(snapshot_id=4))
+            return count_result(3, RunInfo([("flights", 4)]))
         return Result(arrow=pa.table({"n": list(range(100))}))
 
     def expect(self, size: int) -> None:
