@@ -30,6 +30,7 @@ for _name, _target in {
     "result.html": "ducklake_lab.widgets.result:render",
     "chart.html": "ducklake_lab.widgets.chart_view:render",
     "chart.plot": "ducklake_lab.plots.chart:plot",
+    "diff.live": "ducklake_lab.widgets.diff_browser:live",
     "diff.html": "ducklake_lab.widgets.diff:render",
     "diff.page": "ducklake_lab.widgets.diff:document",
     "diff.picture": "ducklake_lab.widgets.diff:picture",

@@ -50,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
     diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
     diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
+    diff.add_argument("--kind", choices=("updated", "inserted", "deleted"), help="print rows that changed so")
+    diff.add_argument("--changed", metavar="COLUMN", help="print updated rows in which this column changed")
     diff.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
@@ -81,15 +83,19 @@ def _diff(given: argparse.Namespace) -> int:
     with session:
         session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
         newest = session.current_snapshot().snapshot_id
-        diff = session.table(given.table).diff(
-            _moment(given.start, newest),
-            _moment(given.end, newest) if given.end is not None else None,
-            key=[name.strip() for name in given.key.split(",")] if given.key else None,
-            other=given.other,
+        diff = (
+            session.table(given.table)
+            .diff(
+                _moment(given.start, newest),
+                _moment(given.end, newest) if given.end is not None else None,
+                key=[name.strip() for name in given.key.split(",")] if given.key else None,
+                other=given.other,
+            )
+            .showing(given.kind, given.changed, limit=given.rows)
         )
         if given.html:
             diff.to_html(given.html)
-        print(diff.to_json(given.rows) if given.json else text(diff, given.rows))
+        print(diff.to_json(given.rows) if given.json else text(diff))
     return DIFFERENT if given.exit_code and not diff.is_empty else SAME
 
 
@@ -156,8 +162,8 @@ def _moment(given: str, newest: int) -> int | datetime:
     return number if number >= 0 else newest + number
 
 
-def text(diff: Diff, rows: int = 20) -> str:
-    """A diff as lines of text: counts, schema, segments, and changed rows marked −, + and →."""
+def text(diff: Diff) -> str:
+    """A diff as lines of text: counts, schema, segments, and the rows it shows, marked −, + and →."""
     from ducklake_lab.widgets.diff_rows import MARKS
     from ducklake_lab.widgets.html import percent, visible
     from ducklake_lab.widgets.values import text as value
@@ -175,7 +181,7 @@ def text(diff: Diff, rows: int = 20) -> str:
     for p in diff.patterns:
         among = f", {percent(p.unchanged_share)} of unchanged rows" if p.unchanged_share is not None else ""
         lines.append(f"{percent(p.share)} of {p.kind} rows have {p.condition}{among}")
-    for row in diff.rows(rows, as_shown=True):
+    for row in diff.page(diff.limit, 0, diff.choice, as_shown=True):
         cells = []
         for name, after in (row.after or row.before or {}).items():
             if name in row.changed and row.before is not None:
@@ -183,8 +189,8 @@ def text(diff: Diff, rows: int = 20) -> str:
             elif row.kind != "updated":
                 cells.append(f"{name}={value(after)}")
         lines.append(f"{MARKS[row.kind]} {row.row_id}  {'  '.join(cells)}")
-    if s.changed > rows:
-        lines.append(f"… {s.changed - rows:,} more changed rows")
+    if (more := diff.count(diff.choice) - diff.limit) > 0:
+        lines.append(f"… {more:,} more changed rows")
     return "\n".join(visible(line) for line in lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,13 +14,27 @@ from pathlib import Path
 from typing import Any
 
 from ducklake_lab.diff import distributions, segments
-from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
+from ducklake_lab.diff.model import (
+    ColumnChange,
+    ColumnDiff,
+    DiffSummary,
+    FileDiff,
+    Pattern,
+    RowChange,
+    RowChoice,
+    RowKind,
+)
 from ducklake_lab.diff.pairs import RowCounts
-from ducklake_lab.diff.rows import ChangedRows
+from ducklake_lab.diff.rows import ALL, ChangedRows, place_of
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
+
+#: Changed rows that are drawn at most.
+SHOWN = 50
+#: A column, or columns, each with whether it descends.
+Sort = str | Sequence[str | tuple[str, bool]]
 
 
 class Diff:
@@ -35,6 +50,8 @@ class Diff:
         history: the snapshots after `start`, up to `end`, that touched the table, oldest first.
         key: the columns by which rows were paired; () for row ids.
         other: the table of the later state where it is another one, else None.
+        choice: the changed rows that are drawn first.
+        limit: how many of them at most.
     """
 
     def __init__(
@@ -62,6 +79,8 @@ class Diff:
         self.history = tuple(history)
         self.key = key
         self.other = other
+        self.choice = ALL
+        self.limit = SHOWN
         self._counts = counts
         self._changed = changed
         self._renamed = renamed or {}
@@ -83,19 +102,68 @@ class Diff:
         return None if changed.total is None else int(changed.tables["pairs"].num_rows)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the later schema, then those only the earlier one has."""
+        return tuple(column.name for column in self._changed.all_columns)
+
+    @property
     def is_empty(self) -> bool:
         """Whether the two states have the same rows and columns."""
         return not self.summary.changed and not self.schema
 
-    def rows(self, limit: int = 50, *, as_shown: bool = False) -> list[RowChange]:
-        """The first changed rows by row id or key, of those looked at: at most `limit`.
+    def rows(
+        self,
+        limit: int = 50,
+        *,
+        offset: int = 0,
+        kind: RowKind | None = None,
+        changed: str | None = None,
+        sort: Sort = (),
+        as_shown: bool = False,
+    ) -> list[RowChange]:
+        """Some changed rows of those looked at: at most `limit`, after the first `offset`.
 
         Args:
+            kind: rows that were `inserted`, `deleted` or `updated`.
+            changed: updated rows in which the cell of this column differs.
+            sort: a column, or (column, descending) pairs, by the value a row has last; by row id or key without it.
             as_shown: whether values other than numbers, texts and bytes are DuckDB's texts of them.
+
+        Raises:
+            UsageError: a number is negative, or the kind is none.
+            EntryNotFoundError: there is no such column.
+        """
+        return self.page(limit, offset, RowChoice(kind, changed, _keys(sort)), as_shown=as_shown)
+
+    def page(self, limit: int, offset: int, choice: RowChoice, *, as_shown: bool = False) -> list[RowChange]:
+        """As `rows`, of a choice."""
+        if limit < 0 or offset < 0:
+            raise UsageError(f"The number of rows to show is 0 or more, not {min(limit, offset)}.")
+        return self._changed.page(limit, offset, choice, as_shown=as_shown)
+
+    def count(self, choice: RowChoice) -> int:
+        """How many changed rows are chosen; exact, where the rows are a sample too."""
+        if choice.changed is not None:
+            return self._counts.cells[place_of(self._changed.columns, choice.changed)]
+        return self.summary.changed if choice.kind is None else int(getattr(self.summary, choice.kind))
+
+    def passing(self, choice: RowChoice) -> int:
+        """How many of the changed rows that were looked at are chosen: as many can be paged through."""
+        return self.count(choice) if self.sampled is None else self._changed.passing(choice)
+
+    def showing(
+        self, kind: RowKind | None = None, changed: str | None = None, sort: Sort = (), limit: int = SHOWN
+    ) -> Diff:
+        """The same diff, which draws these rows; see `rows`.
+
+        Raises:
+            UsageError, EntryNotFoundError: as of `rows`.
         """
         if limit < 0:
             raise UsageError(f"The number of rows to show is 0 or more, not {limit}.")
-        return self._changed.first(limit, as_shown=as_shown)
+        found = copy(self)
+        found.choice, found.limit = self._changed.named(RowChoice(kind, changed, _keys(sort))), limit
+        return found
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
         """All of it as values that JSON has, with the first `rows` changed rows; times are ISO texts."""
@@ -143,6 +211,9 @@ class Diff:
         """Displays the diff in a notebook."""
         hook("display")(self)
 
+    def _repr_mimebundle_(self, **_options: Any) -> Any:
+        return hook("diff.live")(self)
+
     def _repr_html_(self) -> str:
         html: str = hook("diff.html")(self)
         return html
@@ -154,6 +225,12 @@ class Diff:
             f"<Diff of {self.table}, {self.start.snapshot_id} to {end}: {s.deleted:,} deleted, "
             f"{s.inserted:,} inserted, {s.updated:,} updated, {s.unchanged:,} unchanged>"
         )
+
+
+def _keys(sort: Sort) -> tuple[tuple[str, bool], ...]:
+    """(column, descending) pairs."""
+    listed = [sort] if isinstance(sort, str) else sort
+    return tuple((key, False) if isinstance(key, str) else key for key in listed)
 
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:

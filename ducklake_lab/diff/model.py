@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from ducklake_lab.errors import UsageError
+
+RowKind = Literal["inserted", "deleted", "updated"]
+KINDS: tuple[RowKind, ...] = get_args(RowKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +133,38 @@ class RowChange:
     """
 
     row_id: int
-    kind: Literal["inserted", "deleted", "updated"]
+    kind: RowKind
     before: dict[str, object] | None
     after: dict[str, object] | None
     changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """Which of the changed rows, and in which order.
+
+    Attributes:
+        kind: those that changed so; None for all.
+        changed: updated rows in which the cell of this column differs.
+        sort: (column, descending), most significant first, by the value a row has last; then by row id or key.
+
+    Raises:
+        UsageError: there is no such kind, or it has no rows with changed cells.
+    """
+
+    kind: RowKind | None = None
+    changed: str | None = None
+    sort: tuple[tuple[str, bool], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS:
+            raise UsageError(f'Rows are inserted, deleted or updated, not "{self.kind}".')
+        if self.changed is not None and self.kind not in (None, "updated"):
+            raise UsageError(f"No cell changes in a row that is {self.kind}; leave the kind out, or the column.")
+
+    @property
+    def is_all(self) -> bool:
+        return self.kind is None and self.changed is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +179,7 @@ class Pattern:
         unchanged_share: share of the unchanged rows for which it holds; None where they are not compared.
     """
 
-    kind: Literal["inserted", "deleted", "updated"]
+    kind: RowKind
     condition: str
     share: float
     rows: int = 0

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ducklake_lab.diff.model import DiffSummary
+from ducklake_lab.diff.model import KINDS, DiffSummary
 from ducklake_lab.duckdb.casting import cast_columns, comparable_sql, has_part
 from ducklake_lab.engine.rows import Rows, held
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 
-_KINDS = ("inserted", "deleted", "updated")
 #: A sample takes some of this many parts.
 _PARTS = 1_000_000
 
@@ -97,7 +96,7 @@ def _differs(place: int, column: Column) -> str:
 def count(pairs: Rows, later: int) -> RowCounts:
     """Counts the pairs by kind, and the cells that differ."""
     # DuckDB plans thousands of FILTERs in a time that grows with their square
-    conditions = [f"kind = '{kind}'" for kind in _KINDS] + [f"d{i}" for i in range(later)]
+    conditions = [f"kind = '{kind}'" for kind in KINDS] + [f"d{i}" for i in range(later)]
     sums = [f"count(CASE WHEN {condition} THEN 1 END)" for condition in conditions]
     found = pairs.query(f"SELECT {', '.join(f'{one} AS n{i}' for i, one in enumerate(sums))} FROM rows").arrow()
     inserted, deleted, updated, *cells = (column[0].as_py() for column in found.columns)

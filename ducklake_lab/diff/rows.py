@@ -9,13 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.diff.baseline_stats import Known
-from ducklake_lab.diff.model import RowChange
+from ducklake_lab.diff.model import RowChange, RowChoice
 from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import held
+from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
+
+#: Every changed row, by row id or key.
+ALL = RowChoice()
 
 
 class ChangedRows:
@@ -99,18 +103,39 @@ class ChangedRows:
     def count(self) -> RowCounts:
         return count(held(self.tables["pairs"]), len(self.columns))
 
-    def first(self, limit: int, *, as_shown: bool = False) -> list[RowChange]:
-        """The first changed rows by row id, or by key.
+    def named(self, choice: RowChoice) -> RowChoice:
+        """The choice with names of columns as they are written.
+
+        Raises:
+            EntryNotFoundError: it names a column that is not there.
+        """
+        changed = self.columns[place_of(self.columns, choice.changed)].name if choice.changed is not None else None
+        keys = ((self.all_columns[place_of(self.all_columns, name)].name, down) for name, down in choice.sort)
+        return RowChoice(choice.kind, changed, tuple(keys))
+
+    def passing(self, choice: RowChoice) -> int:
+        """How many of these rows are chosen."""
+        return int(str(self.row(f"SELECT count(*) FROM pairs AS p WHERE {self._condition(choice)}")[0]))
+
+    def page(self, limit: int, offset: int = 0, choice: RowChoice = ALL, *, as_shown: bool = False) -> list[RowChange]:
+        """Some of the chosen rows: at most `limit`, after the first `offset`.
 
         Args:
             as_shown: whether the values are for people: DuckDB's texts of them, as results show.
+
+        Raises:
+            EntryNotFoundError: the choice names a column that is not there.
         """
         before = ", ".join(f"r.c{i} AS b{i}" for i in range(len(self.all_columns)))
         after = "".join(f", a.c{i} AS a{i}" for i in range(len(self.columns)))
+        sides = "LEFT JOIN removed AS r ON r.rid = p.rid LEFT JOIN added AS a ON a.rid = p.rid"
+        order = ", ".join([*(self._sort_key(name, down) for name, down in choice.sort), "p.rid"])
         found = self.run(
             f"""
-            SELECT p.*, {before}{after} FROM (SELECT * FROM pairs ORDER BY rid LIMIT {limit:d}) AS p
-            LEFT JOIN removed AS r ON r.rid = p.rid LEFT JOIN added AS a ON a.rid = p.rid ORDER BY p.rid
+            SELECT p.*, {before}{after} FROM (
+                SELECT p.* FROM pairs AS p {sides if choice.sort else ""} WHERE {self._condition(choice)}
+                ORDER BY {order} LIMIT {limit:d} OFFSET {offset:d}
+            ) AS p {sides} ORDER BY {order}
             """
         )
         rows = []
@@ -126,8 +151,34 @@ class ChangedRows:
             rows.append(RowChange(row["rid"], kind, old, new, changed))
         return rows
 
+    def _condition(self, choice: RowChoice) -> str:
+        conditions = [f"p.kind = '{choice.kind}'"] if choice.kind is not None else []
+        if choice.changed is not None:
+            conditions += ["p.kind = 'updated'", f"p.d{place_of(self.columns, choice.changed)}"]
+        return " AND ".join(conditions) or "true"
+
+    def _sort_key(self, name: str, down: bool) -> str:
+        place = place_of(self.all_columns, name)
+        only_before = place >= len(self.columns)
+        value = f"r.c{place}" if only_before else f"CASE p.kind WHEN 'deleted' THEN r.c{place} ELSE a.c{place} END"
+        return f"{value} {'DESC' if down else 'ASC'} NULLS LAST"
+
+
+def place_of(columns: Sequence[Column], name: str) -> int:
+    """The place of a column.
+
+    Raises:
+        EntryNotFoundError: there is none of that name.
+    """
+    names = [column.name for column in columns]
+    folded = [known.casefold() for known in names]
+    if name in names:
+        return names.index(name)
+    if name.casefold() not in folded:
+        raise EntryNotFoundError(f'The diff has no column "{name}".{did_you_mean(name, names)}')
+    return folded.index(name.casefold())
+
 
 def places_of(columns: Sequence[Column], key: Sequence[str]) -> list[int]:
     """The places of a key's columns."""
-    folded = [column.name.casefold() for column in columns]
-    return [folded.index(name.casefold()) for name in key]
+    return [place_of(columns, name) for name in key]

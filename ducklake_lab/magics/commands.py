@@ -200,6 +200,11 @@ class Commands:
         if given.other:
             more["other"] = given.other
         diff = table.diff(options.snapshot(given.start), _at(given.end), **more)
+        shown: dict[str, Any] = {"kind": given.kind, "changed": given.changed, "limit": given.rows}
+        if given.sort:
+            shown["sort"] = [(given.sort, given.descending)]
+        if chosen := {name: value for name, value in shown.items() if value is not None}:
+            diff = diff.showing(**chosen)
         if given.html:
             diff.to_html(Path(given.html))
         return diff

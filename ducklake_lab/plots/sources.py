@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange
+from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange, RowChoice
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
 
 
 class DiffSource(Protocol):
-    """A diff of one table; `end` is None for a change that is not committed yet."""
+    """A diff of one table; `end` is None for a change that is not committed yet.
+
+    `choice` and `limit` say which rows are drawn, and how many at most.
+    """
 
     @property
     def table(self) -> str: ...
@@ -38,5 +41,13 @@ class DiffSource(Protocol):
     @property
     def other(self) -> str | None: ...
 
-    def rows(self, limit: int = 50, *, as_shown: bool = False) -> Sequence[RowChange]:
-        """At most `limit` changed rows; `as_shown` with DuckDB's texts of nested values, times and the like."""
+    @property
+    def choice(self) -> RowChoice: ...
+    @property
+    def limit(self) -> int: ...
+
+    def page(self, limit: int, offset: int, choice: RowChoice, *, as_shown: bool = False) -> Sequence[RowChange]:
+        """At most `limit` chosen rows after `offset`; `as_shown` with DuckDB's texts of nested values, times and the like."""
+
+    def count(self, choice: RowChoice) -> int:
+        """How many changed rows are chosen."""

@@ -54,7 +54,6 @@ _KINDS = (("deleted", "delete", MINUS), ("inserted", "insert", "+"), ("updated",
 
 def render(diff: DiffSource) -> str:
     """The whole diff as static HTML."""
-    rows = diff.rows(diff_rows.LIMIT, as_shown=True)
     parts = (
         _header(diff),
         _counts(diff.summary),
@@ -62,7 +61,7 @@ def render(diff: DiffSource) -> str:
         _schema(diff.schema),
         _columns(diff.columns, diff.summary),
         _patterns(diff.patterns),
-        diff_rows.section(rows, diff.summary, diff.columns),
+        diff_rows.section(diff),
         _histograms(diff.columns),
         _files(diff.files),
         _history(diff.history),

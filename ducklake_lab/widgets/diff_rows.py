@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from ducklake_lab.diff.model import ColumnDiff, DiffSummary, RowChange
+from ducklake_lab.diff.model import ColumnDiff, RowChange, RowChoice
+from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.html import MINUS, clip, count, counted, escape, heading, scroll, table
 
 #: Unchanged columns kept beside changed ones, and columns shown in all.
 _CONTEXT = 5
 _COLUMNS = 60
-#: Rows fetched for the view.
-LIMIT = 50
 
 MARKS = {"deleted": MINUS, "inserted": "+", "updated": "→"}
 
@@ -26,13 +25,14 @@ STYLE = """
 """
 
 
-def section(rows: Sequence[RowChange], summary: DiffSummary, columns: Sequence[ColumnDiff]) -> str:
-    """The rows as a heading and a table; "" where nothing changed."""
-    if not rows:
+def section(diff: DiffSource) -> str:
+    """The rows that the diff shows, as a heading and a table; "" where nothing changed."""
+    if not diff.summary.changed:
         return ""
-    names = _names(rows, columns)
-    shown = _shown(names, rows)
-    types = {column.name: column.type for column in columns}
+    rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
+    names = _names(rows, diff.columns)
+    shown = shown_names(names, rows)
+    types = {column.name: column.type for column in diff.columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
     head = [heading(""), heading("row id", right=True), *(heading(name, right=numeric[name]) for name in shown)]
     body = []
@@ -42,14 +42,26 @@ def section(rows: Sequence[RowChange], summary: DiffSummary, columns: Sequence[C
             f'<tr class="dlk-{row.kind}"><td title="{row.kind}" class="dlk-mark">{MARKS[row.kind]}</td>'
             f'<td align="right"><span class="dlk-soft">{row.row_id}</span></td>{"".join(cells)}</tr>'
         )
-    listing = table(head, body).replace("<table>", '<table class="dlk-rows">', 1)
-    amount = counted(summary.changed, "row")
-    note = f"first {count(len(rows))} of {count(summary.changed)}" if len(rows) < summary.changed else amount
-    if len(shown) < len(names):
-        hidden = [name for name in names if name not in shown]
-        listed = ", ".join(clip(name, 40) for name in hidden[:30]) + (", …" if len(hidden) > 30 else "")
-        note += f" · {counted(len(hidden), 'more column')} not shown: {listed}"
-    return f"<h4>Rows <small>{escape(note)}</small></h4>{scroll(listing, 'Changed rows')}"
+    note = _note(len(rows), diff.count(diff.choice), diff.choice) + _hidden(names, shown)
+    listing = ""
+    if rows:
+        listing = scroll(table(head, body).replace("<table>", '<table class="dlk-rows">', 1), "Changed rows")
+    return f'<div class="dlk-changes"><h4>Rows <small>{escape(note)}</small></h4>{listing}</div>'
+
+
+def _note(shown: int, total: int, choice: RowChoice) -> str:
+    kind = "" if choice.is_all else f" {choice.kind or 'updated'}"
+    cell = f" in which {clip(choice.changed, 60)} changed" if choice.changed is not None else ""
+    amount = count(total) if not kind else f"{count(total)}{kind} {'row' if total == 1 else 'rows'}{cell}"
+    note = f"first {count(shown)} of {amount}" if shown < total else amount if kind else counted(total, "row")
+    keys = ", ".join(clip(name, 60) + (" descending" if down else "") for name, down in choice.sort)
+    return f"{note} · by {keys}" if keys else note
+
+
+def _hidden(names: Sequence[str], shown: Sequence[str]) -> str:
+    hidden = [name for name in names if name not in shown]
+    listed = ", ".join(clip(name, 40) for name in hidden[:30]) + (", …" if len(hidden) > 30 else "")
+    return f" · {counted(len(hidden), 'more column')} not shown: {listed}" if hidden else ""
 
 
 def _names(rows: Iterable[RowChange], columns: Sequence[ColumnDiff]) -> list[str]:
@@ -60,13 +72,18 @@ def _names(rows: Iterable[RowChange], columns: Sequence[ColumnDiff]) -> list[str
     return list(names)
 
 
-def _shown(names: Sequence[str], rows: Sequence[RowChange]) -> list[str]:
+def shown_names(names: Sequence[str], rows: Sequence[RowChange]) -> list[str]:
     """Updates alone need the changed columns and a few to recognise the row by; other rows need all."""
     changed = {name for row in rows for name in row.changed}
-    if any(row.kind != "updated" for row in rows):
+    return chosen_names(names, changed, whole_rows=any(row.kind != "updated" for row in rows))
+
+
+def chosen_names(names: Sequence[str], changed: Collection[str], *, whole_rows: bool) -> list[str]:
+    """The columns to show of rows whose cells in some of them changed, or which came or went as a whole."""
+    if whole_rows:
         first = set(names[:_COLUMNS]) | set(list(changed)[:_COLUMNS])
     else:
-        first = changed | set([name for name in names if name not in changed][:_CONTEXT])
+        first = {*changed, *[name for name in names if name not in changed][:_CONTEXT]}
     return [name for name in names if name in first][:_COLUMNS]
 
 

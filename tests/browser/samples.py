@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ducklake_lab.diff.model import (
@@ -16,6 +16,7 @@ from ducklake_lab.diff.model import (
     Histogram,
     Pattern,
     RowChange,
+    RowChoice,
 )
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, SnapshotInfo, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
@@ -184,9 +185,14 @@ class SampleDiff:
     sampled: int | None = None
     key: tuple[str, ...] = ()
     other: str | None = None
+    choice: RowChoice = field(default_factory=RowChoice)
+    limit: int = 50
 
-    def rows(self, limit: int = 50, *, as_shown: bool = False) -> Sequence[RowChange]:
-        return self.changed[:limit]
+    def page(self, limit: int, offset: int, choice: RowChoice, *, as_shown: bool = False) -> Sequence[RowChange]:
+        return self.changed[offset : offset + limit]
+
+    def count(self, choice: RowChoice) -> int:
+        return self.summary.changed
 
 
 def flight(number: int, *, cancelled: bool) -> dict[str, object]:

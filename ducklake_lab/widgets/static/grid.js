@@ -7,7 +7,7 @@ const MOST = 1_000_000;
 
 class Grid {
   // options: label, columns [{ name, width, right, head, title }], fetch(start, count) -> rows, cells(row, index) -> nodes or
-  // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, height; byCell: the cursor is on
+  // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, mark(row) -> class, height; byCell: the cursor is on
   // a cell, and goes sideways too
   constructor(options) {
     this.options = options;
@@ -84,7 +84,7 @@ class Grid {
       const row = this.row(at);
       const chosen = this.options.selected ? this.options.selected(at, row) : at === this.cursor;
       const node = element("div", {
-        role: "row", class: "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * ROW}px`,
+        role: "row", class: row && this.options.mark ? `dlk-g-row ${this.options.mark(row)}` : "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * ROW}px`,
         "aria-selected": String(Boolean(chosen)), onclick: (event) => this.choose(at, event),
       });
       const cells = row === undefined ? this.columns.map(() => "…") : this.options.cells(row, at);

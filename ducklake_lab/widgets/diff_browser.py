@@ -1,0 +1,122 @@
+"""A diff whose rows can be filtered, sorted and paged through; in a notebook without a kernel, its static view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ducklake_lab.diff.model import KINDS, RowChoice
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets import diff_rows, values
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import clip, count, counted, visible
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+
+if TYPE_CHECKING:
+    from ducklake_lab.diff.diff import Diff
+
+_TEXT = 300
+
+
+class DiffBrowser(Mounted):
+    """The static view of a diff, whose rows are a grid.
+
+    Attributes:
+        diff: what is shown.
+        kind: the kind of the rows shown; "" for all.
+        changed: only updated rows in which the cell of this column differs; "" for all.
+        sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
+    """
+
+    _esm = script("kit.js", "arrow.js", "grid.js", "diff.js")
+    _css = styles("kit.css", "diff.css")
+
+    kind: Any = traitlets.Unicode("").tag(sync=True)
+    changed: Any = traitlets.Unicode("").tag(sync=True)
+    sort: Any = traitlets.List().tag(sync=True)
+    kinds: Any = traitlets.List().tag(sync=True)
+    cells: Any = traitlets.List().tag(sync=True)
+    columns: Any = traitlets.List().tag(sync=True)
+    passing: Any = traitlets.Int(0).tag(sync=True)
+    look: Any = traitlets.Int(0).tag(sync=True)
+    problem: Any = traitlets.Unicode("").tag(sync=True)
+    note: Any = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, diff: Diff) -> None:
+        self.diff = diff
+        self._choice = diff.choice
+        changed = sorted((column for column in diff.columns if column.updated), key=lambda column: -column.updated)
+        super().__init__(
+            kind=diff.choice.kind or "",
+            changed=diff.choice.changed or "",
+            sort=[list(key) for key in diff.choice.sort],
+            kinds=[[kind, number] for kind in KINDS if (number := diff.count(RowChoice(kind)))],
+            cells=[[column.name, column.updated] for column in changed],
+            **self._seen(diff.choice),
+        )
+        self.observe(self._look, ["kind", "changed", "sort"])
+
+    def _seen(self, choice: RowChoice) -> dict[str, Any]:
+        """What the page needs to know of the chosen rows."""
+        diff = self.diff
+        names, types = diff.names, {column.name: column.type for column in diff.columns}
+        whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
+        changed = {column.name for column in diff.columns if column.updated}
+        shown = diff_rows.chosen_names(names, changed, whole_rows=whole_rows)
+        notes = [f"a sample of {count(diff.count(choice))}"] if diff.sampled is not None else []
+        if len(shown) < len(names):
+            notes.append(f"{counted(len(names) - len(shown), 'more column')} not shown")
+        return {
+            "columns": [
+                [name, clip(types.get(name, ""), 60).lower(), values.is_number(types.get(name, ""))] for name in shown
+            ],
+            "passing": diff.passing(choice),
+            "note": " · ".join(notes),
+        }
+
+    def _look(self, _change: Any) -> None:
+        try:
+            keys = tuple((str(name), bool(down)) for name, down in self.sort)
+            choice = RowChoice(self.kind or None, self.changed or None, keys)
+            seen = self._seen(choice)
+        except DuckLakeError as error:
+            self.problem = str(error)
+            return
+        self._choice = choice
+        with self.hold_sync():
+            self.problem = ""
+            for name, value in seen.items():
+                setattr(self, name, value)
+            self.look += 1
+
+    def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Some of the chosen rows, both values of each cell as texts; NULL is null."""
+        rows = self.diff.page(int(content["count"]), int(content["start"]), self._choice, as_shown=True)
+        names = [name for name, _, _ in self.columns]
+        columns: dict[str, tuple[str, list[object]]] = {
+            "kind": ("text", [row.kind for row in rows]),
+            "id": ("text", [str(row.row_id) for row in rows]),
+        }
+        for place, name in enumerate(names):
+            columns[f"b{place}"] = ("text", [_text((row.before or {}).get(name)) for row in rows])
+            columns[f"a{place}"] = ("text", [_text((row.after or {}).get(name)) for row in rows])
+            columns[f"d{place}"] = ("bool", [name in row.changed for row in rows])
+            columns[f"l{place}"] = ("bool", [row.after is None or name not in row.after for row in rows])
+        return {}, [pack(columns)]
+
+    def still(self) -> str:
+        return diff_view.render(self.diff)
+
+    def __repr__(self) -> str:
+        return repr(self.diff)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else visible(clip(values.text(value), _TEXT))
+
+
+def live(diff: Diff) -> Any:
+    """What a notebook shows of a diff; None, which is its static view, where no row changed."""
+    return DiffBrowser(diff)._repr_mimebundle_() if diff.summary.changed else None

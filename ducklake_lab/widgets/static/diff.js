@@ -1,0 +1,127 @@
+// The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name.
+
+const MARKS = { deleted: "−", inserted: "+", updated: "→" };
+
+class Changes extends Browsing {
+  constructor(model, host, still) {
+    super(model);
+    // The rest of the static view stays; only its rows make way.
+    for (const child of still) child.style.display = "";
+    const place = still.map((child) => child.querySelector(".dlk-changes")).find(Boolean);
+    this.hidden = place ? [...place.children] : [];
+    for (const child of this.hidden) child.style.display = "none";
+    this.start(place || host, {
+      "change:look": () => this.reload(),
+      "change:problem": () => this.tell(),
+      "change:kind": () => this.bar(),
+      "change:changed": () => this.bar(),
+      "change:sort": () => this.heads(),
+    });
+    this.bar();
+    this.reload();
+  }
+
+  build() {
+    this.status = element("span", { class: "dlk-soft", role: "status" });
+    this.problem = element("span", { role: "alert" });
+    this.kinds = element("span", { role: "group", "aria-label": "Kinds of change", class: "dlk-df-kinds" });
+    this.cells = element("select", { "aria-label": "Changed column", onchange: () => this.choose(this.cells.value ? "updated" : "", this.cells.value) });
+    this.grid = new Grid({
+      label: "Changed rows", height: 420, columns: [],
+      fetch: (start, count) => this.rows(start, count),
+      cells: (row) => this.draw(row),
+      mark: (row) => "dlk-df-" + row.kind,
+      onError: (error) => { this.problem.textContent = error.message; },
+    });
+    this.root = element("div", { class: "dlk-live dlk-df", "data-lm-suppress-shortcuts": "true" },
+      element("div", { class: "dlk-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem), this.grid.root);
+  }
+
+  choose(kind, changed) {
+    this.set({ kind, changed });
+  }
+
+  bar() {
+    const kind = this.model.get("kind");
+    const changed = this.model.get("changed");
+    const kinds = this.model.get("kinds");
+    const choice = (name, text) => element("button", {
+      type: "button", "aria-pressed": String(kind === name || (name === "updated" && Boolean(changed))), onclick: () => this.choose(name, ""),
+    }, text);
+    this.kinds.replaceChildren(...(kinds.length > 1
+      ? [choice("", "all"), ...kinds.map(([name, count]) => choice(name, `${MARKS[name]} ${number.format(count)} ${name}`))] : []));
+    const cells = this.model.get("cells");
+    this.cells.replaceChildren(element("option", { value: "" }, "any column changed"),
+      ...cells.map(([name, count]) => element("option", { value: name, selected: name === changed }, `${name} changed in ${number.format(count)}`)));
+    this.cells.value = changed;
+    this.cells.style.display = cells.length ? "" : "none";
+  }
+
+  // Some rows: { kind, id, cells }, a cell with what it was and is.
+  async rows(start, count) {
+    const shown = this.model.get("columns").length;
+    const { buffers } = await this.line.ask("page", { start, count });
+    const { length, columns } = readArrow(buffers[0]);
+    return Array.from({ length }, (_, row) => ({
+      kind: columns.kind[row], id: columns.id[row],
+      cells: Array.from({ length: shown }, (_, at) => ({
+        before: columns["b" + at]?.[row], after: columns["a" + at]?.[row],
+        differs: Boolean(columns["d" + at]?.[row]), lost: Boolean(columns["l" + at]?.[row]),
+      })),
+    }));
+  }
+
+  draw({ kind, id, cells }) {
+    const text = (value) => value === null || value === undefined ? element("i", { class: "dlk-soft" }, "NULL") : value;
+    const mark = element("b", { title: kind, "aria-label": kind }, MARKS[kind]);
+    return [mark, element("span", { class: "dlk-soft" }, id), ...cells.map(({ before, after, differs, lost }) => {
+      if (differs) return element("span", { class: "dlk-df-edit" }, element("del", {}, text(before)), " → ", element("ins", {}, text(after)));
+      return text(lost ? before : after);
+    })];
+  }
+
+  heads() {
+    const sort = this.model.get("sort");
+    const changed = new Set(this.model.get("cells").map(([name]) => name));
+    this.grid.setColumns([{ name: "", width: "1.2em" }, { name: "row id", right: true, width: "5em" },
+      ...this.model.get("columns").map(([name, type, right]) => {
+        const place = sort.findIndex(([key]) => key === name);
+        const down = place >= 0 && sort[place][1];
+        const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
+        const least = Math.min(18, Math.max(right ? 5 : 7, name.length * 0.62 + 2)) * (changed.has(name) ? 1.5 : 1);
+        return {
+          name, right, width: `minmax(${least}em, 1fr)`, sort: place < 0 ? "none" : down ? "descending" : "ascending",
+          head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, name + mark),
+        };
+      })]);
+    this.grid.draw();
+  }
+
+  order(name, more) {
+    const sort = this.model.get("sort");
+    const known = sort.find(([key]) => key === name);
+    const rest = more ? sort.filter(([key]) => key !== name) : [];
+    const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
+    this.set({ sort: [...rest, ...next] });
+  }
+
+  reload() {
+    const passing = this.model.get("passing");
+    const note = this.model.get("note");
+    this.status.textContent = `${counted(passing, "row")}${note ? " · " + note : ""}`;
+    this.heads();
+    this.grid.reset(passing);
+    this.tell();
+  }
+
+  tell() {
+    this.problem.textContent = this.model.get("problem");
+  }
+
+  close() {
+    super.close();
+    for (const child of this.hidden) child.style.display = "";
+  }
+}
+
+export default mounted(Changes);
