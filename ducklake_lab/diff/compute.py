@@ -12,7 +12,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.reader import read_history_of
 from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
-from ducklake_lab.diff.diff_states import Aligned, Side, align
+from ducklake_lab.diff.diff_states import Aligned, Side, Sides, align
 from ducklake_lab.diff.model import ColumnChange, FileChange, FileDiff
 from ducklake_lab.diff.pairs import RowCounts, check_unique, paired, sampled, side
 from ducklake_lab.diff.pairs import count as count_pairs
@@ -52,6 +52,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     same = old.table_id == new.table_id and before.lake is after.lake
     _check_key(old, new, name, key, same=same)
     aligned = align(old, new, same=same)
+    sides = Sides(before, after, aligned, same)
     earlier = _plan(before, aligned.before)
     later = _plan(after, aligned.after)
     change = compare(earlier, later) if same else ChangePlan(later, earlier, ())
@@ -69,21 +70,18 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     return Diff(
         table=name,
         start=_info(before),
-        end=None if _uncommitted(before, after) else _info(after),
+        end=None if sides.is_open else _info(after),
         schema=schema,
         summary=summary,
         counts=counts,
         renamed=aligned.renamed,
         files=_files(earlier, later),
         changed=changed,
+        sides=sides,
         history=_history(before, after) if same else (),
         key=tuple(key),
         other=_other(before, after) if not same else None,
     )
-
-
-def _uncommitted(before: Side, after: Side) -> bool:
-    return after.staged is not None or not after.committed or after.state.snapshot is before.state.snapshot
 
 
 def _check_key(old: Table, new: Table, name: str, key: Sequence[str], *, same: bool) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ducklake_lab.diff import distributions, segments
+from ducklake_lab.diff.as_sql import rows_sql
+from ducklake_lab.diff.diff_states import Sides
 from ducklake_lab.diff.model import (
     ColumnChange,
     ColumnDiff,
@@ -25,7 +27,7 @@ from ducklake_lab.diff.model import (
     RowKind,
 )
 from ducklake_lab.diff.pairs import RowCounts
-from ducklake_lab.diff.rows import ALL, ChangedRows, place_of
+from ducklake_lab.diff.rows import ALL, ChangedRows, places_of
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo
@@ -64,6 +66,7 @@ class Diff:
         counts: RowCounts,
         files: FileDiff,
         changed: ChangedRows,
+        sides: Sides,
         *,
         renamed: Mapping[str, str] | None = None,
         history: Sequence[HistoryEntry] = (),
@@ -83,6 +86,7 @@ class Diff:
         self.limit = SHOWN
         self._counts = counts
         self._changed = changed
+        self._sides = sides
         self._renamed = renamed or {}
 
     @cached_property
@@ -141,10 +145,40 @@ class Diff:
             raise UsageError(f"The number of rows to show is 0 or more, not {min(limit, offset)}.")
         return self._changed.page(limit, offset, choice, as_shown=as_shown)
 
+    def sql(
+        self,
+        *,
+        kind: RowKind | None = None,
+        changed: str | None = None,
+        sort: Sort = (),
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> str:
+        """A statement in DuckDB's SQL that gives the changed rows; DuckDB's `ducklake` extension runs it as well.
+
+        It joins the two states of the table, which it reads as a whole: `change`, `row_id` (without a key), then
+        `old_x` and `new_x` of each column x. Of a dropped column there is only `old_x`.
+
+        Args:
+            kind, changed, sort: which rows, in which order; see `rows`.
+            limit: how many at most; None for all, where the diff looked at a sample too.
+
+        Raises:
+            UsageError: the changes are not committed.
+            UnsupportedFeatureError: SQL cannot compare a column.
+        """
+        return self.statement(RowChoice(kind, changed, _keys(sort)), limit, offset)
+
+    def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
+        """As `sql`, of a choice."""
+        if offset < 0 or (limit or 0) < 0:
+            raise UsageError(f"The number of rows to show is 0 or more, not {min(limit or 0, offset)}.")
+        return rows_sql(self._sides, self.key, self._changed.named(choice), limit, offset)
+
     def count(self, choice: RowChoice) -> int:
         """How many changed rows are chosen; exact, where the rows are a sample too."""
         if choice.changed is not None:
-            return self._counts.cells[place_of(self._changed.columns, choice.changed)]
+            return self._counts.cells[places_of(self._changed.columns, [choice.changed])[0]]
         return self.summary.changed if choice.kind is None else int(getattr(self.summary, choice.kind))
 
     def passing(self, choice: RowChoice) -> int:

@@ -56,6 +56,51 @@ class Aligned:
         return self.after.columns
 
 
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """One column of a diff, as each state has it; None in a state that lacks it.
+
+    Attributes:
+        name: what the diff calls it.
+        is_added: it is younger than the earlier state, whose rows read its initial default.
+    """
+
+    name: str
+    before: Column | None
+    after: Column | None
+    is_added: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both states of a diff.
+
+    Attributes:
+        same: they are states of one table.
+    """
+
+    before: Side
+    after: Side
+    aligned: Aligned
+    same: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the later state is not committed."""
+        after = self.after
+        return after.staged is not None or not after.committed or after.state.snapshot is self.before.state.snapshot
+
+    def matched(self) -> list[Matched]:
+        """The columns of the later schema, then those only the earlier one has."""
+        old, new = (side.table or self.before.table or self.after.table for side in (self.before, self.after))
+        assert old is not None and new is not None  # one of the states has the table
+        found = []
+        for was, now in zip(self.aligned.before.columns, self.aligned.after.columns, strict=True):
+            before, after = old.column_by_id(was.column_id), new.column_by_id(now.column_id)
+            found.append(Matched(now.name, before, after, is_added=self.same and before is None))
+        return found
+
+
 def align(old: Table, new: Table, *, same: bool) -> Aligned:
     """Matches columns by id where it is the same table, by name where there are two."""
     matches = {

@@ -17,6 +17,7 @@ from ducklake_lab.engine.rows import Rows, held
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.types import DataType
 
 #: A sample takes some of this many parts.
 _PARTS = 1_000_000
@@ -70,7 +71,7 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
         places: of the columns by which rows are paired; by row id where there are none.
     """
     condition = " AND ".join(f"r.c{i} IS NOT DISTINCT FROM a.c{i}" for i in places) or "r.rid = a.rid"
-    compared = [f"r.rid IS NOT NULL AND a.rid IS NOT NULL AND {_differs(i, columns[i])}" for i in range(later)]
+    compared = [f"r.rid IS NOT NULL AND a.rid IS NOT NULL AND {differs_sql(f'r.c{i}', f'a.c{i}', columns[i].data_type)}" for i in range(later)]
     items = ["coalesce(r.rid, a.rid) AS rid", *(f"{value} AS d{i}" for i, value in enumerate(compared))]
     for name, alias in (("old", "r"), ("new", "a")):
         items += [f"{alias}.rid AS {name}_rid", *(f"{alias}.c{i} AS {name}{i}" for i in range(len(columns)))]
@@ -83,13 +84,12 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
     )
 
 
-def _differs(place: int, column: Column) -> str:
-    """SQL that says whether a column's cells differ."""
-    old, new = f"r.c{place}", f"a.c{place}"
-    if not has_part(column.data_type, ("variant",)):
+def differs_sql(old: str, new: str, kind: DataType) -> str:
+    """SQL that says whether two values of a type differ."""
+    if not has_part(kind, ("variant",)):
         return f"{old} IS DISTINCT FROM {new}"
     # DuckDB compares no values of two types that lie in lists and objects; they differ
-    old, new = comparable_sql(old, column.data_type), comparable_sql(new, column.data_type)
+    old, new = comparable_sql(old, kind), comparable_sql(new, kind)
     return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
 
 

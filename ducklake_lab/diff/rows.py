@@ -109,8 +109,8 @@ class ChangedRows:
         Raises:
             EntryNotFoundError: it names a column that is not there.
         """
-        changed = self.columns[place_of(self.columns, choice.changed)].name if choice.changed is not None else None
-        keys = ((self.all_columns[place_of(self.all_columns, name)].name, down) for name, down in choice.sort)
+        changed = self.columns[places_of(self.columns, [choice.changed])[0]].name if choice.changed is not None else None
+        keys = ((self.all_columns[places_of(self.all_columns, [name])[0]].name, down) for name, down in choice.sort)
         return RowChoice(choice.kind, changed, tuple(keys))
 
     def passing(self, choice: RowChoice) -> int:
@@ -154,26 +154,25 @@ class ChangedRows:
     def _condition(self, choice: RowChoice) -> str:
         conditions = [f"p.kind = '{choice.kind}'"] if choice.kind is not None else []
         if choice.changed is not None:
-            conditions += ["p.kind = 'updated'", f"p.d{place_of(self.columns, choice.changed)}"]
+            conditions += ["p.kind = 'updated'", f"p.d{places_of(self.columns, [choice.changed])[0]}"]
         return " AND ".join(conditions) or "true"
 
     def _sort_key(self, name: str, down: bool) -> str:
-        place = place_of(self.all_columns, name)
+        place = places_of(self.all_columns, [name])[0]
         only_before = place >= len(self.columns)
         value = f"r.c{place}" if only_before else f"CASE p.kind WHEN 'deleted' THEN r.c{place} ELSE a.c{place} END"
         return f"{value} {'DESC' if down else 'ASC'} NULLS LAST"
 
 
-def place_of(columns: Sequence[Column], name: str) -> int:
-    """The place of a column.
+def place_of(names: Sequence[str], name: str) -> int:
+    """The place of a column among some.
 
     Raises:
         EntryNotFoundError: there is none of that name.
     """
-    names = [column.name for column in columns]
-    folded = [known.casefold() for known in names]
     if name in names:
         return names.index(name)
+    folded = [known.casefold() for known in names]
     if name.casefold() not in folded:
         raise EntryNotFoundError(f'The diff has no column "{name}".{did_you_mean(name, names)}')
     return folded.index(name.casefold())
@@ -181,4 +180,5 @@ def place_of(columns: Sequence[Column], name: str) -> int:
 
 def places_of(columns: Sequence[Column], key: Sequence[str]) -> list[int]:
     """The places of a key's columns."""
-    return [place_of(columns, name) for name in key]
+    names = [column.name for column in columns]
+    return [place_of(names, name) for name in key]

@@ -51,3 +51,10 @@ class DiffSource(Protocol):
 
     def count(self, choice: RowChoice) -> int:
         """How many changed rows are chosen."""
+
+    def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
+        """SQL that gives the chosen rows.
+
+        Raises:
+            UnsupportedFeatureError: SQL cannot compare a column.
+        """

@@ -42,6 +42,7 @@ class DiffBrowser(Mounted):
     passing: Any = traitlets.Int(0).tag(sync=True)
     look: Any = traitlets.Int(0).tag(sync=True)
     problem: Any = traitlets.Unicode("").tag(sync=True)
+    can_copy: Any = traitlets.Bool(False).tag(sync=True)
     note: Any = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, diff: Diff) -> None:
@@ -53,6 +54,7 @@ class DiffBrowser(Mounted):
             changed=diff.choice.changed or "",
             sort=[list(key) for key in diff.choice.sort],
             kinds=[[kind, number] for kind in KINDS if (number := diff.count(RowChoice(kind)))],
+            can_copy=diff.end is not None,
             cells=[[column.name, column.updated] for column in changed],
             **self._seen(diff.choice),
         )
@@ -105,6 +107,10 @@ class DiffBrowser(Mounted):
             columns[f"d{place}"] = ("bool", [name in row.changed for row in rows])
             columns[f"l{place}"] = ("bool", [row.after is None or name not in row.after for row in rows])
         return {}, [pack(columns)]
+
+    def answer_sql(self, _content: dict[str, Any]) -> dict[str, Any]:
+        """The statement that gives the rows shown, in their order."""
+        return {"sql": self.diff.statement(self._choice)}
 
     def still(self) -> str:
         return diff_view.render(self.diff)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ducklake_lab.diff.model import ColumnDiff, RowChange, RowChoice
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.html import MINUS, clip, count, counted, escape, heading, scroll, table
@@ -12,6 +13,8 @@ from ducklake_lab.widgets.html import MINUS, clip, count, counted, escape, headi
 #: Unchanged columns kept beside changed ones, and columns shown in all.
 _CONTEXT = 5
 _COLUMNS = 60
+#: Characters of SQL that a view holds.
+_SQL = 20_000
 
 MARKS = {"deleted": MINUS, "inserted": "+", "updated": "→"}
 
@@ -22,6 +25,7 @@ STYLE = """
 .dlk.dlk.dlk .dlk-rows td,.dlk.dlk.dlk .dlk-rows th{padding-left:8px;padding-right:8px}
 .dlk .dlk-edit del{opacity:.72}.dlk .dlk-edit ins{text-decoration:none;font-weight:600}
 .dlk .dlk-mark{font-weight:700}
+.dlk .dlk-sql{margin-top:6px}.dlk .dlk-sql pre{overflow:auto;max-height:22em;margin:6px 0;padding:8px 10px;background:color-mix(in srgb,currentColor 6%,transparent)}
 """
 
 
@@ -46,7 +50,21 @@ def section(diff: DiffSource) -> str:
     listing = ""
     if rows:
         listing = scroll(table(head, body).replace("<table>", '<table class="dlk-rows">', 1), "Changed rows")
-    return f'<div class="dlk-changes"><h4>Rows <small>{escape(note)}</small></h4>{listing}</div>'
+    return f'<div class="dlk-changes"><h4>Rows <small>{escape(note)}</small></h4>{listing}</div>{_as_sql(diff)}'
+
+
+def _as_sql(diff: DiffSource) -> str:
+    """The statement that gives the rows, to unfold; "" of changes that no snapshot has."""
+    if diff.end is None:
+        return ""
+    try:
+        text = diff.statement(diff.choice)
+    except UnsupportedFeatureError as error:
+        text = f"-- {error}"
+    if len(text) > _SQL:
+        text = f"-- {count(len(text))} characters, which diff.sql() gives"
+    lines = "\n".join(escape(line) for line in text.split("\n"))
+    return f'<details class="dlk-sql"><summary>These rows as SQL</summary><pre class="dlk-mono">{lines}</pre></details>'
 
 
 def _note(shown: int, total: int, choice: RowChoice) -> str:

@@ -26,6 +26,9 @@ class Changes extends Browsing {
     this.problem = element("span", { role: "alert" });
     this.kinds = element("span", { role: "group", "aria-label": "Kinds of change", class: "dlk-df-kinds" });
     this.cells = element("select", { "aria-label": "Changed column", onchange: () => this.choose(this.cells.value ? "updated" : "", this.cells.value) });
+    this.copy = element("button", { type: "button", class: "dlk-df-copy", onclick: () => this.copySql() }, "Copy as SQL");
+    this.text = element("pre", { class: "dlk-df-sql", tabindex: "0", "aria-label": "These rows as SQL" });
+    this.text.style.display = "none";
     this.grid = new Grid({
       label: "Changed rows", height: 420, columns: [],
       fetch: (start, count) => this.rows(start, count),
@@ -34,7 +37,7 @@ class Changes extends Browsing {
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.root = element("div", { class: "dlk-live dlk-df", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem), this.grid.root);
+      element("div", { class: "dlk-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text);
   }
 
   choose(kind, changed) {
@@ -106,12 +109,30 @@ class Changes extends Browsing {
   }
 
   reload() {
+    this.text.textContent = "";
+    this.text.style.display = "none";
     const passing = this.model.get("passing");
     const note = this.model.get("note");
     this.status.textContent = `${counted(passing, "row")}${note ? " · " + note : ""}`;
     this.heads();
     this.grid.reset(passing);
     this.tell();
+  }
+
+  // The clipboard may be out of reach: the statement is shown and selected then.
+  async copySql() {
+    try {
+      const { content } = await this.line.ask("sql");
+      this.text.textContent = content.sql;
+      await navigator.clipboard.writeText(content.sql);
+      this.copy.textContent = "Copied";
+    } catch (error) {
+      if (!this.text.textContent) { this.problem.textContent = error.message; return; }
+      this.text.style.display = "";
+      getSelection().selectAllChildren(this.text);
+      this.copy.textContent = "Selected";
+    }
+    setTimeout(() => { this.copy.textContent = "Copy as SQL"; }, 1500);
   }
 
   tell() {
