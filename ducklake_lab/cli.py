@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--kind", choices=("updated", "inserted", "deleted"), help="print rows that changed so")
     diff.add_argument("--changed", metavar="COLUMN", help="print updated rows in which this column changed")
     diff.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
+    diff.add_argument("--patch", metavar="FILE", help="write the SQL that makes the later state of the earlier one")
+    diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
 def _diff(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
+    if given.revert and not given.patch:
+        raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
     session = Session(engine="duckdb")
     with session:
         session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
@@ -95,6 +99,8 @@ def _diff(given: argparse.Namespace) -> int:
         )
         if given.html:
             diff.to_html(given.html)
+        if given.patch:
+            diff.write_patch(given.patch, revert=given.revert)
         print(diff.to_json(given.rows) if given.json else text(diff))
     return DIFFERENT if given.exit_code and not diff.is_empty else SAME
 

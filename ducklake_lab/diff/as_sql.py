@@ -43,7 +43,7 @@ class _Writer:
         self._matched = sides.matched()
         self._compared = [each for each in self._matched if each.after is not None]
         names = [each.name for each in self._matched]
-        self._row_id = _free("row_id", names)
+        self._row_id = free_name("row_id", names)
         self._key = [names[place_of(names, name)] for name in key]
         #: rows of one table have ids in common
         self._by_id = sides.same or not key
@@ -163,7 +163,8 @@ def check_fields(old: Column, new: Column) -> None:
         )
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """A name like the given one that none of the others is."""
     folded = {each.casefold() for each in taken}
     while name.casefold() in folded:
         name += "_"

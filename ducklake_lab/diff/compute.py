@@ -78,6 +78,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
         files=_files(earlier, later),
         changed=changed,
         sides=sides,
+        readings=(reading(earlier), reading(later)),
         history=_history(before, after) if same else (),
         key=tuple(key),
         other=_other(before, after) if not same else None,
@@ -166,6 +167,7 @@ def _on_spark(
         known=baseline,
         time_zone=time_zone,
         total=counts.changed if share < 1 else None,
+        from_spark=True,
     ), counts
 
 

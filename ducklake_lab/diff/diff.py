@@ -27,6 +27,7 @@ from ducklake_lab.diff.model import (
     RowKind,
 )
 from ducklake_lab.diff.pairs import RowCounts
+from ducklake_lab.diff.patch import Patch, Reading
 from ducklake_lab.diff.rows import ALL, ChangedRows, places_of
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
@@ -67,6 +68,7 @@ class Diff:
         files: FileDiff,
         changed: ChangedRows,
         sides: Sides,
+        readings: tuple[Reading, Reading],
         *,
         renamed: Mapping[str, str] | None = None,
         history: Sequence[HistoryEntry] = (),
@@ -87,6 +89,7 @@ class Diff:
         self._counts = counts
         self._changed = changed
         self._sides = sides
+        self._readings = readings
         self._renamed = renamed or {}
 
     @cached_property
@@ -223,6 +226,25 @@ class Diff:
         """`to_dict` as JSON."""
         return json.dumps(self.to_dict(rows), ensure_ascii=False, indent=2)
 
+    def patch(self, *, revert: bool = False) -> str:
+        """Statements in DuckDB's SQL that make the later state of the earlier one, with a comment that says what they do.
+
+        Rows are found by row id, or by the key. No snapshot is created until the text is run.
+
+        Args:
+            revert: the way back: they make the earlier state of the later one.
+
+        Raises:
+            UsageError: more than 100,000 rows differ, the key is none, or the changes to revert are not committed.
+            UnsupportedFeatureError: no ALTER TABLE makes one schema of the other.
+        """
+        reading = self._readings[1 if revert else 0]
+        return Patch(self._sides, self.key, self._changed, self.summary, reading, revert=revert).text()
+
+    def write_patch(self, path: str | Path, *, revert: bool = False) -> None:
+        """Writes the patch to a file; see `patch`."""
+        write(path, self.patch(revert=revert))
+
     def to_html(self, path: str | Path | None = None) -> str:
         """The diff as one self-contained page that needs no network; also written to a file if one is given.
 
@@ -231,11 +253,20 @@ class Diff:
         """
         html: str = hook("diff.page")(self)
         if path is not None:
-            try:
-                Path(path).write_text(html, encoding="utf-8")
-            except OSError as error:
-                raise UsageError(f"The diff cannot be written to {path}: {error.strerror}.") from error
+            write(path, html)
         return html
+
+    def save(self, path: str | Path) -> None:
+        """Writes the diff to a file: a page to `.html`, data to `.json`, a patch to `.sql`.
+
+        Raises:
+            UsageError: the name ends otherwise, or the file cannot be written.
+        """
+        made = {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}
+        suffix = Path(path).suffix.casefold()
+        if suffix not in made:
+            raise UsageError(f"A diff is saved as .html, .json or .sql, not {Path(path).name}.")
+        write(path, made[suffix]())
 
     def plot(self) -> Any:
         """The diff as a plotly figure."""
@@ -259,6 +290,18 @@ class Diff:
             f"<Diff of {self.table}, {self.start.snapshot_id} to {end}: {s.deleted:,} deleted, "
             f"{s.inserted:,} inserted, {s.updated:,} updated, {s.unchanged:,} unchanged>"
         )
+
+
+def write(path: str | Path, text: str) -> None:
+    """Writes what a diff is made to, with the line ends it has.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"The diff cannot be written to {path}: {error.strerror}.") from error
 
 
 def _keys(sort: Sort) -> tuple[tuple[str, bool], ...]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.diff.baseline_stats import Known
-from ducklake_lab.diff.model import RowChange, RowChoice
+from ducklake_lab.diff.model import RowChange, RowChoice, RowKind
 from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.duckdb.zones import in_zone
@@ -34,6 +34,7 @@ class ChangedRows:
         known: what is known of the whole table.
         time_zone: in which times are shown.
         total: how many rows have changed, where these are a sample of them; None where they are all.
+        from_spark: Spark gave the rows.
         earlier: reads some columns of all rows of the earlier state, by their places in `columns`, as c0, c1, …; None
             where they are too many.
 
@@ -56,6 +57,7 @@ class ChangedRows:
         key: Sequence[str] = (),
         known: Known | None = None,
         total: int | None = None,
+        from_spark: bool = False,
         time_zone: str = "UTC",
         earlier: Callable[[Sequence[int]], pa.Table] | None = None,
     ) -> None:
@@ -63,6 +65,7 @@ class ChangedRows:
         self.columns = self.all_columns[: len(self.all_columns) - only_before]
         self.known = known or Known()
         self.total = total
+        self.from_spark = from_spark
         self.time_zone = time_zone
         self.earlier = earlier
         self.tables = {"removed": removed, "added": added}
@@ -112,6 +115,13 @@ class ChangedRows:
         changed = self.columns[places_of(self.columns, [choice.changed])[0]].name if choice.changed is not None else None
         keys = ((self.all_columns[places_of(self.all_columns, [name])[0]].name, down) for name, down in choice.sort)
         return RowChoice(choice.kind, changed, tuple(keys))
+
+    def of_kind(self, side: str, kind: RowKind) -> pa.Table:
+        """The rows of one kind as they are in `removed` or `added`, by row id: rid, c0, c1, …, then d0, d1, …"""
+        differs = "".join(f", p.d{i}" for i in range(len(self.columns)))
+        return self.run(
+            f"SELECT x.*{differs} FROM {side} AS x JOIN pairs AS p ON p.rid = x.rid WHERE p.kind = '{kind}' ORDER BY x.rid"
+        )
 
     def passing(self, choice: RowChoice) -> int:
         """How many of these rows are chosen."""

@@ -193,6 +193,8 @@ class Commands:
     _run_history = _run_snapshots
 
     def _run_diff(self, given: argparse.Namespace) -> Any:
+        if given.revert and not given.patch:
+            raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
         table = self._session().table(given.table)
         more: dict[str, Any] = {}
         if given.key:
@@ -207,6 +209,8 @@ class Commands:
             diff = diff.showing(**chosen)
         if given.html:
             diff.to_html(Path(given.html))
+        if given.patch:
+            diff.write_patch(Path(given.patch), revert=given.revert)
         return diff
 
     def _run_restore(self, given: argparse.Namespace) -> Any:

@@ -472,6 +472,12 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
     assert len(run("%ducklake maintain t")) == 0
     assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
     assert run("%ducklake diff t 2 3").summary.deleted == 1
+    shown = run("%ducklake diff t 2 3 --kind deleted --sort i --descending --rows 7")
+    assert (shown.choice.kind, shown.choice.sort, shown.limit) == ("deleted", (("i", True),), 7)
+    assert run(f"%ducklake diff t 2 3 --patch '{tmp_path}/back.sql' --revert").summary.deleted == 1
+    assert "INSERT INTO" in (tmp_path / "back.sql").read_text()
+    with pytest.raises(Exception, match="--patch FILE"):
+        run("%ducklake diff t 2 3 --revert")
 
 
 def test_a_cell_may_show_a_grid(shell: InteractiveShell, tmp_path: Path):
