@@ -89,7 +89,7 @@ class _Writer:
         for each in self._matched:
             own = each.before if which == "before" else each.after
             name = quoted_if_needed(each.name)
-            value = _value(own, each) if side.table is not None or own is None else f"CAST(NULL AS {own.data_type.sql()})"
+            value = _value(own, each, same=self._sides.same) if side.table is not None or own is None else f"CAST(NULL AS {own.data_type.sql()})"
             items.append(value if value == name else f"{value} AS {name}")
         selected = f"SELECT {', '.join(items)}"
         if side.table is None:
@@ -138,19 +138,29 @@ class _Writer:
         return ", ".join(found if self._key else [*found, f"coalesce(earlier.{self._row_id}, later.{self._row_id})"])
 
 
-def _value(own: Column | None, each: Matched) -> str:
+def _value(own: Column | None, each: Matched, *, same: bool) -> str:
     """A cell of a state, in the later state's type; what rows read that are older than their column."""
     wanted = each.after or each.before
     assert wanted is not None  # a column is in one of the states
     kind = wanted.data_type
     if own is None:
-        default = wanted.initial_default if each.is_added else None
+        check_returned(each)
+        default = wanted.initial_default if same and each.before is None else None
         return f"CAST({quote_text(default)} AS {kind.sql()})"
     name = quoted_if_needed(own.name)
     if own.data_type == kind:
         return name
     check_fields(own, wanted)
     return f"CAST({name} AS {kind.sql()})"
+
+
+def check_returned(each: Matched) -> None:
+    """Raises UnsupportedFeatureError where a column came back with its values, which the earlier state hides from SQL."""
+    if each.has_returned:
+        raise UnsupportedFeatureError(
+            f"Column {each.name} was dropped before the earlier state and is back with its values, which no SQL on that "
+            "state reads; use restore, or diff snapshots on one side of that."
+        )
 
 
 def check_fields(old: Column, new: Column) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.reader import read_history_of
+from ducklake_lab.catalog.reader import read_column_versions, read_history_of
 from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Aligned, Side, Sides, align
@@ -20,6 +20,7 @@ from ducklake_lab.diff.rows import ChangedRows, places_of
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.placement import Engines
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
@@ -52,25 +53,27 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     same = old.table_id == new.table_id and before.lake is after.lake
     _check_key(old, new, name, key, same=same)
     aligned = align(old, new, same=same)
-    sides = Sides(before, after, aligned, same)
+    sides = Sides(before, after, aligned, same, _returned(before, old, new) if same else frozenset())
     earlier = _plan(before, aligned.before)
     later = _plan(after, aligned.after)
-    change = compare(earlier, later) if same else ChangePlan(later, earlier, ())
+    # files tell what the later of two snapshots changed
+    backward = same and before.snapshot_id > after.snapshot_id
+    change = compare(*((later, earlier) if backward else (earlier, later))) if same else ChangePlan(later, earlier, ())
     count = rows_to_read(change)
     schema = schema_changes(old, new, same=same)
     zone = before.lake.session.time_zone()
     baseline = _baseline(before, aligned)
     if engines.place(replace(facts_of(change.files), rows=count)).is_here:
-        changed = _in_process(change, aligned, key, baseline, zone, reading(earlier))
+        changed = _in_process(_reads(change, aligned, None, backward), aligned, key, baseline, zone, reading(earlier))
         counts = changed.count()
     else:
         with engines.running() as spark:
-            changed, counts = _on_spark(spark, change, aligned, key, baseline, zone)
+            changed, counts = _on_spark(_reads(change, aligned, spark, backward), aligned, key, baseline, zone)
     summary = counts.summary(_live_rows(later))
     return Diff(
         table=name,
-        start=_info(before),
-        end=None if sides.is_open else _info(after),
+        start=snapshot_info(before),
+        end=None if sides.is_open else snapshot_info(after),
         schema=schema,
         summary=summary,
         counts=counts,
@@ -122,18 +125,43 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
     )
 
 
+def _returned(before: Side, old: Table, new: Table) -> frozenset[int]:
+    """The columns that the later state has and the earlier one lacks, although it is younger than they are."""
+    made = {column.column_id for column in new.columns} - {column.column_id for column in old.columns}
+    if not made:
+        return frozenset()
+    with before.lake.connect() as connection:
+        versions = read_column_versions(connection, new.table_id)
+    return frozenset(v.column_id for v in versions if v.column_id in made and v.begin_snapshot <= before.snapshot_id)
+
+
+_Reads = tuple[Callable[[], Rows], Callable[[], Rows]]
+
+
+def _reads(change: ChangePlan, aligned: Aligned, spark: SparkSession | None, backward: bool) -> _Reads:
+    """What reads the rows that are gone, and those that are new.
+
+    Args:
+        backward: the change leads from the later state to the earlier one.
+    """
+    gone = lambda: side(changes.removed(change, spark), aligned.columns)  # noqa: E731
+    new = lambda: side(changes.added(change, spark), aligned.columns)  # noqa: E731
+    return (new, gone) if backward else (gone, new)
+
+
 def _in_process(
-    change: ChangePlan,
+    reads: _Reads,
     aligned: Aligned,
     key: Sequence[str],
     baseline: Known,
     time_zone: str,
     earlier: Callable[[Sequence[int]], pa.Table] | None,
 ) -> ChangedRows:
+    read_removed, read_added = reads
     # few row groups to a file: each is read by one thread, so that the sides are read at once
     with ThreadPoolExecutor(1) as pool:
-        later = pool.submit(lambda: side(changes.added(change, None), aligned.columns).arrow())
-        removed = side(changes.removed(change, None), aligned.columns).arrow()
+        later = pool.submit(lambda: read_added().arrow())
+        removed = read_removed().arrow()
         added = later.result()
     return ChangedRows(
         removed,
@@ -148,12 +176,12 @@ def _in_process(
 
 
 def _on_spark(
-    spark: SparkSession, change: ChangePlan, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
+    reads: _Reads, aligned: Aligned, key: Sequence[str], baseline: Known, time_zone: str
 ) -> tuple[ChangedRows, RowCounts]:
     """A sample of the changed rows, and exact counts of all of them."""
     columns, later = aligned.columns, len(aligned.columns) - aligned.only_before
     places = places_of(columns, key)
-    removed, added = (side(rows, columns) for rows in (changes.removed(change, spark), changes.added(change, spark)))
+    removed, added = (read() for read in reads)
     for rows, state in ((removed, "earlier"), (added, "later")) if key else ():
         check_unique(rows, places, key, state)
     pairs = paired(removed, added, columns, later, places)
@@ -260,7 +288,8 @@ def _delete_files(files: Sequence[ScanFile]) -> list[FileChange]:
     ]
 
 
-def _info(side: Side) -> SnapshotInfo:
+def snapshot_info(side: Side) -> SnapshotInfo:
+    """The snapshot of a side, its time in the session's zone."""
     with side.lake.connect() as connection:
         info = read_history_of(connection, side.snapshot_id)
         return replace(info, snapshot_time=side.lake.local(info.snapshot_time))

@@ -62,13 +62,13 @@ class Matched:
 
     Attributes:
         name: what the diff calls it.
-        is_added: it is younger than the earlier state, whose rows read its initial default.
+        has_returned: the earlier state lacks it, and yet is younger; its rows keep the values that they had.
     """
 
     name: str
     before: Column | None
     after: Column | None
-    is_added: bool = False
+    has_returned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +77,21 @@ class Sides:
 
     Attributes:
         same: they are states of one table.
+        returned: the ids of columns that the later state has got back; see `Matched.has_returned`.
     """
 
     before: Side
     after: Side
     aligned: Aligned
     same: bool
+    returned: frozenset[int] = frozenset()
 
     @property
     def is_open(self) -> bool:
         """Whether the later state is not committed."""
-        after = self.after
-        return after.staged is not None or not after.committed or after.state.snapshot is self.before.state.snapshot
+        before, after = self.before.state, self.after.state
+        is_of_transaction = after is not before and after.snapshot is before.snapshot
+        return self.after.staged is not None or not self.after.committed or is_of_transaction
 
     def matched(self) -> list[Matched]:
         """The columns of the later schema, then those only the earlier one has."""
@@ -97,7 +100,7 @@ class Sides:
         found = []
         for was, now in zip(self.aligned.before.columns, self.aligned.after.columns, strict=True):
             before, after = old.column_by_id(was.column_id), new.column_by_id(now.column_id)
-            found.append(Matched(now.name, before, after, is_added=self.same and before is None))
+            found.append(Matched(now.name, before, after, has_returned=now.column_id in self.returned))
         return found
 
 

@@ -8,7 +8,7 @@ from itertools import compress
 
 import pyarrow as pa
 
-from ducklake_lab.diff.as_sql import check_fields, check_row_ids, free_name
+from ducklake_lab.diff.as_sql import check_fields, check_returned, check_row_ids, free_name
 from ducklake_lab.diff.diff_states import Side, Sides
 from ducklake_lab.diff.model import DiffSummary, RowKind
 from ducklake_lab.diff.rows import ChangedRows, places_of
@@ -76,6 +76,8 @@ class Patch:
             raise UnsupportedFeatureError("Only one of the two states has the table; a patch changes one that both have.")
         self._old, self._new = self._from.table, self._to.table
         self._check_amount()
+        for each in sides.matched():
+            check_returned(each)
         self._matched = [
             (place, *((each.after, each.before) if revert else (each.before, each.after)))
             for place, each in enumerate(sides.matched())
@@ -104,7 +106,8 @@ class Patch:
         for column in self._changed.all_columns if self._changed.from_spark else ():
             if has_part(column.data_type, _NOT_FROM_SPARK):
                 raise UnsupportedFeatureError(
-                    f"Spark gives {column.name} {column.data_type.sql()} not exactly; make the patch with engine=\"duckdb\"."
+                    f"Spark cuts values of {column.name}, which is {column.data_type.sql()}; make the patch in a session with "
+                    "engine='duckdb'."
                 )
 
     def _check_key(self, reading: Reading) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from ducklake_lab.diff import compute
+from ducklake_lab.diff.model import RowChoice
 
 
 @pytest.fixture
@@ -35,12 +36,19 @@ def test_spark_counts_what_a_process_counts(
     # only small diffs compare conditions with the unchanged rows
     assert big.to_dict() | {"patterns": []} == small.to_dict() | {"patterns": []}
     assert {pattern.unchanged_share for pattern in big.patterns} == {None}
+    assert big.patch() == small.patch() and big.sql() == small.sql()
+    choice = {"changed": "name", "sort": [("i", True)], "offset": 5}
+    assert big.rows(7, **choice) == small.rows(7, **choice)
 
     monkeypatch.setattr(compute, "SAMPLE", 300)
     sampled = session.table("t").diff(2, key=key)
     assert sampled.summary == small.summary
     assert sampled.sampled is not None
     assert 100 < sampled.sampled < 600
+    with pytest.raises(dl.UsageError, match="1,700 rows differ, and a patch holds"):
+        sampled.patch()
+    of_kind = RowChoice("deleted")
+    assert (sampled.count(of_kind), sampled.passing(of_kind)) == (500, len(sampled.rows(1000, kind="deleted")))
     assert [column.updated for column in sampled.columns] == [column.updated for column in small.columns]
     assert f"from a sample of {sampled.sampled}" in sampled._repr_html_()
     assert any(pattern.condition == "\"name\" = 'new'" for pattern in sampled.patterns)
@@ -54,3 +62,14 @@ def test_spark_finds_equal_maps_equal(session: dl.Session, monkeypatch: pytest.M
     (change,) = session.table("t").diff(row[0]).rows()
     assert change.changed == ("name",)
     assert session.table("t").diff(row[0]).summary.cells == 1
+
+
+def test_what_spark_gives_not_exactly_is_in_no_patch(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.sql("CREATE TABLE n AS SELECT TIMESTAMP_NS '2020-01-01 00:00:00.123456789' AS at")
+    row = session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
+    assert row is not None
+    session.sql("INSERT INTO n VALUES (TIMESTAMP_NS '2021-01-01 00:00:00.123456789')")
+    assert ".123456789" in session.table("n").diff(row[0]).patch()
+    monkeypatch.setattr(session, "engine", "spark")
+    with pytest.raises(dl.UnsupportedFeatureError, match="Spark cuts values of at, which is TIMESTAMP_NS"):
+        session.table("n").diff(row[0]).patch()

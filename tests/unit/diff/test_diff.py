@@ -274,3 +274,32 @@ def test_machines_and_pages(session: dl.Session, tmp_path: Path) -> None:
     assert (tmp_path / "diff.html").read_text() == page
     assert page.startswith("<!doctype html>")
     assert not any(mark in page for mark in ("http://", "https://", "<script", "<link"))
+
+
+@pytest.mark.parametrize("key", [None, ["k"]])
+def test_back_in_time_is_the_mirror_image(session: dl.Session, key: list[str] | None) -> None:
+    session.sql("CREATE TABLE t AS SELECT i::INTEGER AS k, 0 AS v FROM range(200) r(i)")
+    start = newest(session)
+    session.sql("UPDATE t SET v = 1 WHERE k = 5; DELETE FROM t WHERE k BETWEEN 10 AND 60; UPDATE t SET v = 2 WHERE k > 150")
+    session.sql("INSERT INTO t VALUES (500, 1), (501, 2)")
+    end = newest(session)
+    forth, back = session.table("t").diff(start, end, key=key), session.table("t").diff(end, start, key=key)
+    assert counts(forth) == (2, 51, 50, 99)
+    assert counts(back) == (51, 2, 50, 99)
+    mirrored = {"inserted": "deleted", "deleted": "inserted", "updated": "updated"}
+    assert [(row.row_id, row.kind, row.before, row.after) for row in back.rows(1000)] == [
+        (row.row_id, mirrored[row.kind], row.after, row.before) for row in forth.rows(1000)
+    ]
+
+
+def test_a_column_that_is_back_is_in_no_statement(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT 1 AS k, 2 AS v")
+    whole = newest(session)
+    session.sql("ALTER TABLE t DROP COLUMN v")
+    start = newest(session)
+    session.restore("t", whole)
+    diff = session.table("t").diff(start)
+    for make in (diff.sql, diff.patch):
+        with pytest.raises(dl.UnsupportedFeatureError, match="Column v was dropped before the earlier state"):
+            make()
+    assert 'DROP COLUMN "v"' in session.table("t").diff(whole, start).patch()
