@@ -35,6 +35,8 @@ for _name, _target in {
     "diff.page": "ducklake_lab.widgets.diff:document",
     "diff.picture": "ducklake_lab.widgets.diff:picture",
     "diff.plot": "ducklake_lab.plots.diff:plot",
+    "lake_diff.html": "ducklake_lab.widgets.lake_diff:render",
+    "lake_diff.page": "ducklake_lab.widgets.lake_diff:document",
     "history.html": "ducklake_lab.widgets.snapshots:render",
     "history.plot": "ducklake_lab.plots.history:plot",
     "files.html": "ducklake_lab.widgets.files:render",

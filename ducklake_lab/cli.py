@@ -16,6 +16,7 @@ from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
+    from ducklake_lab.session import Session
 
 #: Exit codes: nothing differs, or what differs is not asked for; it differs (with --exit-code); an error.
 SAME, DIFFERENT, FAILED = 0, 1, 2
@@ -42,10 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ducklake-lab", description="Looks at DuckLake lakes.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    diff = commands.add_parser("diff", help="what changed in a table between two snapshots")
+    diff = commands.add_parser("diff", help="what changed in a table, or in the lake, between two snapshots")
     diff.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:metadata.ducklake, or its file")
-    diff.add_argument("table", metavar="TABLE", help="table or schema.table")
-    diff.add_argument("start", metavar="A", help="the earlier snapshot id, or a time; negative counts from the newest")
+    diff.add_argument("table", metavar="TABLE", help="table or schema.table; the whole lake if left out: LAKE A B")
+    diff.add_argument("start", metavar="A", nargs="?", help="the earlier snapshot id, or a time; negative counts from the newest")
     diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
     diff.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
     diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
@@ -83,25 +84,44 @@ def _diff(given: argparse.Namespace) -> int:
 
     if given.revert and not given.patch:
         raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
-    session = Session(engine="duckdb")
-    with session:
+    with Session(engine="duckdb") as session:
         session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
         newest = session.current_snapshot().snapshot_id
-        diff = (
-            session.table(given.table)
-            .diff(
-                _moment(given.start, newest),
-                _moment(given.end, newest) if given.end is not None else None,
-                key=[name.strip() for name in given.key.split(",")] if given.key else None,
-                other=given.other,
-            )
-            .showing(given.kind, given.changed, limit=given.rows)
+        if given.end is None and _parsed(given.table) is not None:
+            return _lake_diff(session, given, newest)
+        if given.start is None:
+            raise UsageError("A is missing, the earlier snapshot: diff LAKE TABLE A B, or diff LAKE A B for the lake.")
+        computed = session.table(given.table).diff(
+            _moment(given.start, newest),
+            _moment(given.end, newest) if given.end is not None else None,
+            key=[name.strip() for name in given.key.split(",")] if given.key else None,
+            other=given.other,
         )
+        diff = computed.showing(given.kind, given.changed, limit=given.rows)
         if given.html:
             diff.to_html(given.html)
         if given.patch:
             diff.write_patch(given.patch, revert=given.revert)
         print(diff.to_json(given.rows) if given.json else text(diff))
+    return DIFFERENT if given.exit_code and not diff.is_empty else SAME
+
+
+def _lake_diff(session: Session, given: argparse.Namespace, newest: int) -> int:
+    from ducklake_lab.widgets.html import visible
+
+    of_one_table = {"--key": given.key, "--with": given.other, "--patch": given.patch, "--kind": given.kind}
+    for option, value in {**of_one_table, "--changed": given.changed}.items():
+        if value is not None:
+            raise UsageError(f"{option} is of one table; name it: diff LAKE TABLE A B.")
+    diff = session.diff(_moment(given.table, newest), _moment(given.start, newest) if given.start is not None else None)
+    if given.html:
+        diff.to_html(given.html)
+    lines = [
+        f"{diff.lake}  snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}",
+        f"{diff.unchanged:,} tables unchanged",
+        *map(repr, diff),
+    ]
+    print(diff.to_json() if given.json else "\n".join(visible(line) for line in lines))
     return DIFFERENT if given.exit_code and not diff.is_empty else SAME
 
 
@@ -153,19 +173,27 @@ def _port(given: str) -> int:
     return int(given)
 
 
-def _moment(given: str, newest: int) -> int | datetime:
-    try:
-        number = int(given)
-    except ValueError:
+def _parsed(given: str) -> int | datetime | None:
+    """A snapshot id or a time; None where it is neither."""
+    for read in (int, datetime.fromisoformat):
         try:
-            return datetime.fromisoformat(given)
+            return read(given)  # type: ignore[operator]
         except ValueError:
-            raise UsageError(f'"{given}" is neither a snapshot id nor a time such as "2026-03-02 09:30".') from None
-    if number < -newest:
+            continue
+    return None
+
+
+def _moment(given: str, newest: int) -> int | datetime:
+    moment = _parsed(given)
+    if moment is None:
+        raise UsageError(f'"{given}" is neither a snapshot id nor a time such as "2026-03-02 09:30".')
+    if isinstance(moment, datetime):
+        return moment
+    if moment < -newest:
         raise UsageError(
-            f"There is no snapshot {number}: the newest is {newest}, and -{newest} counts back to the first."
+            f"There is no snapshot {moment}: the newest is {newest}, and -{newest} counts back to the first."
         )
-    return number if number >= 0 else newest + number
+    return moment if moment >= 0 else newest + moment
 
 
 def text(diff: Diff) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.model.quoting import quote_identifier
@@ -195,6 +195,10 @@ class Commands:
     def _run_diff(self, given: argparse.Namespace) -> Any:
         if given.revert and not given.patch:
             raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
+        if given.end is None and self._is_snapshot(given.table):
+            return self._lake_diff(given)
+        if given.start is None:
+            raise UsageError("%ducklake diff: A is missing, the earlier snapshot: diff TABLE A B, or diff A B for the lake.")
         table = self._session().table(given.table)
         more: dict[str, Any] = {}
         if given.key:
@@ -212,6 +216,29 @@ class Commands:
         if given.patch:
             diff.write_patch(Path(given.patch), revert=given.revert)
         return diff
+
+    def _is_snapshot(self, word: str) -> bool:
+        """Whether the first word of a diff names a snapshot, and no table."""
+        if not isinstance(options.snapshot(word), str):
+            return True
+        try:
+            self._session().table(word)
+        except EntryNotFoundError:
+            if word not in self._session().tags():
+                raise
+            return True
+        return False
+
+    def _lake_diff(self, given: argparse.Namespace) -> Any:
+        of_one_table = ("other", "key", "kind", "changed", "sort", "rows", "patch")
+        wrong = next((name for name in of_one_table if getattr(given, name) is not None), None)
+        if wrong is not None:
+            option = "--with" if wrong == "other" else f"--{wrong}"
+            raise UsageError(f"{option} is of one table; name it: %ducklake diff TABLE {given.table}.")
+        found = self._session().diff(options.snapshot(given.table), _at(given.start))
+        if given.html:
+            found.to_html(Path(given.html))
+        return found
 
     def _run_restore(self, given: argparse.Namespace) -> Any:
         from ducklake_lab.session.listings import Listing

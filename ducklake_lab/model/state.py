@@ -55,6 +55,10 @@ class Tables(Mapping[int, Table]):
                 return self[table_id]
         return None
 
+    def name_of(self, table_id: int) -> tuple[int, str]:
+        """The schema's id and the name of a table, which need not be made for it."""
+        return self._names[table_id]
+
     def made(self) -> Iterator[Table]:
         """The tables that are here: all that were changed are."""
         return (table for table_id, table in self._made.items() if table_id in self._names)

@@ -151,7 +151,7 @@ def check_history(history: History, root: Path, reference: duckdb.DuckDBPyConnec
             assert rows == (len(state[1]), len(keys), sum(keys) if keys else None)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(histories())
 def test_a_patch_makes_one_state_of_the_other(reference: duckdb.DuckDBPyConnection, history: History) -> None:
     root = Path(tempfile.mkdtemp(dir=FOLDER))

@@ -1,0 +1,17 @@
+"""Diffs of whole lakes, as a session gives them."""
+
+from __future__ import annotations
+
+from ducklake_lab.diff.lake import LakeDiff, diff_lake
+from ducklake_lab.engine.placement import Engines
+from ducklake_lab.errors import UsageError
+from ducklake_lab.session.names.attached_lakes import At, Lakes
+
+
+def diff_current_lake(lakes: Lakes, engines: Engines, start: At, end: At) -> LakeDiff:
+    """What differs in the lake in use between two snapshots; see `Session.diff`."""
+    lake = lakes.get()
+    if end is None and lakes.transaction is not None and lakes.transaction.lake is lake:
+        raise UsageError("The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot.")
+    with lakes.statement():
+        return diff_lake(lake, lakes.state(lake, start), lakes.state(lake, end), engines)

@@ -1,0 +1,139 @@
+"""What differs in a lake between two snapshots: a line for each table, and the diffs of tables to unfold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ducklake_lab.diff.model import ColumnChange
+from ducklake_lab.model.history import ChangeKind
+from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets.html import (
+    DOT,
+    KIND_COLORS,
+    MINUS,
+    cell,
+    clip,
+    count,
+    counted,
+    dot,
+    escape,
+    heading,
+    page,
+    scroll,
+    table,
+    time,
+    view,
+    zone,
+)
+
+if TYPE_CHECKING:
+    from ducklake_lab.diff.lake import LakeDiff, TableDiff, TableKind
+
+#: Tables that are listed, and those whose diff is drawn.
+_LISTED = 500
+_DRAWN = 8
+_COLORS: dict[TableKind, ChangeKind] = {
+    "dropped": "delete",
+    "created": "insert",
+    "altered": "schema",
+    "changed": "update",
+}
+_STYLE = """
+.dlk .dlk-table{margin:6px 0;border-top:1px solid color-mix(in srgb,currentColor 13%,transparent);padding-top:6px}
+.dlk .dlk-table>summary{font-weight:600}
+"""
+
+
+def render(diff: LakeDiff) -> str:
+    """The whole diff as static HTML."""
+    return view(_header(diff) + _list(diff), style=_STYLE, label=f"Diff of {diff.lake}") + _diffs(diff)
+
+
+def document(diff: LakeDiff) -> str:
+    """The whole diff as a page of its own, which needs nothing else and no network."""
+    return page(render(diff), f"Diff of {clip(diff.lake, 120)}")
+
+
+def _header(diff: LakeDiff) -> str:
+    states = f"snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}"
+    end = diff.end.snapshot_time
+    facts = DOT.join((counted(len(diff.history), "snapshot"), f"{time(end)} {zone(end)}"))
+    kinds = Counter(one.kind for one in diff)
+    said = [f"{counted(kinds[kind], 'table')} {kind}" for kind in _COLORS if kinds[kind]]
+    return (
+        f'<p><span class="dlk-title">{escape(clip(diff.lake, 160))}</span>&ensp;<b>{states}</b>'
+        f'&ensp;<span class="dlk-soft">{escape(facts)}</span></p>'
+        f"<p>{DOT.join([*said, f'{count(diff.unchanged)} unchanged'])}</p>"
+    )
+
+
+def _list(diff: LakeDiff) -> str:
+    if diff.is_empty:
+        return ""
+    rows = [f"<tr>{''.join(_cells(one))}</tr>" for one in diff[:_LISTED]]
+    head = (
+        heading("table"),
+        heading("change"),
+        heading("deleted", right=True),
+        heading("inserted", right=True),
+        heading("updated", right=True),
+        heading("cells", right=True),
+        heading("columns"),
+    )
+    more = f'<div class="dlk-foot">{counted(len(diff) - _LISTED, "more table")}</div>' if len(diff) > _LISTED else ""
+    return scroll(table(head, rows), "Tables that differ") + more
+
+
+def _cells(one: TableDiff) -> list[str]:
+    was = f' <span class="dlk-soft">was {escape(clip(one.renamed_from, 80))}</span>' if one.renamed_from else ""
+    s = one.summary
+    return [
+        cell(f"<b>{escape(clip(one.name, 80))}</b>{was}"),
+        cell(dot(_COLORS[one.kind]) + one.kind),
+        _number(s.deleted, MINUS, "delete"),
+        _number(s.inserted, "+", "insert"),
+        _number(s.updated, "→", "update"),
+        cell(count(s.cells) if s.cells else _NONE, right=True),
+        cell(_columns(one.schema), wrap=True),
+    ]
+
+
+_NONE = '<span class="dlk-soft">–</span>'
+
+
+def _number(number: int, mark: str, kind: ChangeKind) -> str:
+    if not number:
+        return cell(_NONE, right=True)
+    return cell(f'<span style="color:{KIND_COLORS[kind]}" aria-hidden="true">{mark}</span> {count(number)}', right=True)
+
+
+def _columns(changes: Sequence[ColumnChange]) -> str:
+    """Each change of a column in a few words."""
+    words = []
+    for change in changes[:6]:
+        before, after = change.before or ("", ""), change.after or ("", "")
+        text = {
+            "added": f"+ {after[0]} {after[1].lower()}",
+            "dropped": f"{MINUS} {before[0]}",
+            "renamed": f"{before[0]} → {after[0]}",
+            "retyped": f"{after[0]} {before[1].lower()} → {after[1].lower()}",
+        }[change.kind]
+        words.append(escape(clip(text, 80)))
+    more = [f"{count(len(changes) - 6)} more"] if len(changes) > 6 else []
+    return DOT.join([*words, *more])
+
+
+def _diffs(diff: LakeDiff) -> str:
+    """The diffs of the first tables that both states have; those of the others read rows, and are to be asked for."""
+    both = [one for one in diff if one.kind in ("altered", "changed")]
+    folded = "".join(
+        f'<details class="dlk-table"><summary>{escape(clip(one.name, 160))}</summary>{diff_view.render(one.diff)}</details>'
+        for one in both[:_DRAWN]
+    )
+    left = len(diff) - min(len(both), _DRAWN)
+    first = diff[0].name if diff else ""
+    hint = f"diff.table({first!r}).diff" if left else ""
+    more = f'<div class="dlk-foot">Of {counted(left, "more table")} the rows are in <code class="dlk-mono">{escape(hint)}</code>.</div>'
+    return view(folded + (more if left else ""), style=_STYLE, label="Tables") if diff else ""
