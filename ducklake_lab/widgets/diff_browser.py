@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ducklake_lab.diff.model import KINDS, RowChoice
+from ducklake_lab.diff.model import RowChoice, RowKind
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets import diff_rows, values
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
 
 _TEXT = 300
+#: In the order of the static view.
+_KINDS: tuple[RowKind, ...] = ("deleted", "inserted", "updated")
 
 
 class DiffBrowser(Mounted):
@@ -53,7 +55,7 @@ class DiffBrowser(Mounted):
             kind=diff.choice.kind or "",
             changed=diff.choice.changed or "",
             sort=[list(key) for key in diff.choice.sort],
-            kinds=[[kind, number] for kind in KINDS if (number := diff.count(RowChoice(kind)))],
+            kinds=[[kind, number] for kind in _KINDS if (number := diff.count(RowChoice(kind)))],
             can_copy=diff.end is not None,
             cells=[[column.name, column.updated] for column in changed],
             **self._seen(diff.choice),

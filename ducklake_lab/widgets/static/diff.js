@@ -85,15 +85,18 @@ class Changes extends Browsing {
 
   heads() {
     const sort = this.model.get("sort");
-    const changed = new Set(this.model.get("cells").map(([name]) => name));
+    const whole = ["inserted", "deleted"].includes(this.model.get("kind"));
+    const changed = new Set(whole ? [] : this.model.get("cells").map(([name]) => name));
     this.grid.setColumns([{ name: "", width: "1.2em" }, { name: "row id", right: true, width: "5em" },
       ...this.model.get("columns").map(([name, type, right]) => {
         const place = sort.findIndex(([key]) => key === name);
         const down = place >= 0 && sort[place][1];
         const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
-        const least = Math.min(18, Math.max(right ? 5 : 7, name.length * 0.62 + 2)) * (changed.has(name) ? 1.5 : 1);
+        const least = Math.min(18, Math.max(right ? 5 : 7, name.length * 0.62 + 2));
+        // what was and what is stand side by side
+        const width = changed.has(name) ? `minmax(${Math.max(18, least)}em, 3fr)` : `minmax(${least}em, 1fr)`;
         return {
-          name, right, width: `minmax(${least}em, 1fr)`, sort: place < 0 ? "none" : down ? "descending" : "ascending",
+          name, right, width, sort: place < 0 ? "none" : down ? "descending" : "ascending",
           head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, name + mark),
         };
       })]);

@@ -100,7 +100,7 @@ def test_static_views_and_texts_show_the_choice(diff: Diff) -> None:
 def test_a_browser_pages_through_what_is_chosen(diff: Diff) -> None:
     browser = DiffBrowser(diff.showing(changed="name", limit=3))
     assert (browser.kind, browser.changed, browser.passing) == ("", "Name", 21)
-    assert browser.kinds == [["inserted", 2], ["deleted", 9], ["updated", 31]]
+    assert browser.kinds == [["deleted", 9], ["inserted", 2], ["updated", 31]]
     assert browser.cells == [["Name", 21], ["v", 20]]
     browser.sort = [["k", True]]
     _, (stream,) = browser.answer_page({"start": 1, "count": 2})

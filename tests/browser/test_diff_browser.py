@@ -1,0 +1,56 @@
+"""The rows of a diff in a notebook: filtered, sorted and copied as SQL; its numbers beside those of plain SQL."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+import ducklake_lab as dl
+from tests.browser.lab import Lab, run_all, serious
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_rows_of_a_diff(lab: Lab, theme: str):
+    name = f"diff-{theme}"
+    (lab.files / name).mkdir()
+    uri = f"ducklake:sqlite:{lab.files}/{name}/lake.sqlite"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql(
+            "CREATE TABLE t AS SELECT i::INTEGER AS k, (i * 7919 % 300) / 10.0 AS delay, 'n' || i AS name FROM range(2000) r(i)"
+        )
+        start = session.current_snapshot().snapshot_id
+        session.sql("UPDATE t SET delay = delay + 1 WHERE k < 700; UPDATE t SET name = '<b>' WHERE k BETWEEN 500 AND 800")
+        session.sql("DELETE FROM t WHERE k >= 1990")
+        ((changed, least),) = session.sql(
+            f"SELECT count(*), min(b.delay) FROM (FROM t AT (VERSION => {start})) a JOIN t b USING (k) WHERE a.delay <> b.delay"
+        ).fetchall()
+        diff = session.table("t").diff(start)
+    cells = [
+        f"%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:{name}/lake.sqlite",
+        f"%ducklake diff t {start}",
+        f"%ducklake diff {start}",
+    ]
+    lab.write(f"{name}.ipynb", cells)
+    page = lab.open(f"{name}.ipynb", theme=theme)
+    run_all(page)
+    view = page.locator(".dlk-df")
+    expect(view.get_by_role("status")).to_have_text("811 rows", timeout=120_000)
+    expect(view.get_by_role("button", name="801 updated")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".dlk-changes > h4").first).to_be_hidden()  # the static rows make way
+    view.get_by_role("combobox").select_option("delay")
+    expect(view.get_by_role("status")).to_have_text(f"{changed} rows")
+    view.get_by_role("button", name="delay").click()
+    first = view.locator(".dlk-g-rows .dlk-g-row").first
+    expect(first.locator("ins").first).to_have_text(str(least))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    view.get_by_role("button", name="Copy as SQL").click()
+    expect(view.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == diff.sql(changed="delay", sort="delay")
+    view.get_by_role("button", name="deleted").click()
+    expect(view.get_by_role("status")).to_have_text("10 rows")
+    expect(first).to_have_class("dlk-g-row dlk-df-deleted")
+    lake = page.get_by_role("region", name="Tables that differ")
+    expect(lake).to_contain_text("main.t")
+    expect(lake.locator("tbody tr").first).to_contain_text("801")
+    assert serious(page, ".dlk-df", ".dlk") == []
+    page.context.close()
