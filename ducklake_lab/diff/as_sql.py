@@ -147,10 +147,11 @@ def _value(own: Column | None, each: Matched, *, same: bool) -> str:
         check_returned(each)
         default = wanted.initial_default if same and each.before is None else None
         return f"CAST({quote_text(default)} AS {kind.sql()})"
+    if same:
+        check_fields(own, wanted)
     name = quoted_if_needed(own.name)
     if own.data_type == kind:
         return name
-    check_fields(own, wanted)
     return f"CAST({name} AS {kind.sql()})"
 
 

@@ -140,7 +140,7 @@ class Patch:
         self._check_columns(kept, gone, made)
         before = [f"ALTER COLUMN {quote_identifier(old.name)} DROP NOT NULL" for old, new in kept if not old.nulls_allowed and new.nulls_allowed]
         drops = [f"DROP COLUMN {quote_identifier(column.name)}" for column in gone]
-        adds = [_addition(column) for column in made]
+        adds = [_addition(column, self._initial(column)) for column in made]
         before += [*drops, *self._renames(kept), *adds] if kept else [*adds, *drops]
         for old, new in kept:
             if old.data_type != new.data_type:
@@ -150,7 +150,7 @@ class Patch:
         before += [
             _set_default(quote_identifier(column.name), column)
             for column in made
-            if _default(column) != (column.initial_default, "literal")
+            if _default(column) != (self._initial(column), "literal")
         ]
         strict = [self._name(old, new) for _, old, new in self._matched if new is not None and not new.nulls_allowed and (old is None or old.nulls_allowed)]
         after = [f"ALTER COLUMN {name} SET NOT NULL" for name in strict]
@@ -170,7 +170,8 @@ class Patch:
                 f"restore, as in %ducklake restore {self._old.name} {self._to.snapshot_id}."
             )
         for old, new in kept:
-            check_fields(old, new)
+            if self._sides.same:
+                check_fields(old, new)
             if old.data_type != new.data_type and not is_wider(old.data_type, new.data_type):
                 raise UnsupportedFeatureError(
                     f"No ALTER TABLE makes {new.data_type.sql()} of column {old.name}, which is {old.data_type.sql()}."
@@ -198,6 +199,10 @@ class Patch:
                 waiting.append((to, goal))
             taken = taken - {name.casefold()} | {to.casefold()}
             yield f"RENAME COLUMN {quote_identifier(name)} TO {quote_identifier(to)}"
+
+    def _initial(self, column: Column) -> str | None:
+        """What the rows that are there read in a column that is added; those of another table lack it."""
+        return column.initial_default if self._sides.same else None
 
     def _name(self, old: Column | None, new: Column) -> str:
         """The name of a column once the table is altered; two tables may write it differently."""
@@ -309,8 +314,8 @@ def _values(rows: Sequence[tuple[str, ...]]) -> str:
     return "VALUES\n" + ",\n".join(f"  ({', '.join(row)})" for row in rows)
 
 
-def _addition(column: Column) -> str:
-    default = "" if column.initial_default is None else f" DEFAULT {quote_text(column.initial_default)}"
+def _addition(column: Column, initial: str | None) -> str:
+    default = "" if initial is None else f" DEFAULT {quote_text(initial)}"
     return f"ADD COLUMN {quote_identifier(column.name)} {column.data_type.sql()}{default}"
 
 

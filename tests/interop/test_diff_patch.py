@@ -143,14 +143,19 @@ def test_rows_are_found_by_key(
 
 
 def test_two_tables(session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    session.sql("CREATE TABLE a (id INTEGER, x INTEGER, gone INTEGER); INSERT INTO a VALUES (1, 1, 0), (2, 2, 0), (9, 9, 0)")
-    session.sql("CREATE TABLE b (X BIGINT, id INTEGER, more DATE); INSERT INTO b VALUES (1, 1, NULL), (5, 2, '2020-01-01'), (6, 3, NULL)")
+    session.sql("CREATE TABLE a (id INTEGER, x INTEGER, gone INTEGER, s STRUCT(f INTEGER))")
+    session.sql("INSERT INTO a VALUES (1, 1, 0, {'f': 1}), (2, 2, 0, NULL), (9, 9, 0, NULL)")
+    session.sql("CREATE TABLE b (X BIGINT, id INTEGER, s STRUCT(f INTEGER)); ALTER TABLE b ADD COLUMN more DATE DEFAULT '2020-01-01'")
+    session.sql("INSERT INTO b VALUES (1, 1, {'f': 1}, NULL), (5, 2, {'f': 2}, '2020-01-01'), (6, 3, NULL, NULL)")
     diff = session.table("a").diff(newest(session), other="b", key=["id"])
+    assert (diff.summary.unchanged, diff.summary.updated) == (1, 1)
     patch = diff.patch()
-    rows = session.sql("SELECT id, x, more FROM b ORDER BY ALL").fetchall()
+    rows = session.sql("SELECT id, x, s, more FROM b ORDER BY ALL").fetchall()
     for by in CLIENTS:
         patched = copied(folder, "patched")
         apply(by, reference, patched, patch)
         with opened(patched) as ours:
-            assert ours.sql("SELECT id, x, more FROM a ORDER BY ALL").fetchall() == rows
-            assert [column.name for column in ours.table("a").schema] == ["id", "x", "more"]
+            assert ours.sql("SELECT id, x, s, more FROM a ORDER BY ALL").fetchall() == rows
+            assert [column.name for column in ours.table("a").schema] == ["id", "x", "s", "more"]
+            ours.sql("INSERT INTO a (id) VALUES (50)")
+            assert str(ours.sql("SELECT more FROM a WHERE id = 50").fetchall()[0][0]) == "2020-01-01"

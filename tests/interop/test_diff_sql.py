@@ -125,6 +125,11 @@ def test_what_sql_cannot_say(session: dl.Session) -> None:
     session.sql("ALTER TABLE t ADD COLUMN s.b INTEGER")
     with pytest.raises(dl.UnsupportedFeatureError, match="s has other fields"):
         session.table("t").diff(start).sql()
+    again = newest(session)
+    session.sql("ALTER TABLE t DROP COLUMN s.b; ALTER TABLE t ADD COLUMN s.b INTEGER")  # of the same type, without its values
+    for make in (session.table("t").diff(again).sql, session.table("t").diff(again).patch):
+        with pytest.raises(dl.UnsupportedFeatureError, match="s has other fields"):
+            make()
     with pytest.raises(dl.EntryNotFoundError, match='no column "w"'):
         session.table("t").diff(start).sql(changed="w")
     session.sql("CREATE TABLE r (rowid INTEGER)")
