@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 
 import ducklake_lab as dl
 from ducklake_lab import errors, widgets
+from ducklake_lab.diff.lake import TableDiff
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.magics import DuckLakeMagics, arguments, options
 from ducklake_lab.model import types
@@ -84,7 +85,7 @@ def _python() -> str:
     text = "# Python\n\n`import ducklake_lab as dl`. "
     text += "Importing it loads neither Spark nor pandas; each comes when it is first used.\n\n"
     text += _callable("dl.connect", dl.connect, 2)
-    for cls in (dl.Session, dl.TableHandle, dl.Result, dl.Diff, Appender):
+    for cls in (dl.Session, dl.TableHandle, dl.Result, dl.Diff, dl.LakeDiff, TableDiff, Appender):
         text += f"## {cls.__name__}\n\n{_doc(cls)}\n\n"
         for name, member in sorted(_members(cls).items()):
             if isinstance(member, property):

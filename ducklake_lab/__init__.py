@@ -14,10 +14,12 @@ from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
+    from ducklake_lab.diff.lake import LakeDiff
     from ducklake_lab.session import Result, Session, TableHandle, connect
 
 _LAZY = {
     "Diff": "ducklake_lab.diff.diff",
+    "LakeDiff": "ducklake_lab.diff.lake",
     "Result": "ducklake_lab.session",
     "Session": "ducklake_lab.session",
     "TableHandle": "ducklake_lab.session",
@@ -48,7 +50,7 @@ for _name, _target in {
 }.items():
     hooks.register(_name, _target)
 
-__all__ = ["Diff", "Result", "Session", "TableHandle", "__version__", "connect", *errors.__all__]
+__all__ = ["Diff", "LakeDiff", "Result", "Session", "TableHandle", "__version__", "connect", *errors.__all__]
 
 
 def __getattr__(name: str) -> Any:

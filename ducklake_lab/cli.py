@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -46,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     diff = commands.add_parser("diff", help="what changed in a table, or in the lake, between two snapshots")
     diff.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:metadata.ducklake, or its file")
     diff.add_argument("table", metavar="TABLE", help="table or schema.table; the whole lake if left out: LAKE A B")
-    diff.add_argument("start", metavar="A", nargs="?", help="the earlier snapshot id, or a time; negative counts from the newest")
+    diff.add_argument(
+        "start", metavar="A", nargs="?", help="the earlier snapshot id, or a time; negative counts from the newest"
+    )
     diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
     diff.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
     diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")
@@ -175,9 +177,10 @@ def _port(given: str) -> int:
 
 def _parsed(given: str) -> int | datetime | None:
     """A snapshot id or a time; None where it is neither."""
-    for read in (int, datetime.fromisoformat):
+    readers: tuple[Callable[[str], int | datetime], ...] = (int, datetime.fromisoformat)
+    for read in readers:
         try:
-            return read(given)  # type: ignore[operator]
+            return read(given)
         except ValueError:
             continue
     return None

@@ -13,9 +13,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import path_parts, quote_text, quoted_if_needed
 
 
-def rows_sql(
-    sides: Sides, key: Sequence[str], choice: RowChoice, limit: int | None = None, offset: int = 0
-) -> str:
+def rows_sql(sides: Sides, key: Sequence[str], choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
     """A statement that gives the chosen rows: `change`, `row_id` without a key, then `old_x` and `new_x` of each column x.
 
     It reads both states as a whole.
@@ -56,7 +54,12 @@ class _Writer:
         named = {"earlier": self._state("before"), "later": self._state("after")}
         if self._key and self._sides.same:
             # rows that both states share are no part of the comparison, whatever their key
-            named = {"a": named["earlier"], "b": named["later"], "earlier": self._not_in("a", "b"), "later": self._not_in("b", "a")}
+            named = {
+                "a": named["earlier"],
+                "b": named["later"],
+                "earlier": self._not_in("a", "b"),
+                "later": self._not_in("b", "a"),
+            }
         states = ",\n".join(f"  {name} AS (\n    {sql}\n  )" for name, sql in named.items())
         gone, new = f"later.{self._there} IS NULL", f"earlier.{self._there} IS NULL"
         items = [f"CASE WHEN {new} THEN 'inserted' WHEN {gone} THEN 'deleted' ELSE 'updated' END AS change"]
@@ -89,7 +92,11 @@ class _Writer:
         for each in self._matched:
             own = each.before if which == "before" else each.after
             name = quoted_if_needed(each.name)
-            value = _value(own, each, same=self._sides.same) if side.table is not None or own is None else f"CAST(NULL AS {own.data_type.sql()})"
+            value = (
+                _value(own, each, same=self._sides.same)
+                if side.table is not None or own is None
+                else f"CAST(NULL AS {own.data_type.sql()})"
+            )
             items.append(value if value == name else f"{value} AS {name}")
         selected = f"SELECT {', '.join(items)}"
         if side.table is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
 from datetime import date, datetime, time, timedelta
@@ -262,7 +262,7 @@ class Diff:
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
-        made = {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}
+        made: dict[str, Callable[[], str]] = {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}
         suffix = Path(path).suffix.casefold()
         if suffix not in made:
             raise UsageError(f"A diff is saved as .html, .json or .sql, not {Path(path).name}.")

@@ -99,10 +99,10 @@ class LakeDiff(Sequence[TableDiff]):
             EntryNotFoundError: none of that name differs.
         """
         folded = name.casefold()
-        for wanted in (lambda one: one.name, lambda one: one.name.rpartition(".")[2]):
-            found = next((one for one in self if wanted(one).casefold() == folded), None)
-            if found is not None:
-                return found
+        by_name = {one.name.rpartition(".")[2].casefold(): one for one in reversed(self)}
+        by_name |= {one.name.casefold(): one for one in reversed(self)}
+        if folded in by_name:
+            return by_name[folded]
         raise EntryNotFoundError(f"No table {name} differs.{did_you_mean(name, [one.name for one in self])}")
 
     def of_kind(self, kind: TableKind) -> list[TableDiff]:
@@ -153,7 +153,7 @@ class LakeDiff(Sequence[TableDiff]):
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
-        made = {".html": self.to_html, ".json": self.to_json}
+        made: dict[str, Callable[[], str]] = {".html": self.to_html, ".json": self.to_json}
         suffix = Path(path).suffix.casefold()
         if suffix not in made:
             raise UsageError(f"A diff of a lake is saved as .html or .json, not {Path(path).name}.")
@@ -173,7 +173,9 @@ class LakeDiff(Sequence[TableDiff]):
         return html
 
     def __repr__(self) -> str:
-        lines = [f"<Diff of {self.lake}, {self.start.snapshot_id} to {self.end.snapshot_id}: {self.unchanged:,} tables unchanged>"]
+        lines = [
+            f"<Diff of {self.lake}, {self.start.snapshot_id} to {self.end.snapshot_id}: {self.unchanged:,} tables unchanged>"
+        ]
         return "\n".join([*lines, *map(repr, self)])
 
 
@@ -191,7 +193,8 @@ def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: En
     common = before.tables.keys() & after.tables.keys()
     renamed = {i for i in common if before.tables.name_of(i) != after.tables.name_of(i)}
     found = [
-        _whole(lake, before, after, table_id, counts, engines) for table_id in before.tables.keys() ^ after.tables.keys()
+        _whole(lake, before, after, table_id, counts, engines)
+        for table_id in before.tables.keys() ^ after.tables.keys()
     ]
     found += [
         one
@@ -200,7 +203,14 @@ def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: En
     ]
     found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
     unchanged = len(common) - sum(one.kind in ("altered", "changed") for one in found)
-    return LakeDiff(lake.alias, snapshot_info(Side(lake, before, None)), snapshot_info(Side(lake, after, None)), found, unchanged, history)
+    return LakeDiff(
+        lake.alias,
+        snapshot_info(Side(lake, before, None)),
+        snapshot_info(Side(lake, after, None)),
+        found,
+        unchanged,
+        history,
+    )
 
 
 def _whole(

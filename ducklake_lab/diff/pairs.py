@@ -71,7 +71,10 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
         places: of the columns by which rows are paired; by row id where there are none.
     """
     condition = " AND ".join(f"r.c{i} IS NOT DISTINCT FROM a.c{i}" for i in places) or "r.rid = a.rid"
-    compared = [f"r.rid IS NOT NULL AND a.rid IS NOT NULL AND {differs_sql(f'r.c{i}', f'a.c{i}', columns[i].data_type)}" for i in range(later)]
+    compared = [
+        f"r.rid IS NOT NULL AND a.rid IS NOT NULL AND {differs_sql(f'r.c{i}', f'a.c{i}', columns[i].data_type)}"
+        for i in range(later)
+    ]
     items = ["coalesce(r.rid, a.rid) AS rid", *(f"{value} AS d{i}" for i, value in enumerate(compared))]
     for name, alias in (("old", "r"), ("new", "a")):
         items += [f"{alias}.rid AS {name}_rid", *(f"{alias}.c{i} AS {name}{i}" for i in range(len(columns)))]

@@ -73,7 +73,9 @@ class Patch:
             raise UsageError("These changes are not committed: ROLLBACK is their way back.")
         self._from, self._to = (sides.after, sides.before) if revert else (sides.before, sides.after)
         if self._from.table is None or self._to.table is None:
-            raise UnsupportedFeatureError("Only one of the two states has the table; a patch changes one that both have.")
+            raise UnsupportedFeatureError(
+                "Only one of the two states has the table; a patch changes one that both have."
+            )
         self._old, self._new = self._from.table, self._to.table
         self._check_amount()
         for each in sides.matched():
@@ -138,7 +140,11 @@ class Patch:
         gone = [old for _, old, new in self._matched if new is None and old is not None]
         made = [new for _, old, new in self._matched if old is None and new is not None]
         self._check_columns(kept, gone, made)
-        before = [f"ALTER COLUMN {quote_identifier(old.name)} DROP NOT NULL" for old, new in kept if not old.nulls_allowed and new.nulls_allowed]
+        before = [
+            f"ALTER COLUMN {quote_identifier(old.name)} DROP NOT NULL"
+            for old, new in kept
+            if not old.nulls_allowed and new.nulls_allowed
+        ]
         drops = [f"DROP COLUMN {quote_identifier(column.name)}" for column in gone]
         adds = [_addition(column, self._initial(column)) for column in made]
         before += [*drops, *self._renames(kept), *adds] if kept else [*adds, *drops]
@@ -152,7 +158,11 @@ class Patch:
             for column in made
             if _default(column) != (self._initial(column), "literal")
         ]
-        strict = [self._name(old, new) for _, old, new in self._matched if new is not None and not new.nulls_allowed and (old is None or old.nulls_allowed)]
+        strict = [
+            self._name(old, new)
+            for _, old, new in self._matched
+            if new is not None and not new.nulls_allowed and (old is None or old.nulls_allowed)
+        ]
         after = [f"ALTER COLUMN {name} SET NOT NULL" for name in strict]
         altered = [f"ALTER TABLE {self._path(self._old.name)} {change}" for change in before]
         if self._table != self._old.name:
@@ -184,7 +194,9 @@ class Patch:
                 f"No ALTER TABLE puts column {self._new.columns[at].name} in its place; use restore, which does."
             )
         if not kept and {column.name.casefold() for column in gone} & {column.name.casefold() for column in made}:
-            raise UnsupportedFeatureError(f"No column of {self._old.name} is in both states, so that none can be dropped first.")
+            raise UnsupportedFeatureError(
+                f"No column of {self._old.name} is in both states, so that none can be dropped first."
+            )
 
     def _renames(self, kept: Sequence[tuple[Column, Column]]) -> Iterator[str]:
         """Each in an order in which its new name is free; in a circle, one gets a third name in between."""
@@ -223,7 +235,9 @@ class Patch:
         goes: RowKind = "inserted" if self._revert else "deleted"
         comes: RowKind = "deleted" if self._revert else "inserted"
         here, there = ("added", "removed") if self._revert else ("removed", "added")
-        cells = [_Cell(place, self._name(old, new), new.data_type) for place, old, new in self._matched if new is not None]
+        cells = [
+            _Cell(place, self._name(old, new), new.data_type) for place, old, new in self._matched if new is not None
+        ]
         found = {cell.place: cell for cell in cells}
         path = self._path(self._table)
         keys = [found[place] for place in places_of(self._changed.columns, self._key)]

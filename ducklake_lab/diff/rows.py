@@ -112,7 +112,9 @@ class ChangedRows:
         Raises:
             EntryNotFoundError: it names a column that is not there.
         """
-        changed = self.columns[places_of(self.columns, [choice.changed])[0]].name if choice.changed is not None else None
+        changed = (
+            self.columns[places_of(self.columns, [choice.changed])[0]].name if choice.changed is not None else None
+        )
         keys = ((self.all_columns[places_of(self.all_columns, [name])[0]].name, down) for name, down in choice.sort)
         return RowChoice(choice.kind, changed, tuple(keys))
 

@@ -83,7 +83,9 @@ def _nested(value: str, kind: DataType) -> str:
     if kind.name == "list":
         return _elements(value, kind.children[0][1])
     (_, key), (_, held) = kind.children
-    return f"'map(' || {_elements(f'map_keys({value})', key)} || ', ' || {_elements(f'map_values({value})', held)} || ')'"
+    return (
+        f"'map(' || {_elements(f'map_keys({value})', key)} || ', ' || {_elements(f'map_values({value})', held)} || ')'"
+    )
 
 
 def _elements(value: str, kind: DataType) -> str:

@@ -85,7 +85,9 @@ def parsers() -> dict[str, Parser]:
     diff.add_argument("--descending", action="store_true", help="largest values first")
     diff.add_argument("--rows", metavar="N", type=int, help="rows shown at most (50)")
     diff.add_argument("--html", metavar="FILE", help="also write it to one self-contained HTML file")
-    diff.add_argument("--patch", metavar="FILE", help="also write the SQL that makes the later state of the earlier one")
+    diff.add_argument(
+        "--patch", metavar="FILE", help="also write the SQL that makes the later state of the earlier one"
+    )
     diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
     options = add("options", "options of the lake; set one by name and value")
     options.add_argument("name", metavar="NAME", nargs="?")

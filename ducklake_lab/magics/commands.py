@@ -198,7 +198,9 @@ class Commands:
         if given.end is None and self._is_snapshot(given.table):
             return self._lake_diff(given)
         if given.start is None:
-            raise UsageError("%ducklake diff: A is missing, the earlier snapshot: diff TABLE A B, or diff A B for the lake.")
+            raise UsageError(
+                "%ducklake diff: A is missing, the earlier snapshot: diff TABLE A B, or diff A B for the lake."
+            )
         table = self._session().table(given.table)
         more: dict[str, Any] = {}
         if given.key:

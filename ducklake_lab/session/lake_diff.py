@@ -12,6 +12,8 @@ def diff_current_lake(lakes: Lakes, engines: Engines, start: At, end: At) -> Lak
     """What differs in the lake in use between two snapshots; see `Session.diff`."""
     lake = lakes.get()
     if end is None and lakes.transaction is not None and lakes.transaction.lake is lake:
-        raise UsageError("The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot.")
+        raise UsageError(
+            "The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot."
+        )
     with lakes.statement():
         return diff_lake(lake, lakes.state(lake, start), lakes.state(lake, end), engines)

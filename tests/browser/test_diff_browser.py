@@ -19,7 +19,9 @@ def test_rows_of_a_diff(lab: Lab, theme: str):
             "CREATE TABLE t AS SELECT i::INTEGER AS k, (i * 7919 % 300) / 10.0 AS delay, 'n' || i AS name FROM range(2000) r(i)"
         )
         start = session.current_snapshot().snapshot_id
-        session.sql("UPDATE t SET delay = delay + 1 WHERE k < 700; UPDATE t SET name = '<b>' WHERE k BETWEEN 500 AND 800")
+        session.sql(
+            "UPDATE t SET delay = delay + 1 WHERE k < 700; UPDATE t SET name = '<b>' WHERE k BETWEEN 500 AND 800"
+        )
         session.sql("DELETE FROM t WHERE k >= 1990")
         ((changed, least),) = session.sql(
             f"SELECT count(*), min(b.delay) FROM (FROM t AT (VERSION => {start})) a JOIN t b USING (k) WHERE a.delay <> b.delay"

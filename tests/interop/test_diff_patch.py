@@ -51,7 +51,10 @@ def check(
     diff = session.table(after).diff(start, key=key)
     patches = diff.patch(), diff.patch(revert=True) if way_back else None
     for by in CLIENTS:
-        for patch, origin, name, state in ((patches[0], early, after, states[1]), (patches[1], late, before, states[0])):
+        for patch, origin, name, state in (
+            (patches[0], early, after, states[1]),
+            (patches[1], late, before, states[0]),
+        ):
             if patch is None:
                 continue
             patched = copied(origin, "patched")
@@ -91,10 +94,12 @@ def test_texts_and_names_with_anything_in_them(
 ) -> None:
     session.sql('CREATE SCHEMA "s ""1"""')
     name = '"s ""1"""."t\n; DROP"'
-    session.sql(f'CREATE TABLE {name} ("select" VARCHAR, "a ""b""" STRUCT("x \'y\'" VARCHAR), t STRUCT(rid INTEGER), p VARCHAR[])')
+    session.sql(
+        f'CREATE TABLE {name} ("select" VARCHAR, "a ""b""" STRUCT("x \'y\'" VARCHAR), t STRUCT(rid INTEGER), p VARCHAR[])'
+    )
     session.sql(f"INSERT INTO {name} SELECT v, NULL, {{'rid': 1}}, [v] FROM (SELECT unnest([{TEXTS}]) AS v)")
     change = (
-        f'UPDATE {name} SET "a ""b""" = {{\'x \'\'y\'\'\': "select"}}, t = {{\'rid\': 2}}, p = [p[1], p[1]]; '
+        f"UPDATE {name} SET \"a \"\"b\"\"\" = {{'x ''y''': \"select\"}}, t = {{'rid': 2}}, p = [p[1], p[1]]; "
         f'INSERT INTO {name} SELECT "select", NULL, NULL, [] FROM {name}; DELETE FROM {name} WHERE length("select") = 0'
     )
     patch, _ = check(session, reference, folder, change, names=(name, name))
@@ -125,18 +130,16 @@ def test_columns_that_were(
     check(session, reference, folder, sql, names=names, way_back=way_back)
 
 
-def test_strict_columns_become_loose(
-    session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path
-) -> None:
+def test_strict_columns_become_loose(session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
     session.sql(f"{MAKE}; ALTER TABLE t ALTER k SET NOT NULL")
     check(session, reference, folder, "ALTER TABLE t ALTER k DROP NOT NULL; UPDATE t SET k = NULL WHERE k > 30")
 
 
-def test_rows_are_found_by_key(
-    session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path
-) -> None:
-    session.sql("CREATE TABLE t (k INTEGER, \"b c\" VARCHAR, v DOUBLE)")
-    session.sql("INSERT INTO t SELECT i // 2, CASE WHEN i % 2 = 0 THEN 'even' END, i FROM range(30) r(i); INSERT INTO t VALUES (NULL, NULL, 1)")
+def test_rows_are_found_by_key(session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    session.sql('CREATE TABLE t (k INTEGER, "b c" VARCHAR, v DOUBLE)')
+    session.sql(
+        "INSERT INTO t SELECT i // 2, CASE WHEN i % 2 = 0 THEN 'even' END, i FROM range(30) r(i); INSERT INTO t VALUES (NULL, NULL, 1)"
+    )
     change = "UPDATE t SET v = 'nan' WHERE k IS NULL OR k < 4; DELETE FROM t WHERE k > 12 AND \"b c\" IS NULL; INSERT INTO t VALUES (40, '', -0.5), (NULL, 'n', NULL)"
     patch, _ = check(session, reference, folder, change, key=["k", "B C"])
     assert "rowid" not in patch
@@ -145,7 +148,9 @@ def test_rows_are_found_by_key(
 def test_two_tables(session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
     session.sql("CREATE TABLE a (id INTEGER, x INTEGER, gone INTEGER, s STRUCT(f INTEGER))")
     session.sql("INSERT INTO a VALUES (1, 1, 0, {'f': 1}), (2, 2, 0, NULL), (9, 9, 0, NULL)")
-    session.sql("CREATE TABLE b (X BIGINT, id INTEGER, s STRUCT(f INTEGER)); ALTER TABLE b ADD COLUMN more DATE DEFAULT '2020-01-01'")
+    session.sql(
+        "CREATE TABLE b (X BIGINT, id INTEGER, s STRUCT(f INTEGER)); ALTER TABLE b ADD COLUMN more DATE DEFAULT '2020-01-01'"
+    )
     session.sql("INSERT INTO b VALUES (1, 1, {'f': 1}, NULL), (5, 2, {'f': 2}, '2020-01-01'), (6, 3, NULL, NULL)")
     diff = session.table("a").diff(newest(session), other="b", key=["id"])
     assert (diff.summary.unchanged, diff.summary.updated) == (1, 1)

@@ -67,7 +67,7 @@ def test_rows_of_a_diff(
         "CREATE TABLE t AS SELECT i::INTEGER AS k, (i % 7)::INTEGER AS v, 'n' || i AS \"Name\" FROM range(100) r(i)"
     )
     start = newest(session)
-    session.sql("UPDATE t SET v = v + 1 WHERE k < 20; UPDATE t SET \"Name\" = NULL WHERE k BETWEEN 10 AND 30")
+    session.sql('UPDATE t SET v = v + 1 WHERE k < 20; UPDATE t SET "Name" = NULL WHERE k BETWEEN 10 AND 30')
     session.sql("UPDATE t SET v = v + 1 WHERE k = 50; UPDATE t SET v = v - 1 WHERE k = 50")  # as it was
     session.sql("DELETE FROM t WHERE k > 90; INSERT INTO t VALUES (200, NULL, 'x'), (201, -1, 'y'), (91, 0, 'n91')")
     diff = session.table("t").diff(start, key=key)
@@ -80,18 +80,22 @@ def test_rows_of_a_diff(
 def test_columns_that_came_went_and_changed(
     session: dl.Session, uri: str, reference: duckdb.DuckDBPyConnection
 ) -> None:
-    session.sql("CREATE TABLE t AS SELECT i::INTEGER AS k, (i % 7)::INTEGER AS v, 'n' || i AS \"Name\" FROM range(9) r(i)")
+    session.sql(
+        "CREATE TABLE t AS SELECT i::INTEGER AS k, (i % 7)::INTEGER AS v, 'n' || i AS \"Name\" FROM range(9) r(i)"
+    )
     start = newest(session)
     session.sql("ALTER TABLE t ADD COLUMN more INTEGER DEFAULT 5; ALTER TABLE t ALTER v SET DATA TYPE BIGINT")
-    session.sql("ALTER TABLE t DROP COLUMN \"Name\"; ALTER TABLE t ADD COLUMN name DOUBLE; ALTER TABLE t RENAME k TO earlier")
-    session.sql("ALTER TABLE t RENAME TO \"u 2\"; UPDATE \"u 2\" SET v = v + 1 WHERE earlier < 3; DELETE FROM \"u 2\" WHERE earlier > 7")
-    session.sql("INSERT INTO \"u 2\" VALUES (200, 1, 6, 7.5)")
+    session.sql(
+        'ALTER TABLE t DROP COLUMN "Name"; ALTER TABLE t ADD COLUMN name DOUBLE; ALTER TABLE t RENAME k TO earlier'
+    )
+    session.sql(
+        'ALTER TABLE t RENAME TO "u 2"; UPDATE "u 2" SET v = v + 1 WHERE earlier < 3; DELETE FROM "u 2" WHERE earlier > 7'
+    )
+    session.sql('INSERT INTO "u 2" VALUES (200, 1, 6, 7.5)')
     assert check(session.table('"u 2"').diff(start), uri, reference, sort="name (dropped)") == 5
 
 
-def test_a_key_that_unchanged_rows_share(
-    session: dl.Session, uri: str, reference: duckdb.DuckDBPyConnection
-) -> None:
+def test_a_key_that_unchanged_rows_share(session: dl.Session, uri: str, reference: duckdb.DuckDBPyConnection) -> None:
     session.sql("CREATE TABLE t (k INTEGER, v INTEGER); INSERT INTO t VALUES (1, 1), (1, 2), (NULL, 3), (2, 4), (3, 5)")
     start = newest(session)
     session.sql("DELETE FROM t WHERE v IN (3, 5); INSERT INTO t VALUES (NULL, 6), (4, 7)")
@@ -99,8 +103,12 @@ def test_a_key_that_unchanged_rows_share(
 
 
 def test_two_tables(session: dl.Session, uri: str, reference: duckdb.DuckDBPyConnection) -> None:
-    session.sql("CREATE TABLE a (id INTEGER, x INTEGER, only_a INTEGER); INSERT INTO a VALUES (1, 1, 0), (2, 2, 0), (9, 9, 9)")
-    session.sql("CREATE SCHEMA s; CREATE TABLE s.b (x INTEGER, id INTEGER, y DATE); INSERT INTO s.b VALUES (1, 1, NULL), (5, 2, NULL), (6, 3, '2020-01-01')")
+    session.sql(
+        "CREATE TABLE a (id INTEGER, x INTEGER, only_a INTEGER); INSERT INTO a VALUES (1, 1, 0), (2, 2, 0), (9, 9, 9)"
+    )
+    session.sql(
+        "CREATE SCHEMA s; CREATE TABLE s.b (x INTEGER, id INTEGER, y DATE); INSERT INTO s.b VALUES (1, 1, NULL), (5, 2, NULL), (6, 3, '2020-01-01')"
+    )
     assert check(session.table("a").diff(newest(session), other="s.b", key=["id"]), uri, reference) == 3
 
 
@@ -126,7 +134,9 @@ def test_what_sql_cannot_say(session: dl.Session) -> None:
     with pytest.raises(dl.UnsupportedFeatureError, match="s has other fields"):
         session.table("t").diff(start).sql()
     again = newest(session)
-    session.sql("ALTER TABLE t DROP COLUMN s.b; ALTER TABLE t ADD COLUMN s.b INTEGER")  # of the same type, without its values
+    session.sql(
+        "ALTER TABLE t DROP COLUMN s.b; ALTER TABLE t ADD COLUMN s.b INTEGER"
+    )  # of the same type, without its values
     for make in (session.table("t").diff(again).sql, session.table("t").diff(again).patch):
         with pytest.raises(dl.UnsupportedFeatureError, match="s has other fields"):
             make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,11 +13,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from tests.interop.patching import apply, attach_copy, opened
 from tests.interop.comparing import detach
+from tests.interop.patching import apply, attach_copy, opened
 from tests.property.test_numbers import MAINTENANCE
 
 FOLDER = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+#: What a statement raises where its table is not there, or one of the name is.
+NO_SUCH_TABLE = (
+    dl.EntryNotFoundError,
+    dl.EntryExistsError,
+    dl.SqlError,
+    duckdb.CatalogException,
+    duckdb.BinderException,
+)
 NAMES = ("a", "b", "c", "d")
 
 
@@ -30,7 +39,10 @@ class Step(NamedTuple):
 @st.composite
 def histories(draw: st.DrawFn) -> list[Step]:
     """Changes of tables that may not be there, in which case nothing happens."""
-    steps = [Step(draw(st.booleans()), f"CREATE TABLE {name} AS SELECT i AS k, 0 AS v FROM range(30) r(i)") for name in NAMES[:3]]
+    steps = [
+        Step(draw(st.booleans()), f"CREATE TABLE {name} AS SELECT i AS k, 0 AS v FROM range(30) r(i)")
+        for name in NAMES[:3]
+    ]
     for number in range(draw(st.integers(4, 12))):
         name = draw(st.sampled_from(NAMES))
         low = draw(st.integers(0, 40))
@@ -62,10 +74,8 @@ def run(steps: list[Step], folder: Path, reference: duckdb.DuckDBPyConnection) -
         if "{}" in step.sql and len(ids) < 4:
             continue
         sql = step.sql.format(ids[len(ids) // 2]) if "{}" in step.sql else step.sql
-        try:
+        with contextlib.suppress(*NO_SUCH_TABLE):
             apply("ours" if step.ours else "reference", reference, folder, sql)
-        except (dl.EntryNotFoundError, dl.EntryExistsError, dl.SqlError, duckdb.CatalogException, duckdb.BinderException):
-            pass  # no such table, or one of the name is there
 
 
 def tables_at(reference: duckdb.DuckDBPyConnection, at: int) -> dict[int, tuple[str, list[str], dict[int, Any]]]:

@@ -280,7 +280,9 @@ def test_machines_and_pages(session: dl.Session, tmp_path: Path) -> None:
 def test_back_in_time_is_the_mirror_image(session: dl.Session, key: list[str] | None) -> None:
     session.sql("CREATE TABLE t AS SELECT i::INTEGER AS k, 0 AS v FROM range(200) r(i)")
     start = newest(session)
-    session.sql("UPDATE t SET v = 1 WHERE k = 5; DELETE FROM t WHERE k BETWEEN 10 AND 60; UPDATE t SET v = 2 WHERE k > 150")
+    session.sql(
+        "UPDATE t SET v = 1 WHERE k = 5; DELETE FROM t WHERE k BETWEEN 10 AND 60; UPDATE t SET v = 2 WHERE k > 150"
+    )
     session.sql("INSERT INTO t VALUES (500, 1), (501, 2)")
     end = newest(session)
     forth, back = session.table("t").diff(start, end, key=key), session.table("t").diff(end, start, key=key)

@@ -30,7 +30,7 @@ def change(session: dl.Session) -> int:
     """Changes all kinds of tables; gives the snapshot before."""
     start = session.current_snapshot().snapshot_id
     session.sql("UPDATE t SET v = v + 1 WHERE k < 3; DELETE FROM t WHERE k > 44; INSERT INTO t VALUES (100, 1)")
-    session.sql("DROP TABLE gone; CREATE TABLE \"a <b>\" AS FROM range(20) r(i); ALTER TABLE s.old RENAME TO new")
+    session.sql('DROP TABLE gone; CREATE TABLE "a <b>" AS FROM range(20) r(i); ALTER TABLE s.old RENAME TO new')
     session.sql("COMMENT ON TABLE noted IS 'hi'; INSERT INTO same VALUES (2); DELETE FROM same WHERE a = 2")
     session.sql("CREATE TABLE never (i INTEGER); DROP TABLE never; CALL lake.merge_adjacent_files()")
     return start
@@ -65,7 +65,13 @@ def test_tables_that_differ(session: dl.Session) -> None:
     newest = session.current_snapshot().snapshot_id
     assert session.diff(newest).is_empty and session.diff(newest).unchanged == 6
     back = {one.name: one.kind for one in session.diff(newest, start)}
-    assert back == {"main.gone": "created", "main.a <b>": "dropped", "main.noted": "altered", "s.old": "altered", "main.t": "changed"}
+    assert back == {
+        "main.gone": "created",
+        "main.a <b>": "dropped",
+        "main.noted": "altered",
+        "s.old": "altered",
+        "main.t": "changed",
+    }
 
 
 def test_only_touched_tables_are_read(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:

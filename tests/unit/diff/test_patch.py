@@ -15,7 +15,9 @@ from ducklake_lab.diff import compute, patch
 @pytest.fixture
 def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
-        session.sql("CREATE TABLE t (k INTEGER, v BIGINT, n VARCHAR); INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')")
+        session.sql(
+            "CREATE TABLE t (k INTEGER, v BIGINT, n VARCHAR); INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')"
+        )
         yield session
 
 
@@ -25,7 +27,9 @@ def newest(session: dl.Session) -> int:
 
 def test_a_patch_writes_the_cells_that_differ_and_no_others(session: dl.Session) -> None:
     start = newest(session)
-    session.sql("UPDATE t SET v = 10 WHERE k = 1; UPDATE t SET n = 'it''s', v = NULL WHERE k = 2; DELETE FROM t WHERE k = 3")
+    session.sql(
+        "UPDATE t SET v = 10 WHERE k = 1; UPDATE t SET n = 'it''s', v = NULL WHERE k = 2; DELETE FROM t WHERE k = 3"
+    )
     end = newest(session)
     found = session.table("t").diff(start).patch().splitlines()
     comment = [line for line in found if line.startswith("--")]
@@ -42,7 +46,7 @@ def test_a_patch_writes_the_cells_that_differ_and_no_others(session: dl.Session)
         "WHERE t.rowid = p.row_id;",
         'UPDATE "main"."t" AS t SET "v" = CAST(p."v" AS BIGINT), "n" = CAST(p."n" AS VARCHAR)',
         "FROM (VALUES",
-        '  (1, NULL, \'it\'\'s\')) AS p(row_id, "v", "n")',
+        "  (1, NULL, 'it''s')) AS p(row_id, \"v\", \"n\")",
         "WHERE t.rowid = p.row_id;",
         "COMMIT;",
     ]
