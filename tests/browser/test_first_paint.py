@@ -110,7 +110,7 @@ def notebook(lake: tuple[str, Lake], request: pytest.FixtureRequest, _lab: Lab) 
     page = _lab.open(f"{name}.ipynb", theme=name.partition("-")[2])
     page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
-    expect(page.locator(".dlk-live")).to_have_count(5)
+    expect(page.locator(".dlk-live")).to_have_count(6)
     expect(page.locator(".dlk-pv")).to_have_count(1)
     yield page
     close(page)

@@ -37,7 +37,7 @@ class Changes extends Browsing {
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.root = element("div", { class: "dlk-live dlk-df", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text);
+      element("div", { class: "dlk-df-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text);
   }
 
   choose(kind, changed) {
@@ -92,9 +92,9 @@ class Changes extends Browsing {
         const place = sort.findIndex(([key]) => key === name);
         const down = place >= 0 && sort[place][1];
         const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
-        const least = Math.min(18, Math.max(right ? 5 : 7, name.length * 0.62 + 2));
+        const least = Math.min(18, Math.max(right ? 9 : 7, name.length * 0.62 + 2));
         // what was and what is stand side by side
-        const width = changed.has(name) ? `minmax(${Math.max(18, least)}em, 3fr)` : `minmax(${least}em, 1fr)`;
+        const width = changed.has(name) ? `minmax(${Math.max(18, least)}em, 2fr)` : `minmax(${least}em, 1fr)`;
         return {
           name, right, width, sort: place < 0 ? "none" : down ? "descending" : "ascending",
           head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, name + mark),
