@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.diff.lake import LakeDiff
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.health import Health, health_of
+from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage
 from ducklake_lab.session.names.system_tables import ViewComments
@@ -26,6 +30,7 @@ class LakeInfo:
 
     _lakes: Lakes
     _sources: Sources
+    _engine: SparkEngine
     sql: Callable[..., Result]
 
     def snapshots(self, table: str | None = None, last: int | None = None) -> History:
@@ -41,6 +46,15 @@ class LakeInfo:
     def history(self, table: str | None = None) -> History:
         """The same as `snapshots`."""
         return self.snapshots(table)
+
+    def diff(self, start: int | datetime | str, end: At = None) -> LakeDiff:
+        """What differs in the current lake between two snapshots: tables that came, went and changed, and their rows.
+
+        Args:
+            start: the earlier snapshot, by its id, a time or a tag.
+            end: the later one; the newest if left out.
+        """
+        return diff_current_lake(self._lakes, self._engine, start, end)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Names a snapshot of the current lake, the newest by default; gives its id. A tag of that name moves.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.placement import Engine, Limits, check_engine
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -21,7 +20,6 @@ from ducklake_lab.session.appender import Appender
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
-from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.lake_info import LakeInfo
 from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
@@ -296,15 +294,6 @@ class Session(LakeInfo):
     def table(self, name: str, at: At = None) -> TableHandle:
         """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
         return TableHandle(self._lakes, self._sources, self._engine, name, at)
-
-    def diff(self, start: int | datetime | str, end: int | datetime | str | None = None) -> LakeDiff:
-        """What differs in the current lake between two snapshots: tables that came, went and changed, and their rows.
-
-        Args:
-            start: the earlier snapshot, by its id, a time or a tag.
-            end: the later one; the newest if left out.
-        """
-        return diff_current_lake(self._lakes, self._engine, start, end)
 
     def write(self, rows: Any, table: str, mode: WriteMode = "append") -> Result:
         """Writes rows to a table, columns matched by name.

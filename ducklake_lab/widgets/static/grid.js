@@ -7,8 +7,8 @@ const MOST = 1_000_000;
 
 class Grid {
   // options: label, columns [{ name, width, right, head, title }], fetch(start, count) -> rows, cells(row, index) -> nodes or
-  // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, mark(row) -> class, height; byCell: the cursor is on
-  // a cell, and goes sideways too
+  // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, mark(row) -> class, height;
+  // byCell: the cursor is on a cell, and goes sideways too
   constructor(options) {
     this.options = options;
     this.id = "dlk-g" + Math.random().toString(36).slice(2, 8);
