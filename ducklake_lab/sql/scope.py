@@ -30,6 +30,8 @@ _LOCATION = {"filename": FILE_NAME, "file_index": FILE_INDEX}
 #: node.meta keys: the model's type of an expression, and the relation a column belongs to.
 TYPE = "ducklake_type"
 RELATION = "ducklake_relation"
+#: node.meta key: bound already, as arguments of a macro are where it was called.
+BOUND = "ducklake_bound"
 #: node.meta keys: of a query, its columns; of a join, the columns that USING compares, by name.
 OUTPUTS = "ducklake_outputs"
 JOINED_BY = "ducklake_joined_by"

@@ -19,16 +19,14 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause
 from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
-from ducklake_lab.sql.bind.group_and_order import bind_group, bind_order, bind_order_of_names
+from ducklake_lab.sql.bind.group_and_order import bind_group, bind_having, bind_order, bind_order_of_names
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, resolve
+from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, resolve
 
-#: node.meta key: an argument of a macro, bound where the macro was called.
-BOUND = "ducklake_bound"
 #: Where DuckDB's own functions live; it writes `main.list_value(…)` where a list was.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
 
@@ -292,9 +290,9 @@ class QueryBinder:
                 if not relation.nullable:
                     pushdown.restrict(relation, condition.this)
         bind_group(self, node, scope, ctes, aliases)
-        for part in ("having", "qualify"):
-            if node.args.get(part):
-                node.args[part].set("this", self.expression(node.args[part].this, scope, ctes, aliases))
+        bind_having(self, node, scope, ctes, aliases)
+        if (qualify := node.args.get("qualify")) is not None:
+            qualify.set("this", self.expression(qualify.this, scope, ctes, aliases))
         for window in node.args.get("windows") or []:
             self.children(window, scope, ctes, aliases)
         distinct = node.args.get("distinct")

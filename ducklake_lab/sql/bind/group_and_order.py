@@ -1,17 +1,20 @@
-"""GROUP BY and ORDER BY: positions, names of output columns, and ALL."""
+"""GROUP BY, HAVING and ORDER BY: positions, names of output columns, and ALL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
-from ducklake_lab.sql.scope import Ctes, Outputs, Relation, Scope
+from ducklake_lab.sql.scope import BOUND, TYPE, Ctes, Outputs, Relation, Scope
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.bind.binder import QueryBinder
+
+#: node.meta key: these keys were GROUP BY ALL.
+_ALL = "ducklake_group_all"
 
 
 def bind_group(
@@ -25,7 +28,10 @@ def bind_group(
         keys = [
             exp.Literal.number(place_) for place_, item in enumerate(node.expressions, 1) if not _has_aggregate(item)
         ]
-        node.set("group", exp.Group(expressions=keys) if keys else None)
+        whole = exp.Group(expressions=keys) if keys else None
+        if whole is not None:
+            whole.meta[_ALL] = True
+        node.set("group", whole)
         return
     positions = _positions(node.expressions)
     for index, key in enumerate(list(group.expressions)):
@@ -37,6 +43,50 @@ def bind_group(
     for part in ("rollup", "cube", "grouping_sets"):
         for item in group.args.get(part) or []:
             binder.children(item, scope, ctes, aliases)
+
+
+def bind_having(
+    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]
+) -> None:
+    """Binds HAVING: outside of aggregates a name means a column of the SELECT list, before one that is not grouped."""
+    clause = node.args.get("having")
+    if clause is None:
+        return
+    grouped = set(_grouped(node))
+    group = node.args.get("group")
+    # under GROUP BY ALL, DuckDB groups by a column that HAVING names, too: such names stay columns
+    is_all = group is not None and group.meta.get(_ALL, False)
+    for column in list(clause.find_all(exp.Column)):
+        name = column.name.casefold()
+        if name not in aliases or column.table or name in grouped or _is_inside(column, clause):
+            continue
+        if not is_all or _has_aggregate(aliases[name]):
+            value = exp.Paren(this=aliases[name].copy())
+            value.meta[TYPE] = aliases[name].meta.get(TYPE)
+            value.meta[BOUND] = True
+            column.replace(value)
+    clause.set("this", binder.expression(clause.this, scope, ctes, aliases))
+
+
+def _grouped(node: exp.Select) -> Iterator[str]:
+    """The names of the columns that GROUP BY has as they are."""
+    group = node.args.get("group")
+    for key in group.expressions if group is not None else ():
+        value = node.expressions[int(key.name) - 1].unalias() if isinstance(key, exp.Literal) else key
+        if isinstance(value, exp.Column):
+            yield value.name.casefold()
+
+
+def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
+    """Whether a column is an argument of an aggregate, or in a subquery, of a clause."""
+    parent = column.parent
+    while parent is not None and parent is not clause:
+        if isinstance(parent, exp.Query | exp.Window) or (
+            isinstance(parent, exp.Anonymous) and is_aggregate(parent.name)
+        ):
+            return True
+        parent = parent.parent
+    return False
 
 
 def bind_order(

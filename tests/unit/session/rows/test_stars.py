@@ -42,6 +42,14 @@ QUERIES = (
     "SELECT id FROM p WHERE EXISTS (FROM b AS s WHERE p.s = s.id) ORDER BY ALL",
     "SELECT id FROM p WHERE EXISTS (FROM b AS a WHERE p.a = a AND a.id = 2) ORDER BY ALL",
     "SELECT id, (SELECT max(a) FROM b AS a) AS row FROM p",
+    "SELECT sum(v) AS v FROM a HAVING v > 5",
+    "SELECT id % 2 AS m, sum(v) AS v FROM a GROUP BY m HAVING v > 5 ORDER BY m",
+    "SELECT id % 2 AS v, count(*) AS n FROM a GROUP BY id % 2 HAVING v = 1",
+    "SELECT -id AS id, count(*) AS c FROM a GROUP BY id HAVING id > 1 ORDER BY ALL",
+    "SELECT count(*) AS id, v FROM a GROUP BY v HAVING id > 0 AND v > 5 ORDER BY ALL",
+    "SELECT sum(v) AS s FROM a HAVING s > 5 AND sum(v) > 3",
+    "SELECT sum(v) AS v, id FROM a GROUP BY ALL HAVING v IN (10, 20) ORDER BY id",
+    "SELECT max(v) AS v, id FROM a GROUP BY id HAVING v > (SELECT min(v) FROM b WHERE b.id > a.id) ORDER BY ALL",
 )
 
 
