@@ -108,9 +108,9 @@ class Commands:
         if given.at is not None:
             at = options.moment(given.at)
             chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
-        from ducklake_lab.widgets.browsers import summary
+        from ducklake_lab.widgets.summary import of_session
 
-        connected: LakeSummary = self._connect(given.uri, chosen, summary)
+        connected: LakeSummary = self._connect(given.uri, chosen, of_session)
         return connected
 
     def _run_disconnect(self, given: argparse.Namespace) -> Listing:
@@ -149,11 +149,11 @@ class Commands:
         return Listing("Lakes", ("name", "state", "catalog"), tuple(rows), noun="lake")
 
     def _run_use(self, given: argparse.Namespace) -> LakeSummary:
-        from ducklake_lab.widgets.browsers import summary
+        from ducklake_lab.widgets.summary import of_session
 
         session = self._session()
         session.use(given.name)
-        return summary(session, given.name)
+        return of_session(session, given.name)
 
     # What there is
 

@@ -19,6 +19,7 @@ from ducklake_lab.widgets.file_browser import FileBrowser
 from ducklake_lab.widgets.mounted import Mounted
 from ducklake_lab.widgets.schema_browser import SchemaBrowser
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+from ducklake_lab.widgets.summary import of_session
 from ducklake_lab.widgets.table_view import TableBrowser
 
 #: The widgets of the page, by the names under which it loads their modules and styles.
@@ -39,7 +40,7 @@ _TRIES = 3
 def heading(session: Session) -> dict[str, Any]:
     """What the page says of the lake above its views: name, sizes, snapshot, and its tables."""
     with session.reading():
-        summary = browsers.summary(session)
+        summary = of_session(session)
         state = session.state()
     tables = sorted((state.schema_of(table).name, table.name) for table in state.tables.values())
     return {

@@ -11,7 +11,6 @@ from ducklake_lab.widgets.file_browser import FileBrowser
 from ducklake_lab.widgets.schema import of_catalog
 from ducklake_lab.widgets.schema_browser import SchemaBrowser
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
-from ducklake_lab.widgets.summary import LakeSummary, summarize
 from ducklake_lab.widgets.table_view import TableBrowser
 from ducklake_lab.widgets.tables import TableListing
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 At = int | datetime | str | None
 
 
-class _Looking(Protocol):
+class Looking(Protocol):
     """What the browsers ask of a session."""
 
     @property
@@ -41,31 +40,17 @@ class _Looking(Protocol):
     def health(self, table: str | None = None) -> Any: ...
 
 
-def summary(session: _Looking, name: str | None = None) -> LakeSummary:
-    """The line about the lake, by the name of its catalog file unless another name is given."""
-    lake = session.current_lake
-    path = lake.location.path
-    shown = name or (path.name if path is not None else lake.alias)
-    return summarize(
-        shown,
-        session.current_snapshot().snapshot_id,
-        lake.alias,
-        session.tables(),
-        created=name is None and lake.created,
-    )
-
-
-def schema(session: _Looking, at: At = None) -> SchemaBrowser:
+def schema(session: Looking, at: At = None) -> SchemaBrowser:
     """Schemas, tables, columns, views and macros."""
     return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)))
 
 
-def rows(session: _Looking, table: str, at: At = None) -> TableBrowser:
+def rows(session: Looking, table: str, at: At = None) -> TableBrowser:
     """The rows of a table."""
     return TableBrowser(session.table(table, at=at).view())
 
 
-def files(session: _Looking, table: str, at: At = None) -> FileBrowser:
+def files(session: Looking, table: str, at: At = None) -> FileBrowser:
     """The data files of a table, and what would mend them."""
     with session.reading():
         found = session.table(table, at=at).files()
@@ -74,7 +59,7 @@ def files(session: _Looking, table: str, at: At = None) -> FileBrowser:
     return FileBrowser(found, health, can_mend=not session.current_lake.read_only)
 
 
-def snapshots(session: _Looking, table: str | None = None) -> SnapshotBrowser:
+def snapshots(session: Looking, table: str | None = None) -> SnapshotBrowser:
     """The history of the lake or of a table, with diffs, and the lake as it was."""
 
     def diff(name: str, start: int, end: int) -> str:

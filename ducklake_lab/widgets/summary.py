@@ -10,6 +10,7 @@ from ducklake_lab.widgets.html import DOT, counted, escape, size, view
 
 if TYPE_CHECKING:
     from ducklake_lab.session.overview import TableInfo
+    from ducklake_lab.widgets.browsers import Looking
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,20 @@ class LakeSummary:
         return view(
             f'<p><b>{escape(self.name)}</b>{DOT}<span class="dlk-soft">{self.facts()}</span></p>', label=self.name
         )
+
+
+def of_session(session: Looking, name: str | None = None) -> LakeSummary:
+    """The line about the lake in use, by the name of its catalog file unless another name is given."""
+    lake = session.current_lake
+    path = lake.location.path
+    shown = name or (path.name if path is not None else lake.alias)
+    return summarize(
+        shown,
+        session.current_snapshot().snapshot_id,
+        lake.alias,
+        session.tables(),
+        created=name is None and lake.created,
+    )
 
 
 def summarize(

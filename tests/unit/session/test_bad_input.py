@@ -138,3 +138,18 @@ print(Questions(dict).lakes()["lakes"], sorted(m for m in {heavy!r} if m in sys.
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "[] ['IPython']"]
+
+
+def test_a_first_answer_loads_no_widgets_and_no_spark(tmp_path: Path) -> None:
+    heavy = ("pyspark", "plotly", "ipywidgets", "anywidget", "tornado.websocket")
+    program = f"""
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "ducklake_lab")
+shell.run_line_magic("ducklake", "connect ducklake:{tmp_path}/x.ducklake")
+shell.run_cell_magic("ducklake", "", "SELECT 1 AS i")._repr_html_()
+print([m for m in {heavy!r} if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

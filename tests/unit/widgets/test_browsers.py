@@ -8,6 +8,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.widgets import browsers
+from ducklake_lab.widgets.summary import of_session
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def lake(tmp_path: Path) -> str:
 
 def test_each_shows_what_the_session_has(lake: str) -> None:
     with dl.connect(lake, engine="duckdb") as session:
-        assert browsers.summary(session).facts().startswith("snapshot 3 · 1 schema · 1 table · 150 rows · ")
+        assert of_session(session).facts().startswith("snapshot 3 · 1 schema · 1 table · 150 rows · ")
         assert browsers.schema(session).note.startswith("snapshot 3 · 1 schema · 1 table · 150 rows · ")
         assert browsers.rows(session, "t").passing == 150
         assert [entry.rows for entry in browsers.files(session, "t")] == [100, 50]
