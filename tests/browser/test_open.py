@@ -62,8 +62,8 @@ class Opened:
         return value
 
     def tab(self, name: str) -> None:
-        self.page.get_by_role("tab", name=name).click()
-        expect(self.page.get_by_role("tabpanel", name=name)).to_be_visible()
+        self.page.get_by_role("tablist", name="Views of the lake").get_by_role("tab", name=name).click()
+        expect(self.page.get_by_role("tabpanel", name=name).first).to_be_visible()
 
     def facts(self) -> str:
         """What stands beside the lake's name, from SQL."""
@@ -188,11 +188,11 @@ def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Callable
     screenshot(page, f"open-schema-{opened.theme}")
     page.get_by_role("button", name="Rows").click()
     rows = opened.one("SELECT count(*) FROM flights")
-    expect(page.locator(".dlk-tb [role=status]")).to_have_text(f"{rows:,} rows")
+    expect(page.locator(".dlk-tb [role=status]").first).to_have_text(f"{rows:,} rows")
     expect(page.get_by_label("Table", exact=True)).to_have_value("2")
     page.get_by_label("Filter carrier").fill("= UA")
     passing = opened.one("SELECT count(*) FROM flights WHERE carrier = 'UA'")
-    expect(page.locator(".dlk-tb [role=status]")).to_have_text(f"{passing:,} rows")
+    expect(page.locator(".dlk-tb [role=status]").first).to_have_text(f"{passing:,} rows")
     settle(page)
     known = {row[0] for row in opened.reference.execute("SELECT id FROM flights WHERE carrier = 'UA'").fetchall()}
     shown = [int(row[0]) for row in cells(page, ".dlk-tb")]
@@ -233,7 +233,7 @@ def test_nothing_of_a_catalog_becomes_code_and_axe_has_no_serious_finding(opened
     for view in ("Rows", "Files"):
         opened.tab(view)
         page.get_by_label("Table", exact=True).select_option(index=0)
-        expect(page.get_by_role("tabpanel", name=view)).to_contain_text("archive.<script>")
+        expect(page.get_by_role("tabpanel", name=view).first).to_contain_text("archive.<script>")
         settle(page)
         assert serious(page, "body") == []
     opened.tab("Snapshots")
@@ -280,7 +280,7 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     page, before = opened.page, opened.facts()
     opened.tab("Rows")
     page.get_by_label("Table", exact=True).select_option(label="archive.notes")
-    expect(page.locator(".dlk-tb [role=status]")).to_have_text("3 rows")
+    expect(page.locator(".dlk-tb [role=status]").first).to_have_text("3 rows")
     with dl.connect(opened.uri, alias="lake", engine="duckdb") as session:
         session.sql("INSERT INTO archive.notes VALUES ('four')")
     page.evaluate("dispatchEvent(new Event('focus'))")
@@ -290,7 +290,7 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     assert serious(page, "body") == []
     screenshot(page, f"open-notice-{opened.theme}")
     notice.get_by_role("button").click()
-    expect(page.locator(".dlk-tb [role=status]")).to_have_text("4 rows")
+    expect(page.locator(".dlk-tb [role=status]").first).to_have_text("4 rows")
     expect(page.locator("#facts")).to_have_text(opened.facts())
     expect(notice).to_be_hidden()
     opened.tab("Snapshots")
