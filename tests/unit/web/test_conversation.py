@@ -117,7 +117,11 @@ def test_what_is_wrong_is_said_in_one_line(talk: Talk, text: str, error: str) ->
     assert error in message["error"]
 
 
-def test_a_fault_of_ours_is_said_and_logged(talk: Talk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_ours_is_said_and_logged(
+    talk: Talk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # ipywidgets shows faults in the shell that tests of magics leave, rather than log them
+    monkeypatch.setattr("ipywidgets.widgets.widget.get_ipython", lambda: None)
     answer, _ = talk.say(type="open", view="rows", schema="main", table="t")
     content, _ = talk.ask(answer["comm"], type="page", request="x")
     assert content == {"request": "x", "error": "DuckLake Lab failed here: KeyError. The log has the details."}
