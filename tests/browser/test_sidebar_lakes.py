@@ -28,8 +28,13 @@ def kept(lab: Lab) -> str:
 
 def open_again(lab: Lab, page: Page, name: str) -> Locator:
     """Opens another notebook in a page with the state of the last one; its sidebar."""
-    page.goto(f"{lab.address}/lab/tree/{name}")
-    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    for _ in range(5):
+        page.goto(f"{lab.address}/lab/tree/{name}")
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        if "/workspaces/" not in page.url:
+            break
+        # JupyterLab took the page that was left for another window, and began a workspace of its own
+        page.wait_for_timeout(1000)
     page.wait_for_function("name => window.jupyterapp?.shell.currentWidget?.context?.path === name", arg=name)
     return sidebar(page)
 
