@@ -45,7 +45,7 @@ class Extremes:
 
 
 def extremes(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extremes]:
-    """The extremes of columns of leaf values; one query serves those of one length that only DuckDB spells."""
+    """The extremes of columns of leaf values. One query serves the columns that only DuckDB spells, by length."""
     found: dict[int, Extremes] = {}
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, (values, data_type) in enumerate(columns):

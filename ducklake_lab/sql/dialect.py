@@ -256,7 +256,7 @@ class DuckLakeSql(DuckDB):
 
 
 def check_extensible(parser: Callable[[], object]) -> None:
-    """Checks that sqlglot's classes can be extended, which those of its compiled build cannot.
+    """Checks that sqlglot's classes can be extended; its compiled build forbids it.
 
     Raises:
         UnsupportedFeatureError: the package sqlglotc is installed beside sqlglot.

@@ -217,7 +217,7 @@ def _apart(names: Iterable[str]) -> Iterator[str]:
 
 
 def _repeated(outputs: Outputs) -> list[str]:
-    """The names of columns of which two are the same; none where all differ."""
+    """The names of the columns if two share one; else none."""
     names = [output.name for output in outputs or ()]
     return names if len({name.casefold() for name in names}) < len(names) else []
 
