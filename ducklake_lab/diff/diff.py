@@ -262,11 +262,7 @@ class Diff:
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
-        made: dict[str, Callable[[], str]] = {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}
-        suffix = Path(path).suffix.casefold()
-        if suffix not in made:
-            raise UsageError(f"A diff is saved as .html, .json or .sql, not {Path(path).name}.")
-        write(path, made[suffix]())
+        save(path, {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}, "A diff")
 
     def plot(self) -> Any:
         """The diff as a plotly figure."""
@@ -290,6 +286,23 @@ class Diff:
             f"<Diff of {self.table}, {self.start.snapshot_id} to {end}: {s.deleted:,} deleted, "
             f"{s.inserted:,} inserted, {s.updated:,} updated, {s.unchanged:,} unchanged>"
         )
+
+
+def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> None:
+    """Writes what the end of a file's name asks for.
+
+    Args:
+        made: makes the text, by the end of the name; two or more.
+        what: is saved, for people.
+
+    Raises:
+        UsageError: the name ends otherwise, or the file cannot be written.
+    """
+    make = made.get(Path(path).suffix.casefold())
+    if make is None:
+        *others, last = made
+        raise UsageError(f"{what} is saved as {', '.join(others)} or {last}, not {Path(path).name}.")
+    write(path, make())
 
 
 def write(path: str | Path, text: str) -> None:

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides, snapshot_info
-from ducklake_lab.diff.diff import Diff, write
+from ducklake_lab.diff.diff import Diff, save, write
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.diff.model import ColumnChange, DiffSummary
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
+from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
@@ -153,11 +153,7 @@ class LakeDiff(Sequence[TableDiff]):
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
-        made: dict[str, Callable[[], str]] = {".html": self.to_html, ".json": self.to_json}
-        suffix = Path(path).suffix.casefold()
-        if suffix not in made:
-            raise UsageError(f"A diff of a lake is saved as .html or .json, not {Path(path).name}.")
-        write(path, made[suffix]())
+        save(path, {".html": self.to_html, ".json": self.to_json}, "A diff of a lake")
 
     def __getitem__(self, index: Any) -> Any:
         return self._tables[index]

@@ -31,7 +31,7 @@ from ducklake_lab.storage import Storage
 
 #: For what is kept of files from call to call.
 _STORAGE = Storage()
-#: Memory for deletions that were read, of which each takes 8 or 16 bytes.
+#: Memory for deletions that were read; each takes 8 or 16 bytes.
 _KEPT_BYTES = 64 << 20
 _UNREADABLE = (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError)
 

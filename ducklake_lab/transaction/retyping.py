@@ -22,7 +22,7 @@ _NO_BOUNDS = dict.fromkeys((*_BOUNDS, "min_is_exact", "max_is_exact"))
 
 
 def spelled_for(table: Table, file: WrittenFile) -> WrittenFile:
-    """The file with bounds spelled as those of the table's columns, of which some had other types in the file."""
+    """The file, with its bounds spelled as values of the table's columns."""
     columns = {part.column_id: part.data_type for column in table.columns for part in column.walk()}
     stats = tuple(_spelled(stats, columns.get(stats.column_id)) for stats in file.column_stats)
     return file if stats == file.column_stats else replace(file, column_stats=stats)
@@ -65,7 +65,7 @@ def retype_bounds(
 def _widen(
     metadata: Metadata, table_id: int, column_id: int, source: DataType, target: DataType, default: str | None
 ) -> None:
-    """Spells bounds as those of the wider type; they become unknown where some values may have another type."""
+    """Spells bounds as values of the wider type, or clears them where some values may have another type."""
     connection, c = metadata.connection, t.column.c
     types = sa.select(c.column_type).where(
         c.table_id == table_id, c.column_id == column_id, c.begin_snapshot < metadata.snapshot_id
