@@ -43,6 +43,12 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",
 }
 
+#: Rules of Spark's optimizer that fail: columns that one name has twice, and correlated subqueries, above a union.
+_FAILING = tuple(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+    for rule in ("RemoveRedundantAliases", "PushProjectionThroughUnion")
+)
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
 _TIME_ZONE = "spark.sql.session.timeZone"
 _start_lock = threading.Lock()
 
@@ -83,6 +89,9 @@ def configure(spark: SparkSession) -> None:
     for key, value in REQUIRED.items():
         if spark.conf.get(key, None) != value:
             spark.conf.set(key, value)
+    excluded = [rule.strip() for rule in (spark.conf.get(_EXCLUDED, None) or "").split(",") if rule.strip()]
+    if missing := [rule for rule in _FAILING if rule not in excluded]:
+        spark.conf.set(_EXCLUDED, ",".join([*excluded, *missing]))
 
 
 def set_time_zone(spark: SparkSession, name: str) -> None:

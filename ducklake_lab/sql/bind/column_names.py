@@ -6,6 +6,8 @@ types are as written there, too; here they are those of the types.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 from ducklake_lab.errors import DuckLakeError
@@ -121,6 +123,8 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Like | exp.ILike) and node.args.get("negate"):
         operator = _BINARY[type(node)].replace("~~", "!~~")
         return f"({text(node.this)} {operator} {text(node.expression)})"
+    if isinstance(node, exp.And | exp.Or):
+        return f"({f' {_BINARY[type(node)]} '.join(map(text, _chained(node, type(node))))})"
     if type(node) in _BINARY:
         return f"({text(node.this)} {_BINARY[type(node)]} {text(node.expression)})"
     if isinstance(node, exp.Is):
@@ -183,6 +187,16 @@ def text(node: exp.Expr) -> str:
     return node.sql(dialect=DuckLakeSql)
 
 
+def _chained(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """The operands of a chain of one operator, which has no parentheses of its own."""
+    bare = node.unnest()
+    if type(bare) is not kind:
+        yield node
+        return
+    yield from _chained(bare.this, kind)
+    yield from _chained(bare.expression, kind)
+
+
 def _unary(text: str) -> str:
     return f"({text})" if SINCE_DUCKDB_2 else text
 
@@ -193,8 +207,8 @@ def _negated(inner: exp.Expr) -> str:
         return f"({text(inner.this)} IS NOT NULL)"
     if SINCE_DUCKDB_2:
         return f"(NOT {text(bare)})"
-    if isinstance(inner, exp.In) and inner.expressions:
-        return f"({text(inner.this)} NOT IN ({', '.join(map(text, inner.expressions))}))"
+    if isinstance(bare, exp.In) and bare.expressions:
+        return f"({text(bare.this)} NOT IN ({', '.join(map(text, bare.expressions))}))"
     if type(bare) in _OPPOSITE:
         return f"({text(bare.this)} {_OPPOSITE[type(bare)]} {text(bare.expression)})"
     return f"(NOT {text(bare)})"
@@ -245,6 +259,8 @@ def _call(node: exp.Anonymous) -> str:
         lower, name = "coalesce", "COALESCE"
     if lower == "coalesce":
         return f"COALESCE({', '.join(map(text, args))})"
+    if lower in ("grouping", "grouping_id"):
+        return f"GROUPING({', '.join(map(text, args))})"
     if lower == "nullif":
         return f'"nullif"({", ".join(map(text, args))})'
     prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""

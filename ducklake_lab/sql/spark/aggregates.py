@@ -131,7 +131,8 @@ def _bits(name: str) -> Form:
 def _count_if(a: Aggregate) -> exp.Expr | None:
     if a.kind.name != "boolean" or isinstance(a.args[0], exp.Distinct):
         return None
-    return cast(a.wrap(call("count_if", a.args[0])), "DECIMAL(38,0)")
+    # NULL of NULLs, which Spark's count_if counts as 0
+    return cast(a.wrap(call("sum", cast(a.args[0], "BIGINT"))), "DECIMAL(38,0)")
 
 
 def _any_value(a: Aggregate) -> exp.Expr | None:

@@ -165,9 +165,7 @@ def _negative(c: Context, node: exp.Neg) -> exp.Expr | None:
     kind = c.type_of(node)
     if kind is None or kind != c.type_of(node.this):
         return None
-    if kind.name not in (*SIGNED, *FLOATS) and kind.decimal is None:
-        return None
-    value = c.native(node.this)
+    value = c.native(node.this) if _has_sign(kind) else None
     return exp.Neg(this=exp.Paren(this=value)) if value is not None else None
 
 
@@ -369,7 +367,12 @@ def _absolute(c: Context, node: exp.Anonymous) -> exp.Expr | None:
     value = c.native(node.expressions[0])
     if kind is None or value is None or kind != c.type_of(node.expressions[0]):
         return None
-    return call("abs", value) if kind.name in (*SIGNED, *FLOATS) or kind.decimal is not None else None
+    return call("abs", value) if _has_sign(kind) else None
+
+
+def _has_sign(kind: DataType) -> bool:
+    """Whether Spark negates all its values exactly: of decimals it keeps 34 digits."""
+    return kind.name in (*SIGNED, *FLOATS) or (kind.decimal is not None and kind.decimal[0] <= 34)
 
 
 #: How Spark computes nodes of a kind; a form gives None for types that are not its own.

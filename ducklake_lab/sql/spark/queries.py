@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
@@ -13,12 +13,15 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.spark.nodes import binary, call, number
+from ducklake_lab.sql.spark.typing import aggregate
 from ducklake_lab.sql.types import to_sqlglot
 
 Step = Callable[[exp.Expr], exp.Expr]
 TypeOf = Callable[[exp.Expr], DataType | None]
 
 _MATCH = "_ducklake_match"
+#: In the meta of a query whose total of no rows is another one's.
+_TOTALLED = "totalled"
 
 
 def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
@@ -32,31 +35,10 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         _sort_distinct(node, type_of)
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
+    if _has_total(node) and not node.meta.get(_TOTALLED):
+        return children(_with_total(node, type_of))
     _explode(node)
-    if _is_outer(node):
-        return _fenced(children(node))
     return children(node)
-
-
-def _is_outer(node: exp.Select) -> bool:
-    """Whether a column of its FROM is used by a subquery among its output columns."""
-    source = node.args.get("from_") or node.args.get("from")
-    if source is None:
-        return False
-    own = {item.this.alias_or_name for item in (source, *(node.args.get("joins") or ()))}
-    inner = (subquery for item in node.expressions for subquery in item.find_all(exp.Subquery))
-    return any(column.table in own for subquery in inner for column in subquery.find_all(exp.Column))
-
-
-def _fenced(node: exp.Expr) -> exp.Expr:
-    """The query with a condition that always holds, and that Spark cannot know to.
-
-    Spark's optimizer moves output columns below a UNION, which a table of files and inlined rows is; it fails where one
-    is a correlated subquery. A condition on a random number stays where it is, and keeps them above.
-    """
-    assert isinstance(node, exp.Select)
-    always = exp.GTE(this=exp.Anonymous(this="rand"), expression=exp.Literal.number(0))
-    return node.where(always, copy=False)
 
 
 def _explode(node: exp.Select) -> None:
@@ -114,16 +96,91 @@ def _column(name: str, kind: DataType | None) -> exp.Column:
 
 
 def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """QUALIFY as a WHERE around the query; ORDER BY, LIMIT and DISTINCT move outside."""
+    """QUALIFY as a WHERE around the query."""
+    inner = node.copy()
+    inner.set("qualify", None)
+    match = exp.alias_(node.args["qualify"].this.copy(), _MATCH, quoted=True)
+    outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
+    outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
+    return outer
+
+
+def _has_total(node: exp.Select) -> bool:
+    """Whether one of its grouping sets is empty: it gives a row, even of no rows."""
+    grouped = _grouped(node.args.get("group") or exp.Group())
+    return bool(grouped) and all(
+        isinstance(one, exp.Rollup | exp.Cube) or (isinstance(one, exp.GroupingSets) and exp.Tuple() in one.expressions)
+        for one in grouped
+    )
+
+
+def _grouped(group: exp.Expr) -> list[exp.Expr]:
+    """What GROUP BY lists."""
+    return [one for part in ("expressions", "rollup", "cube", "grouping_sets") for one in group.args.get(part) or ()]
+
+
+def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
+    """The query, and its total of no rows where there are none: Spark leaves that one out."""
+    kinds = {key: type_of(key) for key in _keys(node.args["group"])}
+
+    def total(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Anonymous) and part.name.lower() in ("grouping", "grouping_id"):
+            return number(2 ** len(part.expressions) - 1)
+        if part in kinds and not any(aggregate(above) for above in _above(part)):
+            kind = kinds[part]
+            return exp.Cast(this=exp.Null(), to=to_sqlglot(kind)) if kind not in (None, NULL) else exp.Null()
+        return part
+
+    def both(core: exp.Select) -> exp.Expr:
+        rows = core.copy()
+        for part in ("group", "having", "windows"):
+            rows.set(part, None)
+        rows.set("expressions", [number(1)])
+        alone = core.copy()
+        core.meta[_TOTALLED] = True
+        alone.set("group", None)
+        alone.set("where", exp.Where(this=exp.false()))
+        for item in [*alone.expressions, alone.args.get("having")]:
+            if item is not None:
+                item.set("this", item.this.transform(total))
+        alias = exp.TableAlias(this=exp.to_identifier("_ducklake_total", quoted=True))
+        only = exp.select("*").from_(exp.Subquery(this=alone, alias=alias)).where(exp.Not(this=exp.Exists(this=rows)))
+        either = exp.Union(this=core, expression=only, distinct=False)
+        for query in (either, core, only):
+            query.meta[OUTPUTS] = tuple(Output(item.alias, type_of(item)) for item in core.expressions)
+        return either
+
+    return _around(node, type_of, both)
+
+
+def _above(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _keys(group: exp.Expr) -> list[exp.Expr]:
+    """The expressions of all its grouping sets."""
+    sets, found = _grouped(group), list[exp.Expr]()
+    while sets:
+        one = sets.pop()
+        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            sets += one.expressions
+        else:
+            found.append(one.unnest())
+    return found
+
+
+def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp.Expr]) -> exp.Select:
+    """A query around what `build` makes of this one; ORDER BY, LIMIT and DISTINCT move outside."""
     if any(not isinstance(item, exp.Alias) for item in node.expressions):
-        raise UnsupportedFeatureError("QUALIFY over columns that are not known is not supported on Spark.")
+        raise UnsupportedFeatureError("QUALIFY or ROLLUP over columns that are not known is not supported on Spark.")
     items: list[exp.Expr] = []
     inner: list[exp.Expr] = []
     for index, item in enumerate(node.expressions):
         name = f"_ducklake_c{index}"
         inner.append(exp.alias_(item.this.copy(), name, quoted=True))
         items.append(exp.alias_(_column(name, type_of(item)), item.alias, quoted=True))
-    inner.append(exp.alias_(node.args["qualify"].this.copy(), _MATCH, quoted=True))
     order = node.args.get("order")
     if order is not None:
         order = order.copy()
@@ -138,13 +195,11 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
         if node.args.get(part):
             outer.set(part, node.args[part].copy())
     core = node.copy()
-    for part in ("qualify", "order", "limit", "offset", "distinct", "with_"):
+    for part in ("order", "limit", "offset", "distinct", "with_"):
         core.set(part, None)
     core.set("expressions", inner)
-    outer = outer.from_(
-        exp.Subquery(this=core, alias=exp.TableAlias(this=exp.to_identifier("_ducklake_q", quoted=True)))
-    )
-    outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
+    alias = exp.TableAlias(this=exp.to_identifier("_ducklake_q", quoted=True))
+    outer = outer.from_(exp.Subquery(this=build(core), alias=alias))
     outer.set("order", order)
     return outer
 

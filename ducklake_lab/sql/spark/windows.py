@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 def window(translation: Translation, node: exp.Window) -> exp.Expr:
+    if node.this.name.lower() in aggregates.WINDOW_ONLY:
+        node.set("spec", None)  # their frame means nothing, and Spark refuses it
     spec = node.args.get("spec")
     if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
         raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
