@@ -31,6 +31,8 @@ QUERIES = (
     "SELECT id, max(k) OVER (PARTITION BY id % 3 ORDER BY n, id), cume_dist() OVER (ORDER BY id DESC) FROM o",
     "SELECT k, z, count_if(k NOT IN ('a', NULL)), grouping(k) FROM o GROUP BY ROLLUP (k, z)",
     "SELECT k, z, count_if(n > 100), grouping(z) FROM o WHERE n > 100 GROUP BY CUBE (k, z)",
+    "SELECT k, z, grouping(k, z), grouping_id(z, k) + 1, grouping(z) FROM o GROUP BY CUBE (k, z) ORDER BY grouping(k, z)",
+    "SELECT k, z, grouping(k, z) FROM o WHERE n > 100 GROUP BY ROLLUP (k, z) HAVING grouping_id(k, z) > 2",
     "SELECT k, count(*) FROM o WHERE n > 100 GROUP BY GROUPING SETS ((k), (n))",
     "SELECT k, n, count(*) FROM o WHERE n > 100 GROUP BY k, ROLLUP (n)",
     "SELECT id, n, n, (SELECT max(most) FROM c WHERE c.k = o.k) FROM o",

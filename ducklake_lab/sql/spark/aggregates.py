@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from sqlglot import exp
 
@@ -140,7 +141,11 @@ def _any_value(a: Aggregate) -> exp.Expr | None:
 
 
 def _grouping(a: Aggregate) -> exp.Expr | None:
-    return cast(a.wrap(call("grouping", *a.args)), "BIGINT") if len(a.args) == 1 else None
+    bits = (
+        binary(exp.Mul, cast(a.wrap(call("grouping", key)), "BIGINT"), number(2**place))
+        for place, key in enumerate(reversed(a.args))
+    )
+    return reduce(lambda left, right: binary(exp.Add, left, right), bits)
 
 
 def _numbered(name: str, kind: str | None = None) -> Form:
@@ -185,6 +190,7 @@ FORMS: Mapping[str, Form] = {
     "countif": _count_if,
     "any_value": _any_value,
     "grouping": _grouping,
+    "grouping_id": _grouping,
     "row_number": _numbered("row_number", "BIGINT"),
     "rank": _numbered("rank", "BIGINT"),
     "dense_rank": _numbered("dense_rank", "BIGINT"),

@@ -128,7 +128,7 @@ class Typing:
         if isinstance(node, exp.Window):
             return self._aggregated(node)
         if (call := aggregate(node)) is not None:
-            if call.name.lower() == "grouping":
+            if call.name.lower() in ("grouping", "grouping_id"):
                 return DataType("int64")
             return self._aggregated(node)
         found = lifted(node)
