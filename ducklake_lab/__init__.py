@@ -28,7 +28,7 @@ _LAZY = {
 
 for _name, _target in {
     "display": "IPython.display:display",
-    "result.grid": "ducklake_lab.widgets.table_view:result_grid",
+    "result.grid": "ducklake_lab.widgets.grids:bundle",
     "result.html": "ducklake_lab.widgets.result:render",
     "chart.html": "ducklake_lab.widgets.chart_view:render",
     "chart.plot": "ducklake_lab.plots.chart:plot",

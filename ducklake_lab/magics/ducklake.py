@@ -24,6 +24,7 @@ from ducklake_lab.magics.progress import ProgressLine, beginning
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
+from ducklake_lab.widgets import grids
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which tell a statement from a misspelt subcommand.
@@ -77,7 +78,9 @@ class DuckLakeMagics(Magics):
     author: Any = traitlets.Unicode(
         None, allow_none=True, help="Author of commits; None: DUCKLAKE_LAB_AUTHOR, or Git's user.name; empty: nobody."
     ).tag(config=True)
-    grid: Any = traitlets.Bool(False, help="Show results in a grid, without being asked with --grid.").tag(config=True)
+    grid: Any = traitlets.Bool(True, help="Make results grids while the kernel lives; False leaves them tables.").tag(
+        config=True
+    )
     record_statements: Any = traitlets.Bool(
         True, help="Commits name their statement, its duration, notebook and cell in commit_extra_info."
     ).tag(config=True)
@@ -92,6 +95,7 @@ class DuckLakeMagics(Magics):
         self.session: LakeSession | None = None
         self.on_running: Callable[[str, Mapping[str, Any] | None], None] | None = None
         self._open = connect
+        grids.by_default = self.grid
         self.saved: dict[str, SavedQuery] = {}
         self.commands = Commands(self._current, self._attach, self.named_connections)
         self.completer = MagicCompleter(
@@ -173,7 +177,7 @@ class DuckLakeMagics(Magics):
                 # The rows to show are computed here, while there is a line to tell of it.
                 result.head(limit + 1)
         result.limit = limit
-        result.is_grid = given.grid or self.grid
+        result.grid = given.grid
         return result
 
     def _keep_view(self, name: str, session: LakeSession, composed: Composed, dialect: str, lake: str | None) -> None:
@@ -240,6 +244,10 @@ class DuckLakeMagics(Magics):
     def _author_changed(self, _: Any) -> None:
         if self.session is not None:
             self.session.author = self._author
+
+    @traitlets.observe("grid")
+    def _grid_changed(self, _: Any) -> None:
+        grids.by_default = self.grid
 
     @traitlets.observe("record_statements")
     def _recording_changed(self, _: Any) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from ducklake_lab.errors import UsageError, did_you_mean
 
@@ -38,7 +39,8 @@ FLAGS = {
     "preview": "run in a transaction, show what would change, commit when told to",
     "explain": "show how the query would run, and which files it would read",
     "jinja": "fill in {{ name }} from the notebook's variables first",
-    "grid": "show the rows in a grid to sort, filter and profile",
+    "grid": "show the grid of the rows with its filters, profiles and SQL",
+    "no-grid": "show the rows as a table, without a grid",
     "no-display": "run, show nothing",
     "traceback": "show the whole stack trace of an error",
     "help": "show this help",
@@ -49,6 +51,7 @@ _EXCLUDED = (
     ("preview", "at"),
     ("preview", "name"),
     ("grid", "at"),
+    ("grid", "no-grid"),
     *(("view", n) for n in ("preview", "explain", "at")),
 )
 _SHORT = {"-h": "help", "-m": "message", "-o": "output"}
@@ -63,6 +66,7 @@ class CellOptions:
         output: what the rows become: spark, pandas or arrow; None where it was not said.
         compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
+        grid: open, with filters and profiles, or none; None for what the notebook is set to.
         show: display the rows; False for `name <<`, true for `name = <<`.
     """
 
@@ -78,7 +82,7 @@ class CellOptions:
     compose: tuple[str, ...] = ()
     preview: bool = False
     explain: bool = False
-    grid: bool = False
+    grid: Literal["open", "none"] | None = None
     jinja: bool = False
     traceback: bool = False
     help: bool = False
@@ -124,15 +128,16 @@ def parse(line: str) -> tuple[CellOptions, str]:
         compose=tuple(given.get("with", ())),
         preview="preview" in given,
         explain="explain" in given,
-        grid="grid" in given,
+        grid="open" if "grid" in given else "none" if "no-grid" in given else None,
         jinja="jinja" in given,
         traceback="traceback" in given,
         help="help" in given,
         name=target[1] if target else None,
         show="no-display" not in given and (target is None or target[2] is not None),
     )
+    asked = {*given, *(("name",) if target else ())}
     for one, other in _EXCLUDED:
-        if getattr(options, one) and getattr(options, other) is not None and getattr(options, other) is not False:
+        if one in asked and other in asked:
             raise UsageError(f"--{one} does not go together with {'name <<' if other == 'name' else '--' + other}.")
     return options, (rest[target.end() :] if target else rest).lstrip()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import re
+import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -115,6 +116,16 @@ def view(body: str, *, style: str = "", label: str) -> str:
     """A whole view: the style kit, what the view adds to it, and its body under an accessible name."""
     css = re.sub(r"\n(?=[.@\w])", "", (_BASE + style).strip()).replace("\n", " ")
     return f'<style>{css}</style><div class="dlk" role="group" aria-label="{escape(label)}">{body}</div>'
+
+
+def new_mount() -> str:
+    """A name for the place of a view that a kernel makes interactive."""
+    return f"ducklake-{uuid.uuid4().hex[:12]}"
+
+
+def mounted_at(mount: str, still: str) -> str:
+    """A static view where the interactive one will find it."""
+    return f'<div id="{mount}">{still}</div>'
 
 
 def page(body: str, title: str) -> str:

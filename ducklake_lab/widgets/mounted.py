@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import anywidget
 import traitlets
 
 from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.widgets.html import mounted_at, new_mount
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -33,12 +33,15 @@ class Mounted(anywidget.AnyWidget):
 
     The view asks with messages `{type, request, …}`; a method `answer_<type>` takes the message and returns a dict to
     send, or (dict, buffers). Errors that we raise are sent as text, and of others the kind.
+
+    Args:
+        mount: where the static view is already.
     """
 
     mount: Any = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, **state: Any) -> None:
-        super().__init__(mount=f"ducklake-{uuid.uuid4().hex[:12]}", **state)
+    def __init__(self, *, mount: str | None = None, **state: Any) -> None:
+        super().__init__(mount=mount or new_mount(), **state)
         self.on_msg(self._receive)
 
     def still(self) -> str:
@@ -66,7 +69,7 @@ class Mounted(anywidget.AnyWidget):
         self.send({**(message or {}), **head}, buffers)
 
     def _repr_html_(self) -> str:
-        return f'<div id="{self.mount}">{self.still()}</div>'
+        return mounted_at(self.mount, self.still())
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         # No widget-view type here: a frontend prefers it to HTML, and shows an error where there is no model.

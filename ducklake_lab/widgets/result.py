@@ -68,10 +68,15 @@ def _columns(result: Result, limit: int) -> list[list[object]]:
 
 def summary(result: Result, limit: int = LIMIT) -> str:
     """One line of text: rows, time, snapshot and files."""
-    parts = [_extent(result, limit)]
+    wide = [f"first {COLUMNS} of {count(len(result.columns))} columns"] if len(result.columns) > COLUMNS else []
+    after = facts(result)
+    return DOT.join([_extent(result, limit), *wide, *([after] if after else [])])
+
+
+def facts(result: Result) -> str:
+    """What is known beside the rows: time, snapshot and files."""
+    parts = []
     info = result.info
-    if len(result.columns) > COLUMNS:
-        parts.append(f"first {COLUMNS} of {count(len(result.columns))} columns")
     if info.seconds:
         parts.append(seconds(info.seconds))
     if info.snapshots:

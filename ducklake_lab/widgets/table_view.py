@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import answer
@@ -16,6 +17,7 @@ from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.html import clip, count, counted, escape, heading, readable, scroll, table, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
+from ducklake_lab.widgets.result import facts
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.chart import Chart
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 ROWS = 20
 COLUMNS = 200
 _TEXT = 300
+#: What is unfolded where the grid is asked for.
+OPEN = ("filter", "profile", "sql", "download")
 #: Characters of one value that a browser is handed.
 MOST_CHARACTERS = 1_000_000
 
@@ -64,11 +68,17 @@ class TableBrowser(Mounted):
 
     Attributes:
         data: the rows; `browser.data.sql` is what is seen as SQL.
+        shows: what is unfolded, of filter, profile, chart, sql and download.
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column.
         sql: what is seen, as a statement.
         selected: the selected row as a dict, or None.
+        passing: how many rows can be scrolled: those that pass, or the first ones while the others are not read.
+        whole: the rows are read, so that figures are those of all rows that are held.
+        total: how many rows are held; of those that pass where a filter or a search is set.
+        facts: what stands after the number of rows.
+        heading: what stands above the rows.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "cell.js", "chart.js", "table.js")
@@ -83,30 +93,60 @@ class TableBrowser(Mounted):
     look: Any = traitlets.Int(0).tag(sync=True)
     problem: Any = traitlets.Unicode("").tag(sync=True)
     note: Any = traitlets.Unicode("").tag(sync=True)
+    whole: Any = traitlets.Bool(True).tag(sync=True)
+    total: Any = traitlets.Int(0).tag(sync=True)
+    facts: Any = traitlets.Unicode("").tag(sync=True)
     title: Any = traitlets.Unicode().tag(sync=True)
+    heading: Any = traitlets.Unicode().tag(sync=True)
+    shows: Any = traitlets.List().tag(sync=True)
     kinds: Any = traitlets.List().tag(sync=True)
     place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
 
-    def __init__(self, data: RowsView) -> None:
+    def __init__(
+        self,
+        data: RowsView,
+        *,
+        shows: Sequence[str] = OPEN,
+        heading: str | None = None,
+        mount: str | None = None,
+    ) -> None:
         self.data = data
         super().__init__(
+            mount=mount,
             columns=[[column.name, *_shown(column), values.is_number(column.type)] for column in data.columns],
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
             search=data.search,
             sql=data.sql,
-            passing=data.passing,
             title=visible(data.title),
-            note=_part(data),
+            heading=visible(data.title if heading is None else heading),
+            shows=list(shows),
             kinds=offered(),
+            **self._figures(),
         )
         self.observe(self._look, ["sort", "filters", "search"])
+
+    def _figures(self) -> dict[str, Any]:
+        """What is known of the rows now."""
+        if self.data.first is not None:
+            return {"whole": False, "passing": self.data.first, "total": self.data.first, "note": ""}
+        return {"whole": True, "passing": self.data.passing, "total": self.data.total, "note": _part(self.data)}
+
+    def _read(self) -> None:
+        """Reads the rows that are not here yet, and says what is known then."""
+        if self.whole:
+            return
+        _ = self.data.rows
+        with self.hold_sync():
+            for name, value in self._figures().items():
+                setattr(self, name, value)
 
     def _look(self, _change: Any) -> None:
         """A filter may be wrong while it is typed: the view says so, and the rows stay."""
         try:
             sort = [(str(name), bool(down)) for name, down in self.sort]
             passing = self.data.look(sort, dict(self.filters), self.search)
+            self._read()
         except DuckLakeError as error:
             self.problem = str(error)
             return
@@ -127,6 +167,10 @@ class TableBrowser(Mounted):
         return next(
             (dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None
         )
+
+    def answer_all(self, _content: dict[str, Any]) -> None:
+        """That all rows are here which are held."""
+        self._read()
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Some columns of some rows as texts; NULL is null."""
@@ -203,9 +247,12 @@ class TableBrowser(Mounted):
 class ResultBrowser(TableBrowser):
     """A result's rows; what stands in the notebook without a kernel is the result itself."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, *, shows: Sequence[str] = OPEN, mount: str | None = None) -> None:
         self._result = result
-        super().__init__(result.view())
+        super().__init__(result.view(), shows=shows, heading="", mount=mount)
+
+    def _figures(self) -> dict[str, Any]:
+        return {**super()._figures(), "facts": facts(self._result)}
 
     def still(self) -> str:
         return self._result._repr_html_()
@@ -219,11 +266,3 @@ def _shown(column: ViewColumn) -> tuple[str, str]:
 def _chosen(data: RowsView, content: dict[str, Any]) -> Chart:
     given = [content.get(name) for name in ("kind", "x", "y", "aggregate")]
     return data.chart(*(None if one is None else str(one) for one in given))
-
-
-def result_grid(result: Result) -> Any:
-    """What a notebook shows of a result in a grid; None where no grid can show it (see `Result.view`)."""
-    try:
-        return ResultBrowser(result)._repr_mimebundle_()
-    except UsageError:
-        return None

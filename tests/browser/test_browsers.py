@@ -76,7 +76,7 @@ def test_rows_are_sorted_filtered_scrolled_and_told_as_sql(lab: Lab, notebook: P
     view.get_by_role("button", name="delay").click()
     expect(view.locator(".dlk-tb-sql")).to_contain_text('ORDER BY "delay" DESC NULLS LAST')
     view.get_by_label("Filter carrier").fill("= UA")
-    expect(view.get_by_role("status")).to_have_text("750 rows")
+    expect(view.get_by_role("status")).to_have_text("750 of 3,000 rows")
     expect(view.locator(".dlk-tb-sql")).to_contain_text("WHERE \"carrier\" = 'UA'")
     view.get_by_label("Filter i").fill("soon")
     expect(view.get_by_role("alert")).to_contain_text('"soon" is no INTEGER')
@@ -163,7 +163,7 @@ def test_a_result_is_a_grid(lab: Lab, screenshot: Callable[[Page, str], Path], t
     expect(view.get_by_role("status")).to_have_text(f"{rows} rows")
     expect(view.locator(".dlk-tb-sql")).to_have_text(query)
     view.get_by_label("Filter carrier").fill("= UA")
-    expect(view.get_by_role("status")).to_have_text("1 row")
+    expect(view.get_by_role("status")).to_have_text(f"1 of {rows} rows")
     expect(view.locator(".dlk-tb-sql")).to_have_text(f"SELECT * FROM (\n{query}\n)\nWHERE \"carrier\" = 'UA'")
     assert page.evaluate("window.hacked") is None
     assert serious(page, ".dlk-live", ".dlk") == []

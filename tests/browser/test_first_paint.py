@@ -110,7 +110,7 @@ def notebook(lake: tuple[str, Lake], request: pytest.FixtureRequest, _lab: Lab) 
     page = _lab.open(f"{name}.ipynb", theme=name.partition("-")[2])
     page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
-    expect(page.locator(".dlk-live")).to_have_count(6)
+    expect(page.locator(".dlk-live:not(.dlk-tb-unseen)")).to_have_count(7)
     expect(page.locator(".dlk-pv")).to_have_count(1)
     yield page
     close(page)
@@ -225,7 +225,7 @@ def test_rows_and_profiles(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
         "SELECT count(*), count(DISTINCT id), count(*) - count(id), count(DISTINCT carrier), count(*) - count(carrier), "
         "count(DISTINCT delay), count(*) - count(delay) FROM flights"
     )[0]
-    view = notebook.locator(".dlk-tb")
+    view = notebook.locator(".dlk-tb").first
     expect(view.get_by_role("status")).to_have_text(f"{rows:,} rows")
     heads = view.get_by_role("columnheader")
     for at, (distinct, nulls) in zip((0, 2, 3), zip(facts[::2], facts[1::2], strict=True), strict=True):

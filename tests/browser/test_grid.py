@@ -17,9 +17,8 @@ from tests.browser.lab import Lab, close, run_all, serious
 
 SETUP = """%load_ext ducklake_lab
 %config DuckLakeMagics.engine = 'duckdb'
-%config DuckLakeMagics.grid = True
 %ducklake connect ducklake:{name}.ducklake"""
-SALES = """%%ducklake
+SALES = """%%ducklake --grid
 SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east', NULL][i % 4 + 1] AS region, i AS n,
     CASE WHEN i % 9 > 0 THEN (i * 7919 % 1000) / 10 END AS price,
     {'sku': 'sku ' || i, 'tags': [region, '<b>bold</b>', NULL],
@@ -118,12 +117,12 @@ def test_a_cell_opens_in_full_by_mouse_and_keyboard(view: Locator, notebook: Pag
 
 
 def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[[str], None]):
-    status = view.locator(".dlk-bar").first.get_by_role("status")
+    status = view.locator(".dlk-tb-foot").get_by_role("status")
     view.get_by_label("Search all columns").fill("SKU 299")
-    expect(status).to_have_text("11 rows")
+    expect(status).to_have_text("11 of 3,000 rows")
     expect(view.locator(".dlk-tb-sql")).to_contain_text("""OR contains(lower("item"::VARCHAR), 'sku 299') OR""")
     view.get_by_label("Filter region").fill("= south")
-    expect(status).to_have_text("2 rows")
+    expect(status).to_have_text("2 of 3,000 rows")
     look("search")
     with notebook.expect_download() as started:
         view.get_by_role("button", name="CSV").click()
@@ -151,9 +150,9 @@ def test_all_columns_are_searched(view: Locator, notebook: Page, look: Callable[
 
 
 def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[str], None]):
-    view.get_by_role("tab", name="Rows").focus()
-    notebook.keyboard.press("ArrowRight")
-    panel = view.get_by_role("tabpanel", name="Chart")
+    view.get_by_role("button", name="Chart").focus()
+    notebook.keyboard.press("Enter")
+    panel = view.get_by_role("region", name="Chart", exact=True)
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_hidden()
     caption, note = panel.locator(".dlk-tb-caption strong"), panel.get_by_role("status")
     expect(caption).to_have_text("sum of n by day")
@@ -193,7 +192,7 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     panel.get_by_role("button", name="Copy Plotly code").click()
     expect(panel.get_by_role("button", name="Copied")).to_be_visible()
     assert "chart = view.chart('scatter', 'n', 'price', None)" in clipboard(notebook)
-    view.get_by_role("tab", name="Rows").click()
+    view.get_by_role("button", name="Chart").click()
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()
 
 
@@ -201,7 +200,7 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
     lab: Lab, screenshot: Callable[[Page, str], Path]
 ):
     lab.write("part.ipynb", [SETUP.format(name="part"), "from ducklake_lab.session.rows import result\nresult.MAX_ROWS = 700",
-        "%%ducklake\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)"])  # fmt: skip
+        "%%ducklake --grid\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)"])  # fmt: skip
     page = lab.open("part.ipynb")
     page.set_viewport_size({"width": 1280, "height": 1400})
     run_all(page)
@@ -210,8 +209,8 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
     expect(view.get_by_role("columnheader").nth(0)).to_contain_text("≥700 distinctno nulls")
     expect(view.get_by_role("columnheader").nth(1)).to_contain_text("≥466 distinct≈33% null")
     first_paint(page)
-    view.get_by_role("tab", name="Chart").click()
-    panel = view.get_by_role("tabpanel", name="Chart")
+    view.get_by_role("button", name="Chart").click()
+    panel = view.get_by_role("region", name="Chart", exact=True)
     expect(panel.get_by_role("status")).to_have_text(
         "466 points · 234 rows without a finite x not drawn · of the first 700 rows only"
     )
@@ -219,7 +218,7 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
     expect(circles).to_have_count(466)
     assert "NaN" not in panel.locator("svg").inner_html()
     screenshot(page, "grid-part")
-    view.get_by_role("tab", name="Rows").click()
+    view.get_by_role("button", name="Chart").click()
     with page.expect_download() as started:
         view.get_by_role("button", name="CSV").click()
     assert started.value.suggested_filename == "Result-first-700-rows.csv"
@@ -229,7 +228,7 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
 def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Callable[[Page, str], Path]):
     query = "'SELECT ' + ', '.join(f'{i} AS c{i}' for i in range(150))"
     lab.write("wide.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
-        f"result = session.sql({query})\nresult.is_grid = True\nresult"])  # fmt: skip
+        f"result = session.sql({query})\nresult"])  # fmt: skip
     page = lab.open("wide.ipynb", theme="dark")
     page.set_viewport_size({"width": 1280, "height": 1400})
     run_all(page)

@@ -132,7 +132,7 @@ def test_rows_are_filtered_and_other_cells_follow(page: Page) -> None:
     view = page.locator(".dlk-tb")
     expect(view.get_by_role("status")).to_have_text("900 rows")
     view.get_by_label("Filter carrier").fill("= UA")
-    expect(view.get_by_role("status")).to_have_text("300 rows")
+    expect(view.get_by_role("status")).to_have_text("300 of 900 rows")
     expect(view.locator(".dlk-g-rows .dlk-g-row").first).to_contain_text("UA")
     expect(page.get_by_text("Filtered by {'carrier': '= UA'}")).to_be_visible()
 

@@ -188,11 +188,11 @@ def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Callable
     screenshot(page, f"open-schema-{opened.theme}")
     page.get_by_role("button", name="Rows").click()
     rows = opened.one("SELECT count(*) FROM flights")
-    expect(page.locator(".dlk-tb [role=status]").first).to_have_text(f"{rows:,} rows")
+    expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text(f"{rows:,} rows")
     expect(page.get_by_label("Table", exact=True)).to_have_value("2")
     page.get_by_label("Filter carrier").fill("= UA")
     passing = opened.one("SELECT count(*) FROM flights WHERE carrier = 'UA'")
-    expect(page.locator(".dlk-tb [role=status]").first).to_have_text(f"{passing:,} rows")
+    expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text(f"{passing:,} of {rows:,} rows")
     settle(page)
     known = {row[0] for row in opened.reference.execute("SELECT id FROM flights WHERE carrier = 'UA'").fetchall()}
     shown = [int(row[0]) for row in cells(page, ".dlk-tb")]
@@ -280,7 +280,7 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     page, before = opened.page, opened.facts()
     opened.tab("Rows")
     page.get_by_label("Table", exact=True).select_option(label="archive.notes")
-    expect(page.locator(".dlk-tb [role=status]").first).to_have_text("3 rows")
+    expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text("3 rows")
     with dl.connect(opened.uri, alias="lake", engine="duckdb") as session:
         session.sql("INSERT INTO archive.notes VALUES ('four')")
     page.evaluate("dispatchEvent(new Event('focus'))")
@@ -290,7 +290,7 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     assert serious(page, "body") == []
     screenshot(page, f"open-notice-{opened.theme}")
     notice.get_by_role("button").click()
-    expect(page.locator(".dlk-tb [role=status]").first).to_have_text("4 rows")
+    expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text("4 rows")
     expect(page.locator("#facts")).to_have_text(opened.facts())
     expect(notice).to_be_hidden()
     opened.tab("Snapshots")

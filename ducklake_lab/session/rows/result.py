@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -90,7 +90,8 @@ class Result:
         is_query: whether the rows are a query's, rather than a count or nothing.
         limit: rows shown in a notebook; None for the usual number.
         text: the query, as it was written; "" of other statements, and where it was run `at` a snapshot.
-        is_grid: notebooks show the rows in a grid.
+        grid: how notebooks show the rows: in a grid that looks like a table at first (`quiet`), in one with filters and
+            profiles (`open`), or as a table (`none`); None for what `%config DuckLakeMagics.grid` says.
         time_zone: of times with a zone, as Python values and texts.
 
     Args:
@@ -122,7 +123,7 @@ class Result:
         self.is_query = is_query
         self.limit: int | None = None
         self.text = ""
-        self.is_grid = False
+        self.grid: Literal["quiet", "open", "none"] | None = None
         if arrow is not None:
             self.columns: list[str] = list(arrow.column_names)
             self.types: list[str] = list(types or (from_field(field).sql() for field in arrow.schema))
@@ -195,7 +196,8 @@ class Result:
     def view(self) -> RowsView:
         """The rows to look through: sorted, filtered, by page.
 
-        The first `MAX_ROWS` of them are computed, or `MAX_SPARK_ROWS` where Spark does.
+        The first `MAX_ROWS` of them are computed, or `MAX_SPARK_ROWS` where Spark does, once they are needed. Rows that
+        `head` has computed are there before.
 
         Raises:
             UsageError: it is not the result of a query, or two of its columns have one name.
@@ -207,21 +209,18 @@ class Result:
         if times > 1:
             raise UsageError(f'The result has {times} columns "{name}"; name them apart with AS.')
         most = MAX_ROWS if self.in_process else MAX_SPARK_ROWS
-        rows = self.head(most + 1)
+
+        def read() -> tuple[pa.Table, bool]:
+            rows = self.head(most + 1)
+            return rows.slice(0, most), rows.num_rows > most
+
         columns = [
             ViewColumn(name, kind, type_or_none(kind)) for name, kind in zip(self.columns, self.types, strict=True)
         ]
-        is_partial = rows.num_rows > most
-        return RowsView(
-            "Result",
-            self.text,
-            f"(\n{self.text}\n)",
-            columns,
-            lambda: rows.slice(0, most),
-            self.time_zone,
-            partial=is_partial,
-            whole_rows=None if is_partial else rows.num_rows,
-        )
+        head = self._head if self._arrow is None else None
+        # whether there are more rows than the head has is not known
+        first = head.slice(0, min(head.num_rows - 1, most)) if head is not None and head.num_rows > 1 else None
+        return RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
 
     def __len__(self) -> int:
         return int(self.carried().num_rows)
@@ -234,7 +233,7 @@ class Result:
         return html
 
     def _repr_mimebundle_(self, **_options: Any) -> Any:
-        return hook("result.grid")(self) if self.is_grid else None
+        return hook("result.grid")(self)
 
     def _computed(self, limit: int | None = None) -> pa.Table:
         """The first rows, or all of them."""

@@ -74,8 +74,6 @@ class RowsView:
     Attributes:
         title: what they are.
         columns: their columns, of which no two have one name.
-        partial: not all rows are held: there are too many.
-        whole_rows: how many there are in all; None where that is not known.
         sort: (column, descending), most significant first.
         time_zone: in which times are read and shown.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
@@ -84,7 +82,9 @@ class RowsView:
     Args:
         statement: gives all rows.
         source: what SQL reads them from.
-        read: gives the rows that are held.
+        read: gives the rows that are held, and whether there are more; called once, when they are first needed.
+        whole_rows: how many there are in all, where that is known before.
+        first: rows that are here before the others are read; there are more.
     """
 
     def __init__(
@@ -93,37 +93,56 @@ class RowsView:
         statement: str,
         source: str,
         columns: Sequence[ViewColumn],
-        read: Callable[[], pa.Table],
+        read: Callable[[], tuple[pa.Table, bool]],
         time_zone: str,
         *,
-        partial: bool = False,
         whole_rows: int | None = None,
+        first: pa.Table | None = None,
     ) -> None:
         self.title = title
         self._statement = statement
         self._source = source
         self._read = read
-        self.partial = partial
-        self.whole_rows = whole_rows
+        self._whole_rows = whole_rows
+        self._first = first
         self.time_zone = time_zone
         self.columns = tuple(columns)
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
         self.search = ""
-        self._rows: pa.Table | None = None
+        self._held: tuple[pa.Table, bool] | None = None
         self._order: pa.Array | None = None
 
     @property
     def rows(self) -> pa.Table:
         """All rows held, their columns named c0, c1, …; read on first use."""
-        if self._rows is None:
-            rows = self._read()
-            self._rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-        return self._rows
+        return self._all()[0]
+
+    @property
+    def partial(self) -> bool:
+        """Not all rows are held: there are too many."""
+        return self._all()[1]
+
+    @property
+    def whole_rows(self) -> int | None:
+        """How many there are in all; None where that is not known."""
+        return self._whole_rows if self._whole_rows is not None or self.partial else self.total
 
     @property
     def total(self) -> int:
         return int(self.rows.num_rows)
+
+    @property
+    def first(self) -> int | None:
+        """How many rows are here while the others are not read yet, which the next question about them does."""
+        return self._first.num_rows if self._held is None and self._first is not None else None
+
+    def _all(self) -> tuple[pa.Table, bool]:
+        if self._held is None:
+            rows, is_partial = self._read()
+            self._held = _by_place(rows), is_partial
+            self._first = None
+        return self._held
 
     @property
     def passing(self) -> int:
@@ -168,7 +187,12 @@ class RowsView:
 
     def page(self, start: int, count: int) -> pa.Table:
         """Some of the rows that pass, in order, under the table's column names."""
-        rows = self.rows.slice(start, count) if self._order is None else self.rows.take(self._order.slice(start, count))
+        first = self._first if self._held is None else None
+        if first is not None and start + count <= first.num_rows:
+            rows = first.slice(start, count)
+        else:
+            rows = self.rows
+            rows = rows.slice(start, count) if self._order is None else rows.take(self._order.slice(start, count))
         return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
 
     def save(self, path: str | os.PathLike[str], *, part: bool = False) -> int:
@@ -326,6 +350,10 @@ class RowsView:
         return f"<View of {self.title}: {self.sql}>"
 
 
+def _by_place(rows: pa.Table) -> pa.Table:
+    return rows.rename_columns([f"c{at}" for at in range(rows.num_columns)])
+
+
 def _has_text(place: str, part: str) -> str:
     """SQL of whether a value's text has a part, whatever the case of either."""
     # what Python makes of other letters is not what DuckDB makes of them
@@ -348,9 +376,8 @@ def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_ro
         f"SELECT * FROM {source}",
         source,
         columns,
-        lambda: local_reader.read(held),
+        lambda: (local_reader.read(held), partial),
         time_zone,
-        partial=partial,
         whole_rows=table_rows,
     )
 

@@ -76,8 +76,10 @@ class Chart {
   async ask(choice) {
     this.asked = choice;
     this.isStale = false;
-    const look = this.table.model.get("look");
+    let look;
     try {
+      await this.table.all();
+      look = this.table.model.get("look");
       const { content, buffers } = await this.table.line.ask("chart", choice);
       if (this.asked !== choice || look !== this.table.model.get("look")) return;
       this.problem.textContent = "";

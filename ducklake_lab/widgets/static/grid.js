@@ -8,9 +8,10 @@ const MOST = 1_000_000;
 class Grid {
   // options: label, columns [{ name, width, right, head, title }], fetch(start, count) -> rows, cells(row, index) -> nodes or
   // texts, onSelect(index, row, event, column), onEnter(index), selected(index) -> bool, mark(row) -> class, height;
-  // byCell: the cursor is on a cell, and goes sideways too
+  // byCell: the cursor is on a cell, and goes sideways too; size: of a row; more() brings the rows after the last one
   constructor(options) {
     this.options = options;
+    this.size = options.size || ROW;
     this.id = "dlk-g" + Math.random().toString(36).slice(2, 8);
     this.count = 0;
     this.cursor = -1;
@@ -20,8 +21,9 @@ class Grid {
     this.heads = element("div", { role: "row", class: "dlk-g-row", "aria-rowindex": 1 });
     this.root = element("div", {
       role: "grid", tabindex: "0", "aria-label": options.label, class: "dlk-g", "aria-multiselectable": options.multiple ? "true" : null,
-      onscroll: () => this.draw(), onkeydown: (event) => this.key(event),
+      onscroll: () => { this.draw(); this.reach(); }, onkeydown: (event) => this.key(event),
     }, element("div", { role: "rowgroup", class: "dlk-g-heads" }, this.heads), this.body);
+    if (options.size) this.root.style.setProperty("--dlk-row", `${options.size}px`);
     if (options.height) this.root.style.maxHeight = options.height + "px";
     this.setColumns(options.columns);
   }
@@ -38,15 +40,22 @@ class Grid {
     }));
   }
 
-  // Forgets all rows and shows the first ones of a new set.
-  reset(count, keep) {
+  // Forgets all rows and shows the first ones of a new set; hasMore: there are others, which are not counted yet.
+  reset(count, keep, hasMore) {
     this.count = Math.min(count, MOST);
+    this.hasMore = Boolean(hasMore);
     this.pages.clear();
     this.version = (this.version || 0) + 1;
     if (!keep) { this.cursor = -1; this.root.scrollTop = 0; }
-    this.root.setAttribute("aria-rowcount", count + 1);
-    this.body.style.height = this.count * ROW + "px";
+    this.root.setAttribute("aria-rowcount", this.hasMore ? -1 : count + 1);
+    this.body.style.height = (this.count + (this.hasMore ? 1 : 0)) * this.size + "px";
     this.draw();
+  }
+
+  // Who scrolls to the end of the rows wants those after them.
+  reach() {
+    const end = this.root.scrollTop + this.root.clientHeight - this.heads.offsetHeight;
+    if (this.hasMore && this.root.scrollTop > 0 && end > (this.count + 0.5) * this.size) this.options.more();
   }
 
   row(index) {
@@ -64,7 +73,7 @@ class Grid {
 
   load(number) {
     const version = this.version;
-    const loading = Promise.resolve(this.options.fetch(number * PAGE, PAGE)).then((rows) => {
+    const loading = Promise.resolve(this.options.fetch(number * PAGE, Math.min(PAGE, this.count - number * PAGE))).then((rows) => {
       if (version !== this.version) return;
       this.pages.set(number, rows);
       this.draw();
@@ -75,8 +84,8 @@ class Grid {
   }
 
   draw() {
-    const first = Math.max(0, Math.floor(this.root.scrollTop / ROW) - 6);
-    const last = Math.min(this.count, first + Math.ceil((this.root.clientHeight || 320) / ROW) + 14);
+    const first = Math.max(0, Math.floor(this.root.scrollTop / this.size) - 6);
+    const last = Math.min(this.count, first + Math.ceil((this.root.clientHeight || 320) / this.size) + 14);
     const nodes = [];
     for (let at = first; at < last; at++) {
       const number = Math.floor(at / PAGE);
@@ -84,7 +93,7 @@ class Grid {
       const row = this.row(at);
       const chosen = this.options.selected ? this.options.selected(at, row) : at === this.cursor;
       const node = element("div", {
-        role: "row", class: row && this.options.mark ? `dlk-g-row ${this.options.mark(row)}` : "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * ROW}px`,
+        role: "row", class: row && this.options.mark ? `dlk-g-row ${this.options.mark(row)}` : "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * this.size}px`,
         "aria-selected": String(Boolean(chosen)), onclick: (event) => this.choose(at, event),
       });
       const cells = row === undefined ? this.columns.map(() => "…") : this.options.cells(row, at);
@@ -103,6 +112,10 @@ class Grid {
       }));
       nodes.push(node);
     }
+    if (this.hasMore && last === this.count) {
+      nodes.push(element("div", { role: "row", class: "dlk-g-row dlk-g-more", style: `top:${this.count * this.size}px` },
+        element("span", { role: "gridcell" }, element("button", { type: "button", tabindex: "-1", onclick: () => this.options.more() }, "more rows"))));
+    }
     this.body.replaceChildren(...nodes);
     const place = this.options.byCell ? `${this.cursor}-${this.column}` : this.cursor;
     if (this.cursor >= first && this.cursor < last) this.root.setAttribute("aria-activedescendant", `${this.id}-${place}`);
@@ -119,8 +132,8 @@ class Grid {
   reveal(at) {
     this.cursor = at;
     const room = this.root.clientHeight - this.heads.offsetHeight;
-    if (at * ROW < this.root.scrollTop) this.root.scrollTop = at * ROW;
-    else if (room > 0 && (at + 1) * ROW > this.root.scrollTop + room) this.root.scrollTop = (at + 1) * ROW - room;
+    if (at * this.size < this.root.scrollTop) this.root.scrollTop = at * this.size;
+    else if (room > 0 && (at + 1) * this.size > this.root.scrollTop + room) this.root.scrollTop = (at + 1) * this.size - room;
     this.draw();
   }
 
@@ -144,12 +157,17 @@ class Grid {
       event.preventDefault();
       return;
     }
-    const page = Math.max(1, Math.floor((this.root.clientHeight - ROW) / ROW) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.count, End: this.count };
+    const page = Math.max(1, Math.floor((this.root.clientHeight - this.size) / this.size) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.count, End: Infinity };
     if (event.key in steps) {
-      const next = Math.min(this.count - 1, Math.max(0, this.cursor + steps[event.key]));
-      this.reveal(next);
-      this.choose(next, event);
+      const wanted = Math.max(0, this.cursor + steps[event.key]);
+      const go = () => {
+        const next = Math.min(this.count - 1, wanted);
+        this.reveal(next);
+        this.choose(next, event);
+      };
+      if (this.hasMore && wanted >= this.count) this.options.more().then(go);
+      else go();
     } else if (event.key === "Enter" && this.options.onEnter) {
       this.options.onEnter(this.cursor);
     } else return;

@@ -193,7 +193,8 @@ function mounted(View) {
       for (const [host, entry] of live) {
         if (!host.isConnected) { entry.view.close(); live.delete(host); }
       }
-      for (const host of document.querySelectorAll(`[id="${CSS.escape(id)}"]`)) {
+      // each view of the output has one; browsers find them by the id alone at once
+      for (const host of document.querySelectorAll(`#${CSS.escape(id)}`)) {
         if (live.has(host)) continue;
         const still = [...host.children];
         for (const child of still) child.style.display = "none";

@@ -1,44 +1,58 @@
-// The rows of a table: searched, sorted by a click on a name, filtered by what is written under it, profiled above it.
+// The rows of a table: sorted by a click on a name; searched, filtered, profiled and drawn where that is unfolded.
+//
+// At first only the rows of the static view may be known. What needs the others, asks for them first: see all().
 
 // Columns in the page at once.
 const WIDE = 100;
+// Pixels: between columns, and of the widest text that makes its column wider.
+const GAP = 14, MOST_TEXT = 420;
+// What can be unfolded, and how wide columns are then at least.
+const PARTS = [["filter", "Filter"], ["profile", "Profile"], ["chart", "Chart"], ["sql", "SQL"], ["download", "Download"]];
+const ROOM = { filter: 84, profile: 112 };
 
 class Table extends Browsing {
-  constructor(model, host) {
+  // still: the static view, which stays until the first rows are here.
+  constructor(model, host, still) {
     super(model);
     this.profiles = new Map();
     this.typing = new Map();
+    this.widths = new Map();
+    this.still = new Still(still);
     this.start(host, {
       "change:look": () => this.reload(),
+      "change:whole": () => this.reload(true),
       "change:problem": () => this.tell(),
       "change:sort": () => this.heads(),
       "change:filters": () => this.fill(),
       "change:search": () => this.fill(),
+      "change:shows": () => this.unfold(),
     });
     this.watching = new IntersectionObserver((seen) => {
       for (const one of seen) if (one.isIntersecting) this.profile(one.target);
     }, { root: this.grid.root });
     this.observers.push(this.watching);
-    this.heads();
+    this.unfold();
     this.reload();
+    this.appear();
   }
 
   build() {
     // [name, the name as it reads, type, whether it stands to the right]
     this.columns = this.model.get("columns");
     this.first = 0;
-    this.status = element("span", { class: "dlk-soft", role: "status" });
+    this.status = element("span", { role: "status" });
+    this.facts = element("span", {});
     this.problem = element("span", { role: "alert" });
     this.sql = element("code", { class: "dlk-tb-sql", tabindex: "0", "aria-label": "What is shown, as SQL" });
     this.copy = copying("Copy SQL", () => this.model.get("sql"), this.sql);
     this.detail = new Detail(this, (column) => this.goTo(column));
     this.search = element("input", {
       type: "search", placeholder: "Search all columns", "aria-label": "Search all columns", value: this.model.get("search"),
-      oninput: () => this.later("search", () => this.set({ search: this.search.value })),
+      oninput: () => this.later("search", () => this.look({ search: this.search.value })),
     });
     this.grid = new Grid({
-      byCell: true, label: `Rows of ${this.model.get("title")}`, height: 420, columns: [],
-      fetch: (start, count) => this.rows(start, count, this.first, this.shown().length),
+      byCell: true, label: `Rows of ${this.model.get("title")}`, height: 430, columns: [], size: this.still.row, more: () => this.all(),
+      fetch: (start, count) => this.rows(start, count, this.first, this.shown().length).then((rows) => { this.widen(rows); return rows; }),
       cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
       onSelect: (at) => { this.set({ place: at }); this.show(); },
       onEnter: async () => {
@@ -50,19 +64,20 @@ class Table extends Browsing {
     });
     this.grid.root.classList.add("dlk-tb-grid");
     this.chart = new Chart(this);
-    const which = this.places();
-    const rows = element("div", {}, this.grid.root, element("div", { class: "dlk-bar dlk-tb-foot" }, this.sql, this.copy, this.downloads()), this.detail.root);
-    const tabs = tabbed(this.grid.id, [["Rows", rows], ["Chart", this.chart.root]], (name) => {
-      this.isChart = name === "Chart";
-      this.tell();
-      if (which) which.hidden = this.isChart;
-      if (this.isChart) this.chart.refresh();
-      else this.grid.draw();
-    });
+    this.chart.root.setAttribute("role", "region");
+    this.chart.root.setAttribute("aria-label", "Chart");
+    this.which = this.places();
+    this.files = this.downloads();
+    this.buttons = new Map(PARTS.map(([part, name]) => [part, element("button", { type: "button", onclick: () => this.toggle(part) }, name)]));
+    this.heading = element("strong", {}, this.model.get("heading"));
+    this.above = element("div", { class: "dlk-bar" }, this.heading, this.search);
+    this.statement = element("div", { class: "dlk-bar dlk-tb-statement" }, this.sql, this.copy);
+    this.foot = element("div", { class: "dlk-bar dlk-tb-foot" }, element("span", {}, this.status, this.facts), this.problem, this.which,
+      element("span", { role: "group", "aria-label": "Tools", class: "dlk-tb-parts" }, ...this.buttons.values()), this.files);
+    this.rule = element("div", { class: "dlk-tb-rule", "aria-hidden": "true" });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), tabs, this.status, this.problem, which, this.search),
-      rows, this.chart.root);
-    this.resize(this.chart.root, () => { if (this.isChart) this.chart.draw(); });
+      this.above, this.grid.root, this.chart.root, this.foot, this.statement, this.detail.root, this.rule);
+    this.resize(this.chart.root, () => { if (this.is("chart")) this.chart.draw(); });
     this.grid.root.addEventListener("keydown", (event) => {
       if (event.target !== this.grid.root) return;
       if (event.key === "Escape") this.detail.close();
@@ -71,18 +86,92 @@ class Table extends Browsing {
     });
   }
 
+  // Takes the place of the static view once there is something to show, so that nothing blinks or jumps.
+  appear() {
+    if (!this.still.box) return;
+    this.root.classList.add("dlk-tb-unseen");
+    const first = this.model.get("passing") ? this.grid.need(0) : Promise.resolve();
+    first.then(() => {
+      // without its rows the grid is less than the static view
+      if (this.closed || (this.grid.count && !this.grid.row(0))) return;
+      const { scrollTop, scrollLeft } = this.still.box;
+      const isFocused = this.still.box === document.activeElement;
+      this.still.hide();
+      this.root.classList.remove("dlk-tb-unseen");
+      Object.assign(this.grid.root, { scrollTop, scrollLeft });
+      if (isFocused) this.grid.root.focus({ preventScroll: true });
+      this.grid.draw();
+    });
+  }
+
+  is(part) {
+    return this.model.get("shows").includes(part);
+  }
+
+  toggle(part) {
+    const shows = this.model.get("shows");
+    this.set({ shows: this.is(part) ? shows.filter((one) => one !== part) : [...shows, part] });
+  }
+
+  // Shows the parts that are unfolded, and no others.
+  unfold() {
+    // Of one row there is nothing to find or to draw.
+    const isOne = this.model.get("whole") && this.model.get("total") === 1;
+    for (const [part, button] of this.buttons) {
+      button.setAttribute("aria-pressed", String(this.is(part)));
+      button.hidden = isOne && part in { filter: 1, profile: 1, chart: 1 } && !this.is(part);
+      this.root.classList.toggle(`dlk-tb-has-${part}`, this.is(part));
+    }
+    this.search.hidden = !this.is("filter");
+    this.heading.hidden = !this.model.get("heading");
+    this.above.hidden = this.search.hidden && this.heading.hidden;
+    this.statement.hidden = !this.is("sql");
+    this.files.hidden = !this.is("download");
+    const isChart = this.is("chart");
+    this.grid.root.hidden = isChart;
+    this.chart.root.hidden = !isChart;
+    if (this.which) this.which.hidden = isChart;
+    if (isChart) { this.detail.close(); this.chart.refresh(); }
+    this.heads();
+  }
+
+  // Brings the rows that are not here yet. Until then figures would be those of some rows only, and none is shown.
+  all() {
+    if (this.model.get("whole")) return Promise.resolve();
+    this.reading ??= this.line.ask("all").finally(() => { this.reading = undefined; this.tell(); });
+    this.tell();
+    return this.reading;
+  }
+
+  // As all(), for what the user does: errors are shown, and the rest does not happen.
+  async whole(act) {
+    try {
+      await this.all();
+    } catch (error) {
+      this.problem.textContent = error.message;
+      return;
+    }
+    act();
+  }
+
+  // Sorts, filters or searches.
+  look(values) {
+    return this.whole(() => this.set(values));
+  }
+
   // Buttons that hand over what is seen as a file.
   downloads() {
     const buttons = this.model.get("kinds").map(([kind, name]) => element("button", {
       type: "button", title: `Download what is seen as ${name}`, onclick: () => this.download(kind, buttons),
     }, name));
-    return element("span", { role: "group", "aria-label": "Download", class: "dlk-tb-files" }, element("span", { class: "dlk-soft" }, "Download"), ...buttons);
+    return element("span", { role: "group", "aria-label": "Download", class: "dlk-tb-files" }, ...buttons);
   }
 
   async download(kind, buttons) {
     this.problem.textContent = "";
     for (const button of buttons) button.disabled = true;
     try {
+      await this.all();
       const { content, buffers } = await this.line.ask("download", { kind });
       const address = URL.createObjectURL(new Blob(buffers, { type: content.media }));
       element("a", { href: address, download: content.name }).click();
@@ -102,7 +191,7 @@ class Table extends Browsing {
   // What leads to the other columns, where there are more than are in the page at once.
   places() {
     if (this.columns.length <= WIDE) return "";
-    this.which = element("span", { class: "dlk-soft" });
+    this.range = element("span", { class: "dlk-soft" });
     const step = (by, text, label) => element("button", { type: "button", "aria-label": label, onclick: () => this.turn(this.first + by) }, text);
     const go = element("input", {
       type: "search", placeholder: "Go to column", "aria-label": "Go to column",
@@ -113,14 +202,14 @@ class Table extends Browsing {
         if (word && at >= 0) this.turn(at);
       },
     });
-    return element("span", { class: "dlk-tb-places" }, step(-WIDE, "‹", "Earlier columns"), this.which, step(WIDE, "›", "Later columns"), go);
+    return element("span", { class: "dlk-tb-places" }, step(-WIDE, "‹", "Earlier columns"), this.range, step(WIDE, "›", "Later columns"), go);
   }
 
   turn(first) {
     this.first = Math.max(0, Math.min(first, this.columns.length - WIDE));
     this.heads();
     this.grid.root.scrollLeft = 0;
-    this.grid.reset(this.model.get("passing"), true);
+    this.grid.reset(this.model.get("passing"), true, !this.model.get("whole"));
   }
 
   // Texts of some columns of some rows, row by row.
@@ -132,14 +221,15 @@ class Table extends Browsing {
   }
 
   heads() {
-    if (this.which) this.which.textContent = `columns ${number.format(this.first + 1)} to ${number.format(this.first + this.shown().length)} of ${number.format(this.columns.length)}`;
+    if (this.range) this.range.textContent = `columns ${number.format(this.first + 1)} to ${number.format(this.first + this.shown().length)} of ${number.format(this.columns.length)}`;
     const sort = this.model.get("sort");
     this.inputs = new Map();
     this.watching.disconnect();
+    this.known();
     this.grid.setColumns(this.shown().map(([name, label, type, right]) => {
       const place = sort.findIndex(([key]) => key === name);
       const down = place >= 0 && sort[place][1];
-      const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
+      const mark = place < 0 ? "" : (down ? "▼" : "▲") + (sort.length > 1 ? place + 1 : "");
       const input = element("input", {
         type: "text", class: "dlk-tb-filter", "aria-label": `Filter ${label}`, placeholder: right ? "> 5, null" : "part, = x",
         value: this.model.get("filters")[name] || "", oninput: () => this.write(name, input.value),
@@ -151,13 +241,50 @@ class Table extends Browsing {
       const known = this.profiles.get(name);
       if (known) profile.replaceChildren(known);
       return {
-        name, right, title: `${label} ${type}`, width: `minmax(${Math.min(18, Math.max(8, label.length * 0.62 + 3))}em, 1fr)`,
-        sort: place < 0 ? "none" : down ? "descending" : "ascending",
-        head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) },
-          label + mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
+        name, right, title: `${label} ${type}`, width: this.width(name), sort: place < 0 ? "none" : down ? "descending" : "ascending",
+        head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) }, label),
+          element("span", { class: "dlk-tb-mark", "aria-hidden": "true" }, mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
       };
     }));
+    this.grid.heads.style.minHeight = this.still.head ? `${this.still.head}px` : "";
     this.grid.draw();
+  }
+
+  // Widths of columns: those of the static view, else as wide as what is in them, as far as it is known.
+  known() {
+    const fresh = this.shown().filter(([name]) => !this.widths.has(name));
+    if (!fresh.length) return;
+    const still = this.first === 0 ? this.still.widths : [];
+    const wide = this.measure(fresh.flatMap(([, label, type]) => [["b", label], ["small", type]]));
+    fresh.forEach(([name], at) => this.widths.set(name, still[at] || Math.min(MOST_TEXT, Math.max(wide[2 * at], wide[2 * at + 1])) + GAP));
+  }
+
+  width(name) {
+    const least = Math.max(0, ...Object.entries(ROOM).map(([part, room]) => this.is(part) ? room : 0));
+    return `${Math.max(least, this.widths.get(name))}px`;
+  }
+
+  // Makes columns wider whose values have no room; they never become narrower.
+  widen(rows) {
+    const shown = this.shown();
+    const longest = shown.map((_, at) => rows.reduce((most, row) => (row[at] ?? "NULL").length > most.length ? row[at] ?? "NULL" : most, ""));
+    const wide = this.measure(longest.map((text) => ["span", text.slice(0, 200)]));
+    let isWider = false;
+    shown.forEach(([name, , , right], at) => {
+      const needed = Math.ceil((right ? wide[at] : Math.min(MOST_TEXT, wide[at])) + GAP + (at ? 0 : 2));
+      if (needed <= this.widths.get(name) + 0.5) return;
+      this.widths.set(name, needed);
+      isWider = true;
+    });
+    if (isWider) this.grid.root.style.setProperty("--dlk-columns", shown.map(([name]) => this.width(name)).join(" "));
+  }
+
+  // How wide texts are, [[tag, text], …], with one layout for all of them.
+  measure(texts) {
+    this.rule.replaceChildren(...texts.map(([tag, text]) => element(tag, {}, text)));
+    const wide = [...this.rule.children].map((node) => node.getBoundingClientRect().width);
+    this.rule.replaceChildren();
+    return wide;
   }
 
   order(name, more) {
@@ -165,14 +292,14 @@ class Table extends Browsing {
     const known = sort.find(([key]) => key === name);
     const rest = more ? sort.filter(([key]) => key !== name) : [];
     const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
-    this.set({ sort: [...rest, ...next] });
+    this.look({ sort: [...rest, ...next] });
   }
 
   write(name, text) {
     this.later(`filter ${name}`, () => {
       const filters = { ...this.model.get("filters"), [name]: text };
       if (!text) delete filters[name];
-      this.set({ filters });
+      this.look({ filters });
     });
   }
 
@@ -189,34 +316,50 @@ class Table extends Browsing {
     }
   }
 
-  reload() {
-    const passing = this.model.get("passing");
-    const note = this.model.get("note");
-    this.status.textContent = `${number.format(passing)} ${passing === 1 ? "row" : "rows"}${note ? " · " + note : ""}`;
+  // Shows other rows; keep: the same ones, of which more are known now.
+  reload(keep) {
     this.sql.textContent = this.model.get("sql");
-    this.profiles.clear();
-    for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
-    this.detail.close();
-    this.chart.isStale = true;
-    if (this.isChart) this.chart.refresh();
-    this.grid.reset(passing);
+    if (!keep) {
+      this.profiles.clear();
+      for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
+      this.chart.isStale = true;
+      if (this.is("chart")) this.chart.refresh();
+      this.detail.close();
+    }
+    this.grid.reset(this.model.get("passing"), keep, !this.model.get("whole"));
+    if (keep && this.detail.isOpen) this.show();
     this.tell();
   }
 
   tell() {
+    const { passing, total, whole, note, filters, search, facts } = Object.fromEntries(
+      ["passing", "total", "whole", "note", "filters", "search", "facts"].map((name) => [name, this.model.get(name)]));
+    const isChosen = Object.keys(filters).length > 0 || search.trim();
+    const rows = !whole ? `first ${counted(passing, "row")}` : isChosen ? `${number.format(passing)} of ${counted(total, "row")}` : counted(passing, "row");
+    const more = !whole ? (this.reading ? "computing the rest…" : "more exist") : "";
+    const end = passing > MOST ? `scrolls to row ${number.format(MOST)}` : "";
+    this.status.textContent = [rows, more, note, end].filter(Boolean).join(" · ");
+    this.facts.textContent = facts && ` · ${facts}`;
     this.problem.textContent = this.model.get("problem");
+    this.grid.root.setAttribute("aria-busy", String(Boolean(this.reading)));
   }
 
   async profile(node) {
     const name = node.column;
-    const look = this.model.get("look");
     if (this.profiles.has(name)) return;
     this.profiles.set(name, "");
-    const { content } = await this.line.ask("profile", { column: name });
-    if (look !== this.model.get("look")) return;
-    const drawn = this.drawProfile(content.profile);
-    this.profiles.set(name, drawn);
-    node.replaceChildren(drawn);
+    try {
+      await this.all();
+      const look = this.model.get("look");
+      const { content } = await this.line.ask("profile", { column: name });
+      if (look !== this.model.get("look")) return;
+      const drawn = this.drawProfile(content.profile);
+      this.profiles.set(name, drawn);
+      for (const one of this.grid.root.querySelectorAll(".dlk-tb-profile")) if (one.column === name) one.replaceChildren(drawn);
+    } catch (error) {
+      this.profiles.delete(name);
+      this.problem.textContent = error.message;
+    }
   }
 
   drawProfile({ rows, nulls, distinct, low, high, bins, top }) {
@@ -253,6 +396,27 @@ class Table extends Browsing {
     this.grid.column = column - this.first;
     this.grid.revealColumn();
     this.grid.choose(this.grid.cursor);
+  }
+}
+
+// The static view that the grid takes the place of: what it measures.
+class Still {
+  constructor(nodes) {
+    this.nodes = nodes;
+    this.widths = [];
+    for (const node of nodes) node.style.display = "";
+    this.box = nodes.map((node) => node.querySelector(".dlk-scroll")).find(Boolean);
+    const table = this.box?.querySelector("table");
+    if (!table) return;
+    const { rows } = table.tBodies[0];
+    this.widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width + 0.25);
+    this.head = table.tHead.getBoundingClientRect().height;
+    const high = rows.length && table.tBodies[0].getBoundingClientRect().height / rows.length;
+    if (high > 17 && high < 34) this.row = high;
+  }
+
+  hide() {
+    for (const node of this.nodes) node.style.display = "none";
   }
 }
 

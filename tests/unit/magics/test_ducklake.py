@@ -25,6 +25,7 @@ from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.model.entries import Schema, Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result
+from ducklake_lab.widgets import grids
 from tests.browser import samples
 
 
@@ -236,6 +237,7 @@ def test_choices_reach_the_session(notebook: Notebook):
         ("%ducklake tag q3 soon", "invalid int value"),
         ("%ducklake files 'flights", "No closing quotation"),
         ("%%ducklake\n  \n", "There is no SQL"),
+        ("%%ducklake --grid --no-grid\nSELECT 1", "--grid does not go together with --no-grid"),
         ("%%ducklake --grid --at 2\nSELECT 1", "--grid does not go together with --at"),
     ],
 )
@@ -489,10 +491,14 @@ def test_a_cell_may_show_a_grid(shell: InteractiveShell, tmp_path: Path):
         return outcome.result
 
     run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
-    cells = ("%%ducklake --grid\nSELECT 1 AS i", "%%ducklake\nSELECT 1 AS i", "%%ducklake --grid\nSHOW TABLES")
-    assert [run(cell)._repr_mimebundle_() is not None for cell in cells] == [True, False, False]
+    cells = ("%%ducklake --grid\nSELECT 1 AS i", "%%ducklake\nSELECT 1 AS i", "%%ducklake --no-grid\nSELECT 1 AS i")
+    assert [run(cell).grid for cell in cells] == ["open", None, "none"]
+    # a terminal has no use for them
+    assert [run(cell)._repr_mimebundle_() for cell in cells] == [None, None, None]
+    assert grids.by_default
+    run("%config DuckLakeMagics.grid = False")
+    assert not grids.by_default
     run("%config DuckLakeMagics.grid = True")
-    assert [run(cell)._repr_mimebundle_() is not None for cell in cells] == [True, True, False]
     assert run("%ducklake -o arrow SELECT 1 AS i").to_pydict() == {"i": [1]}
 
 

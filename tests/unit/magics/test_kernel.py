@@ -1,10 +1,15 @@
 """The magics in a real kernel: what the saved notebook holds."""
 
 import contextlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -87,3 +92,83 @@ def test_an_error_ends_the_run_in_a_few_lines(tmp_path: Path):
     assert (error.ename, error.evalue) == ("BindError", "no column (line 1, column 8)")
     assert len(error.traceback) == 2
     assert after.execution_count is None
+
+
+LAKE = """%load_ext ducklake_lab
+%config DuckLakeMagics.engine = "duckdb"
+%ducklake connect ducklake:x.ducklake"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[BlockingKernelClient]:
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
+    yield client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def published(kernel: BlockingKernelClient, code: str, grids: int) -> list[dict[str, Any]]:
+    """What a cell makes the kernel publish, until it is idle and has opened so many grids."""
+    request = kernel.execute(code)
+    found: list[dict[str, Any]] = []
+
+    def idle() -> bool:
+        return any(
+            one["msg_type"] == "status" and one["content"]["execution_state"] == "idle" for one in found
+        )  # of the cell: only its messages are kept
+
+    while not idle() or len(mounts(found)) < grids:
+        message = kernel.get_iopub_msg(timeout=60)
+        if message["parent_header"].get("msg_id") == request or message["msg_type"] == "comm_open":
+            found.append(message)
+    return found
+
+
+def mounts(found: list[dict[str, Any]]) -> list[str]:
+    """Where the grids belong that were opened."""
+    states = [one["content"]["data"].get("state", {}) for one in found if one["msg_type"] == "comm_open"]
+    return [state["mount"] for state in states if "mount" in state]
+
+
+def tables(found: list[dict[str, Any]]) -> list[str]:
+    """Where the tables stand that were shown."""
+    shown = [one["content"]["data"] for one in found if one["msg_type"] in ("execute_result", "display_data")]
+    return [
+        re.match('<div id="([^"]*)">', data["text/html"])[1] for data in shown if "<table" in data.get("text/html", "")
+    ]  # type: ignore[index]
+
+
+def test_a_grid_is_made_when_its_table_is_out_and_the_cell_is_done(kernel: BlockingKernelClient):
+    published(kernel, LAKE, 0)
+    first = published(
+        kernel,
+        "display(get_ipython().run_cell_magic('ducklake', '', 'SELECT 1 AS i'))\n"
+        "import sys; print([name for name in ('anywidget', 'ducklake_lab.widgets.mounted') if name in sys.modules])",
+        1,
+    )
+    assert [one["content"]["text"].strip() for one in first if one["msg_type"] == "stream"] == ["[]"]
+    kinds = [one["content"]["execution_state"] if one["msg_type"] == "status" else one["msg_type"] for one in first]
+    assert kinds.index("display_data") < kinds.index("idle") < kinds.index("comm_open")
+    assert tables(first) == mounts(first)
+    several = published(
+        kernel, "for n in range(3): display(get_ipython().run_line_magic('ducklake', f'SELECT {n} AS n'))", 3
+    )
+    assert tables(several) == mounts(several) and len(set(mounts(several))) == 3
+    named = published(kernel, "%%ducklake -o arrow rows = <<\nSELECT 1 AS i", 1)
+    assert tables(named) == mounts(named)
+    in_python = published(
+        kernel, "get_ipython().magics_manager.registry['DuckLakeMagics'].session.sql('SELECT 1 AS i')", 1
+    )
+    assert tables(in_python) == mounts(in_python)
+
+
+def test_an_executed_notebook_holds_no_state_of_grids(tmp_path: Path):
+    cells = [
+        nbformat.v4.new_code_cell(source) for source in (LAKE, "%%ducklake\nSELECT 1 AS i", "%%ducklake\nSELECT 2 AS i")
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    assert "widgets" not in notebook.metadata
+    assert all("<table" in cell.outputs[0].data["text/html"] for cell in notebook.cells[1:])

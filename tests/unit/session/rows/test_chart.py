@@ -185,7 +185,7 @@ def position(value: Any) -> float | None:
 def test_no_row_is_lost_or_counted_twice(made: tuple[pa.Table, str], kind: str) -> None:
     table, _ = made
     columns = [ViewColumn(field.name, from_field(field).sql(), from_field(field)) for field in table.schema]
-    view = RowsView("Rows", "FROM seen", "seen", columns, lambda: table, "UTC")
+    view = RowsView("Rows", "FROM seen", "seen", columns, lambda: (table, False), "UTC")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in MOST.items():
             patch.setattr(chart_module, name, value)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import duckdb
 import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.session.rows import result as result_module
-from ducklake_lab.widgets.table_view import ResultBrowser, result_grid
+from ducklake_lab.widgets import grids
+from ducklake_lab.widgets.table_view import ResultBrowser
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """A kernel's loop: what it will do when it has answered the cell."""
+    later: list[Callable[[], None]] = []
+    loop = SimpleNamespace(call_later=lambda _, act: later.append(act))
+    monkeypatch.setattr(grids, "_loop", lambda: loop)
+    monkeypatch.setattr(grids, "_live", deque())
+    return later
+
 
 QUERY = """
 WITH n AS (SELECT i, i % 7 AS k FROM range(200) AS r(i)) -- a comment
@@ -122,18 +136,50 @@ def test_what_is_no_query_or_repeats_names_has_no_grid(session: dl.Session) -> N
         result = session.sql(text)
         with pytest.raises(dl.UsageError, match=reason):
             result.view()
-        result.is_grid = True
+        result.grid = "open"
         assert session.sql("SELECT i FROM t", at=1).text == ""
-        assert result_grid(result) is None and result._repr_mimebundle_() is None and "<table" in result._repr_html_()
+        assert result._repr_mimebundle_() is None and "<table" in result._repr_html_()
 
 
-def test_a_grid_stands_in_the_place_of_the_static_rows(session: dl.Session) -> None:
+def test_a_grid_stands_in_the_place_of_the_static_rows(session: dl.Session, kernel: list[Callable[[], None]]) -> None:
     result = session.sql("SELECT '<b>' || i AS s FROM t ORDER BY i")
-    assert result._repr_mimebundle_() is None
-    result.is_grid = True
     bundle, _ = result._repr_mimebundle_()
-    assert result._repr_html_() in bundle["text/html"] and 'id="ducklake-' in bundle["text/html"]
-    browser = ResultBrowser(result)
+    made = len(grids._live)
+    kernel.pop()()
+    browser = grids._live[made]
+    assert bundle["text/html"] == f'<div id="{browser.mount}">{result._repr_html_()}</div>'
     browser.filters = {"s": "b>4"}
     assert (browser.passing, browser.problem) == (11, "")
     assert "&lt;b&gt;" in bundle["text/html"] and "<b>4" not in bundle["text/html"]
+
+
+def test_who_wants_no_grid_has_none(
+    session: dl.Session, kernel: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = session.sql("SELECT i FROM t")
+    shown.grid = "none"
+    assert shown._repr_mimebundle_() is None
+    monkeypatch.setattr(grids, "by_default", False)
+    assert session.sql("SELECT i FROM t")._repr_mimebundle_() is None
+    shown.grid = "open"
+    assert shown._repr_mimebundle_() is not None
+    assert len(kernel) == 1
+    # there is nothing to look through in no rows
+    empty, _ = session.sql("SELECT i FROM t WHERE i < 0")._repr_mimebundle_() or ({}, {})
+    assert "ducklake-" not in empty.get("text/html", "")
+    kernel.pop()()
+    assert grids._live[-1].shows == ["filter", "profile", "sql", "download"]
+
+
+def test_the_oldest_grid_ends_where_there_are_too_many(
+    session: dl.Session, kernel: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grids, "MOST", 2)
+    for _ in range(3):
+        session.sql("SELECT i FROM t")._repr_mimebundle_()
+    oldest = None
+    while kernel:
+        kernel.pop()()
+        oldest = oldest or grids._live[0]
+    assert len(grids._live) == 2
+    assert oldest is not None and oldest not in grids._live and oldest.comm is None

@@ -1,0 +1,67 @@
+"""When results become grids: after their rows are in the notebook as a table, and while a kernel lives."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ducklake_lab.errors import UsageError
+from ducklake_lab.widgets.html import mounted_at, new_mount
+
+if TYPE_CHECKING:
+    from ducklake_lab.session.rows.result import Result
+    from ducklake_lab.widgets.table_view import ResultBrowser
+
+#: Grids that live at a time. The oldest one becomes a table again, and its rows are let go.
+MOST = 100
+
+#: Whether results that say nothing of it become grids.
+by_default = True
+
+_waiting: deque[tuple[Result, str]] = deque(maxlen=MOST)
+_live: deque[ResultBrowser] = deque()
+
+
+def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """What a notebook shows of a result that will be a grid; None where it stays a table (see `Result.view`)."""
+    loop = _loop()
+    if loop is None or result.grid == "none" or not (result.grid or by_default):
+        return None
+    try:
+        result.view()
+    except UsageError:
+        return None
+    html = result._repr_html_()
+    if result.head(1).num_rows:
+        mount = new_mount()
+        html = mounted_at(mount, html)
+        _waiting.append((result, mount))
+        # the kernel comes to it when it has answered the cell: widgets take half a second to import
+        loop.call_later(0, _make)
+    return {"text/plain": repr(result), "text/html": html}, {}
+
+
+def _loop() -> asyncio.AbstractEventLoop | None:
+    """That of the kernel which runs this; None where there is none, as in a terminal."""
+    found = sys.modules.get("IPython")
+    shell = found.get_ipython() if found is not None else None
+    if getattr(shell, "kernel", None) is None:
+        return None
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _make() -> None:
+    """Makes the grid that has waited longest."""
+    if not _waiting:
+        return
+    from ducklake_lab.widgets.table_view import OPEN, ResultBrowser
+
+    result, mount = _waiting.popleft()
+    _live.append(ResultBrowser(result, shows=OPEN if result.grid == "open" else (), mount=mount))
+    if len(_live) > MOST:
+        _live.popleft().close()
