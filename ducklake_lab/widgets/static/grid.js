@@ -48,14 +48,14 @@ class Grid {
     this.version = (this.version || 0) + 1;
     if (!keep) { this.cursor = -1; this.root.scrollTop = 0; }
     this.root.setAttribute("aria-rowcount", this.hasMore ? -1 : count + 1);
-    this.body.style.height = (this.count + (this.hasMore ? 1 : 0)) * this.size + "px";
+    this.body.style.height = this.count * this.size + "px";
     this.draw();
   }
 
   // Who scrolls to the end of the rows wants those after them.
   reach() {
     const end = this.root.scrollTop + this.root.clientHeight - this.heads.offsetHeight;
-    if (this.hasMore && this.root.scrollTop > 0 && end > (this.count + 0.5) * this.size) this.options.more();
+    if (this.hasMore && this.root.scrollTop > 0 && end > this.count * this.size - 2) this.options.more();
   }
 
   row(index) {
@@ -111,10 +111,6 @@ class Grid {
         return cell;
       }));
       nodes.push(node);
-    }
-    if (this.hasMore && last === this.count) {
-      nodes.push(element("div", { role: "row", class: "dlk-g-row dlk-g-more", style: `top:${this.count * this.size}px` },
-        element("span", { role: "gridcell" }, element("button", { type: "button", tabindex: "-1", onclick: () => this.options.more() }, "more rows"))));
     }
     this.body.replaceChildren(...nodes);
     const place = this.options.byCell ? `${this.cursor}-${this.column}` : this.cursor;

@@ -51,7 +51,7 @@ class Table extends Browsing {
       oninput: () => this.later("search", () => this.look({ search: this.search.value })),
     });
     this.grid = new Grid({
-      byCell: true, label: `Rows of ${this.model.get("title")}`, height: 430, columns: [], size: this.still.row, more: () => this.all(),
+      byCell: true, label: `Rows of ${this.model.get("title")}`, height: 430, columns: [], size: this.still.row, more: () => this.whole(() => {}),
       fetch: (start, count) => this.rows(start, count, this.first, this.shown().length).then((rows) => { this.widen(rows); return rows; }),
       cells: (row) => row.map((value) => value === null ? element("i", { class: "dlk-soft" }, "NULL") : value),
       onSelect: (at) => { this.set({ place: at }); this.show(); },
@@ -69,11 +69,12 @@ class Table extends Browsing {
     this.which = this.places();
     this.files = this.downloads();
     this.buttons = new Map(PARTS.map(([part, name]) => [part, element("button", { type: "button", onclick: () => this.toggle(part) }, name)]));
+    this.more = element("button", { type: "button", title: "Compute the rows after these", onclick: () => this.whole(() => {}) }, "More rows");
     this.heading = element("strong", {}, this.model.get("heading"));
     this.above = element("div", { class: "dlk-bar" }, this.heading, this.search);
     this.statement = element("div", { class: "dlk-bar dlk-tb-statement" }, this.sql, this.copy);
     this.foot = element("div", { class: "dlk-bar dlk-tb-foot" }, element("span", {}, this.status, this.facts), this.problem, this.which,
-      element("span", { role: "group", "aria-label": "Tools", class: "dlk-tb-parts" }, ...this.buttons.values()), this.files);
+      element("span", { role: "group", "aria-label": "Tools", class: "dlk-tb-parts" }, this.more, ...this.buttons.values()), this.files);
     this.rule = element("div", { class: "dlk-tb-rule", "aria-hidden": "true" });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
       this.above, this.grid.root, this.chart.root, this.foot, this.statement, this.detail.root, this.rule);
@@ -256,7 +257,7 @@ class Table extends Browsing {
     if (!fresh.length) return;
     const still = this.first === 0 ? this.still.widths : [];
     const wide = this.measure(fresh.flatMap(([, label, type]) => [["b", label], ["small", type]]));
-    fresh.forEach(([name], at) => this.widths.set(name, still[at] || Math.min(MOST_TEXT, Math.max(wide[2 * at], wide[2 * at + 1])) + GAP));
+    fresh.forEach(([name], at) => this.widths.set(name, still[at] || Math.min(MOST_TEXT, Math.max(wide[2 * at], wide[2 * at + 1])) + GAP + 2));
   }
 
   width(name) {
@@ -339,6 +340,7 @@ class Table extends Browsing {
     const more = !whole ? (this.reading ? "computing the rest…" : "more exist") : "";
     const end = passing > MOST ? `scrolls to row ${number.format(MOST)}` : "";
     this.status.textContent = [rows, more, note, end].filter(Boolean).join(" · ");
+    this.more.hidden = whole;
     this.facts.textContent = facts && ` · ${facts}`;
     this.problem.textContent = this.model.get("problem");
     this.grid.root.setAttribute("aria-busy", String(Boolean(this.reading)));
