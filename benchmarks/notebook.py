@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from pathlib import Path
 
 import duckdb
@@ -20,14 +21,16 @@ import duckdb
 import ducklake_lab as dl
 from benchmarks.measure import Comparison, compare, table
 from ducklake_lab.widgets.file_browser import FileBrowser
+from ducklake_lab.widgets.html import mounted_at, new_mount
 from ducklake_lab.widgets.schema import of_catalog
 from ducklake_lab.widgets.schema_browser import SchemaBrowser
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
+from ducklake_lab.widgets.table_view import ResultBrowser
 from tests import reference
 
 COLUMNS = 12
 #: In milliseconds.
-PAINT, PAGE, COMPLETION = 300, 100, 50
+PAINT, RESULT, PAGE, SORT, COMPLETION = 300, 100, 100, 1000, 50
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,54 @@ def views(uri: str) -> Iterator[Timing]:
             yield _timing(name, COMPLETION, None, lambda _, text=text, at=at: held.complete(text, at))  # type: ignore[misc]
 
 
+def results(uri: str, rows: int) -> Iterator[Timing]:
+    """Results of queries over a table of so many rows: their tables, and the grids that take their places."""
+    wide = ", ".join(f"i + {at} AS column_{at}" for at in range(300))
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql(
+            "CREATE TABLE t AS SELECT i AS id, (i % 12 + 1)::INTEGER AS month, 'N' || (i * 7919 % 99991) AS tailnum, "
+            "CASE WHEN i % 13 > 0 THEN (i * 31 % 6000) / 10 END AS delay, TIMESTAMP '2013-01-01' + to_minutes(i) AS at "
+            f"FROM range({rows}) AS r(i)"
+        )
+
+        turns = count()
+
+        session.sql(f"CREATE TABLE wide AS SELECT {wide} FROM range(1000) AS r(i)")
+
+        def shown(query: str, limit: int | None = None) -> tuple[dl.Result, str]:
+            result = session.sql(query)
+            result.limit = limit
+            return result, mounted_at(new_mount(), result._repr_html_())
+
+        def page(browser: ResultBrowser, start: int, wide: int = 5) -> bytes:
+            return browser.answer_page({"start": start, "count": 200, "first": 0, "wide": wide})[1][0]
+
+        def sort(browser: ResultBrowser) -> None:
+            browser.sort = [["delay", True], ["id", next(turns) % 2 == 0]]
+
+        def table(query: str, limit: int | None = None) -> Callable[[dl.Session], object]:
+            return lambda _: shown(query, limit)[1]
+
+        thousand, all_rows, many = "FROM t WHERE id % 100 = 7 LIMIT 1000", "SELECT * FROM t", "SELECT * FROM wide"
+        yield _timing("result of 1,000 rows, first paint", RESULT, None, table(thousand))
+        yield _timing("result of 1,000 rows, all of them painted", RESULT, None, table(thousand, 1000))
+        yield _timing(f"result of {rows:,} rows, first paint", RESULT, None, table(all_rows))
+        yield _timing("result of 300 columns, first paint", RESULT, None, table(many))
+        held, _ = shown(all_rows)
+        yield _timing("grid, made over the table", RESULT, None, lambda _: ResultBrowser(held, shows=()).close())
+        grid, columns = ResultBrowser(held, shows=()), ResultBrowser(shown(many)[0], shows=())
+        first = {"start": 0, "count": grid.passing, "first": 0, "wide": 5}
+        yield _timing("grid, first rows", PAGE, None, lambda _: grid.answer_page(first)[1][0])
+        started = time.perf_counter()
+        grid.answer_all({})
+        read = 1000 * (time.perf_counter() - started)
+        yield Timing(f"grid, the rest of {rows:,} rows, of which {grid.total:,} are held", 2000, read, read, 0)
+        yield _timing("grid, next page", PAGE, None, lambda _: page(grid, 1_000_000))
+        yield _timing("grid, sort by two columns", SORT, None, lambda _: sort(grid))
+        yield _timing("grid, next page of sorted rows", PAGE, None, lambda _: page(grid, 1_000_000))
+        yield _timing("grid, page of 100 of 300 columns", PAGE, None, lambda _: page(columns, 0, 100))
+
+
 def _search(browser: SnapshotBrowser | SchemaBrowser) -> object:
     browser.query = f"{'column' if isinstance(browser, SchemaBrowser) else 'commit'} {time.perf_counter_ns() % 10}"
     return browser.matches if isinstance(browser, SchemaBrowser) else browser.overview
@@ -202,11 +253,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-bench-") as name:
         folder = Path(name)
         path = folder / "large.ducklake"
-        build(path, 5000 // part, 1000 // part if part == 1 else 600, 100_000 // part)
-        print(f"{5000 // part:,} snapshots, {1000 if part == 1 else 600:,} tables, {100_000 // part:,} files\n")
+        # the newest tables need as many snapshots
+        snapshots, tables, files = (5000, 1000, 100_000) if part == 1 else (900, 800, 10_000)
+        build(path, snapshots, tables, files)
+        print(f"{snapshots:,} snapshots, {tables:,} tables, {files:,} files\n")
         print("| what | goal | first | again | sent |\n|---|--:|--:|--:|--:|")
         timings = []
-        for timing in views(f"ducklake:{path}"):
+        for timing in chain(views(f"ducklake:{path}"), results(f"ducklake:{folder}/rows.ducklake", 10_000_000 // part)):
             timings.append(timing)
             mark = "" if timing.again <= timing.goal else " ✗"
             sent = f"{timing.bytes / 1000:,.0f} kB" if timing.bytes else ""
