@@ -13,8 +13,8 @@ from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import answer
 from ducklake_lab.widgets.handing_over import file_of, offered
+from ducklake_lab.widgets.html import DOT, clip, count, counted, escape, heading, readable, scroll, table, view, visible
 from ducklake_lab.widgets.html import cell as html_cell
-from ducklake_lab.widgets.html import clip, count, counted, escape, heading, readable, scroll, table, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
 from ducklake_lab.widgets.result import facts
@@ -249,10 +249,14 @@ class ResultBrowser(TableBrowser):
 
     def __init__(self, result: Result, *, shows: Sequence[str] = OPEN, mount: str | None = None) -> None:
         self._result = result
-        super().__init__(result.view(), shows=shows, heading="", mount=mount)
+        view = result.view()
+        self._runs_again = view.first is not None and result.differs_by_run
+        super().__init__(view, shows=shows, heading="", mount=mount)
 
     def _figures(self) -> dict[str, Any]:
-        return {**super()._figures(), "facts": facts(self._result)}
+        figures = super()._figures()
+        again = "ran again, with other values" if self._runs_again and figures["whole"] else ""
+        return {**figures, "facts": DOT.join(filter(None, (facts(self._result), again)))}
 
     def still(self) -> str:
         return self._result._repr_html_()

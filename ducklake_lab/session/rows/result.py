@@ -19,6 +19,7 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView, ViewColumn
+from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
@@ -142,6 +143,11 @@ class Result:
     def in_process(self) -> bool:
         """Whether the rows are here already, or are computed here when they are asked for."""
         return self._arrow is not None or self._waiting is not None
+
+    @property
+    def differs_by_run(self) -> bool:
+        """Whether rows that are computed later may have other values, as those of now() on Spark."""
+        return self._frame is not None and self._arrow is None and differs_by_run(self.text)
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, in the types that DuckDB gives, variants as text; computed once."""
