@@ -197,6 +197,18 @@ def test_scrolling_on_brings_the_rest(notebook: Page, lab: Lab):
     assert rows.evaluate("node => node.scrollTop") > 500
 
 
+def test_clicks_while_the_rest_is_computed_all_count(notebook: Page, lab: Lab):
+    view = grid(notebook, LIMITED)
+    run_cell(notebook, LIMITED)
+    expect(status(view)).to_have_text("first 5 rows · more exist")
+    view.evaluate(
+        """view => { const [n, note] = view.querySelectorAll(".dlk-tb-sort");
+            note.click(); n.dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: true })); }"""
+    )
+    expect(view.locator(".dlk-tb-mark")).to_have_text(["▲2", "▲1"])
+    expect(view.locator(".dlk-g-rows .dlk-g-row").first).to_contain_text("note 1000")
+
+
 def test_only_tables_are_saved(notebook: Page, lab: Lab):
     save(notebook)
     name = notebook.url.rsplit("/", 1)[-1].split("?")[0]

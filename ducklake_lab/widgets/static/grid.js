@@ -93,7 +93,7 @@ class Grid {
       const row = this.row(at);
       const chosen = this.options.selected ? this.options.selected(at, row) : at === this.cursor;
       const node = element("div", {
-        role: "row", class: row && this.options.mark ? `dlk-g-row ${this.options.mark(row)}` : "dlk-g-row", id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * this.size}px`,
+        role: "row", class: ["dlk-g-row", ...(row && this.options.mark ? [this.options.mark(row)] : []), ...(at === this.count - 1 ? ["dlk-g-last"] : [])].join(" "), id: `${this.id}-${at}`, "aria-rowindex": at + 2, style: `top:${at * this.size}px`,
         "aria-selected": String(Boolean(chosen)), onclick: (event) => this.choose(at, event),
       });
       const cells = row === undefined ? this.columns.map(() => "…") : this.options.cells(row, at);

@@ -48,7 +48,7 @@ class Table extends Browsing {
     this.detail = new Detail(this, (column) => this.goTo(column));
     this.search = element("input", {
       type: "search", placeholder: "Search all columns", "aria-label": "Search all columns", value: this.model.get("search"),
-      oninput: () => this.later("search", () => this.look({ search: this.search.value })),
+      oninput: () => this.later("search", () => this.look(() => ({ search: this.search.value }))),
     });
     this.grid = new Grid({
       byCell: true, label: `Rows of ${this.model.get("title")}`, height: 430, columns: [], size: this.still.row, more: () => this.whole(() => {}),
@@ -155,9 +155,9 @@ class Table extends Browsing {
     act();
   }
 
-  // Sorts, filters or searches.
+  // Sorts, filters or searches: values() is asked when the rows are here, as more may be clicked until then.
   look(values) {
-    return this.whole(() => this.set(values));
+    return this.whole(() => this.set(values()));
   }
 
   // Buttons that hand over what is seen as a file.
@@ -244,7 +244,7 @@ class Table extends Browsing {
       return {
         name, right, title: `${label} ${type}`, width: this.width(name), sort: place < 0 ? "none" : down ? "descending" : "ascending",
         head: [element("button", { type: "button", class: "dlk-tb-sort", title: "Sort; with Shift, sort by this as well", onclick: (event) => this.order(name, event.shiftKey) }, label),
-          element("span", { class: "dlk-tb-mark", "aria-hidden": "true" }, mark), element("span", { class: "dlk-soft dlk-tb-type" }, type), profile, input],
+          element("span", { class: "dlk-tb-mark", "aria-hidden": "true" }, mark), element("span", { class: "dlk-tb-type" }, element("small", { class: "dlk-soft" }, type)), profile, input],
       };
     }));
     this.grid.heads.style.minHeight = this.still.head ? `${this.still.head}px` : "";
@@ -272,7 +272,7 @@ class Table extends Browsing {
     const wide = this.measure(longest.map((text) => ["span", text.slice(0, 200)]));
     let isWider = false;
     shown.forEach(([name, , , right], at) => {
-      const needed = Math.ceil((right ? wide[at] : Math.min(MOST_TEXT, wide[at])) + GAP + (at ? 0 : 2));
+      const needed = (right ? wide[at] : Math.min(MOST_TEXT, wide[at])) + GAP + (at ? 0.02 : 2.02);
       if (needed <= this.widths.get(name) + 0.5) return;
       this.widths.set(name, needed);
       isWider = true;
@@ -289,19 +289,21 @@ class Table extends Browsing {
   }
 
   order(name, more) {
-    const sort = this.model.get("sort");
-    const known = sort.find(([key]) => key === name);
-    const rest = more ? sort.filter(([key]) => key !== name) : [];
-    const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
-    this.look({ sort: [...rest, ...next] });
+    this.look(() => {
+      const sort = this.model.get("sort");
+      const known = sort.find(([key]) => key === name);
+      const rest = more ? sort.filter(([key]) => key !== name) : [];
+      const next = !known ? [[name, false]] : known[1] ? [] : [[name, true]];
+      return { sort: [...rest, ...next] };
+    });
   }
 
   write(name, text) {
-    this.later(`filter ${name}`, () => {
+    this.later(`filter ${name}`, () => this.look(() => {
       const filters = { ...this.model.get("filters"), [name]: text };
       if (!text) delete filters[name];
-      this.look({ filters });
-    });
+      return { filters };
+    }));
   }
 
   // Does something once nobody types there any more.
@@ -411,7 +413,7 @@ class Still {
     const table = this.box?.querySelector("table");
     if (!table) return;
     const { rows } = table.tBodies[0];
-    this.widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width + 0.25);
+    this.widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width + 0.02);
     this.head = table.tHead.getBoundingClientRect().height;
     const high = rows.length && table.tBodies[0].getBoundingClientRect().height / rows.length;
     if (high > 17 && high < 34) this.row = high;
