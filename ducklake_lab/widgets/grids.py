@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets.html import mounted_at, new_mount
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
         return None
     try:
         result.view()
-    except UsageError:
+        html = result._repr_html_()
+    except DuckLakeError:
+        # the table says what is wrong with its rows
         return None
-    html = result._repr_html_()
     if result.head(1).num_rows:
         mount = new_mount()
         html = mounted_at(mount, html)

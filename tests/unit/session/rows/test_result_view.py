@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.session.rows import result as result_module
+from ducklake_lab.session.rows.result import Result, Waiting
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets.table_view import ResultBrowser
 
@@ -169,6 +171,17 @@ def test_who_wants_no_grid_has_none(
     assert "ducklake-" not in empty.get("text/html", "")
     kernel.pop()()
     assert grids._live[-1].shows == ["filter", "profile", "sql", "download"]
+
+
+def test_rows_that_cannot_be_computed_have_no_grid(kernel: list[Callable[[], None]]) -> None:
+    def fail(_: int | None) -> pa.Table:
+        raise dl.SqlError("no such number")
+
+    result = Result(waiting=Waiting([("i", "INTEGER")], fail))
+    result.text = "SELECT i FROM t"
+    assert result._repr_mimebundle_() is None and kernel == []
+    with pytest.raises(dl.SqlError):
+        result._repr_html_()
 
 
 def test_the_oldest_grid_ends_where_there_are_too_many(
