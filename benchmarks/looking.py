@@ -24,7 +24,7 @@ QUERIES = {
     "LIMIT 1000": "SELECT * FROM flights LIMIT 1000",
 }
 CHANGES = {
-    "UPDATE of 29 rows": "UPDATE flights SET tailnum = 'N{}' WHERE carrier = 'OO'",
+    "UPDATE of 299 rows": "UPDATE flights SET tailnum = 'N{}' WHERE dest = 'TUL'",
     "MERGE of two rows": "MERGE INTO airlines a USING (VALUES ('UA', 'x{0}'), ('Z{0}', 'new')) AS s(carrier, name) "
     "ON a.carrier = s.carrier WHEN MATCHED THEN UPDATE SET name = s.name "
     "WHEN NOT MATCHED THEN INSERT VALUES (s.carrier, s.name)",
