@@ -4,8 +4,8 @@ Starting a DuckDB for a file and stopping it takes 20 ms and more; attaching the
 it, takes one or two. A file is attached as long as some connection uses it, and held by this process only then.
 
 Commits are in the file's log, `<file>.wal`, which whoever opens the file next reads. Writing it back into the file
-takes as long as a small commit, so it is done when the log has grown, when a lake is let go of, and when the process
-ends.
+takes as long as a small commit, so it is done when reading the log has taken as long, when a lake is let go of, and
+when the process ends.
 
 A new file has the storage version of DuckDB 1.5, also where DuckDB 2.0 makes it, so that both read it (ADR 0050).
 """
@@ -33,8 +33,9 @@ _STORAGE = (1, 5, 0)
 _STORAGE_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
 #: Where the header of a file has the name of the DuckDB that wrote it.
 _WRITER = slice(52, 84)
-#: Bytes of a log from which it is written back; reading it again costs more and more.
-_LOG_BYTES = 16_384
+#: A log is written back when the bytes that were read of it, time after time, are more than these and a share of its
+#: file: reading it once more takes longer than writing it back, which takes longer the larger the file is.
+_LOG_BYTES, _LOG_SHARE = 12_288, 1 / 400
 
 
 class _AttachedFile:
@@ -54,7 +55,8 @@ class DuckDBFiles:
         self._process = 0
         self._root: duckdb.DuckDBPyConnection | None = None
         self._attached: dict[Path, _AttachedFile] = {}
-        self._logged: set[Path] = set()
+        #: Bytes that were read of the log of each file since it was last written back.
+        self._logged: dict[Path, int] = {}
 
     def open(self, path: Path, storage_version: str | None = None) -> ConnectionWrapper:
         """A connection whose default database is the file, which is created where there is none.
@@ -76,6 +78,8 @@ class DuckDBFiles:
                 # without the type, a file of rows is attached as a view, and SQLite's by an extension
                 root.execute(f"ATTACH {quote_text(str(path))} AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
+                if path in self._logged:
+                    self._logged[path] += _size(log_of(path))
             file.users += 1
             connection = root.cursor()
         try:
@@ -100,8 +104,8 @@ class DuckDBFiles:
         """Writes the log that this process left of a file into the file, unless somebody holds it."""
         with self._lock:
             left = path in self._logged and self._process == os.getpid()
-            self._logged.discard(path)
-        if left and path.exists() and _log_size(path):
+            self._logged.pop(path, None)
+        if left and path.exists() and _size(log_of(path)):
             try:
                 connection = self.open(path)
             except duckdb.Error:
@@ -116,11 +120,12 @@ class DuckDBFiles:
             self.write_back(path)
 
     def _detach(self, file: _AttachedFile, path: Path) -> None:
-        root, size = self._running(), _log_size(path)
-        if size > _LOG_BYTES:
+        root, size = self._running(), _size(log_of(path))
+        if size + self._logged.get(path, 0) > _LOG_BYTES + _size(path) * _LOG_SHARE:
             _checkpoint(root, file.name)
+            self._logged.pop(path, None)
         elif size:
-            self._logged.add(path)
+            self._logged.setdefault(path, 0)
         root.execute(f"DETACH {file.name}")
 
     def _running(self) -> duckdb.DuckDBPyConnection:
@@ -131,7 +136,7 @@ class DuckDBFiles:
             # it makes a join of every ORDER BY … LIMIT, which takes longer than reading a small table
             self._root.execute("SET disabled_optimizers = 'late_materialization'")
             self._process = os.getpid()
-            self._attached, self._logged = {}, set()
+            self._attached, self._logged = {}, {}
         return self._root
 
 
@@ -164,9 +169,14 @@ def reader_of(path: Path) -> str:
     return f"DuckDB {writer[1:]}, which wrote it: pip install 'duckdb=={match[1]}.{match[2]}.*'"
 
 
-def _log_size(path: Path) -> int:
+def log_of(path: Path) -> Path:
+    """Where DuckDB keeps the log of a catalog file."""
+    return path.with_name(f"{path.name}.wal")
+
+
+def _size(path: Path) -> int:
     try:
-        return path.with_name(f"{path.name}.wal").stat().st_size
+        return path.stat().st_size
     except FileNotFoundError:
         return 0
 
