@@ -133,7 +133,7 @@ def _indexes(given: argparse.Namespace) -> int:
 
     with Session() as session:
         lake = session.attach(_uri(given.lake), create_if_not_exists=False)
-        with lake.connect() as connection:
+        with lake.connect(fresh=True) as connection:
             if given.create or given.drop:
                 change = indexes.create if given.create else indexes.drop
                 for name in change(lake, connection):

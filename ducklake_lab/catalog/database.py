@@ -8,7 +8,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,8 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, reader_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
+from ducklake_lab.catalog.locks import TURNS
+from ducklake_lab.catalog.postgresql import set_autocommit
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
@@ -42,16 +44,6 @@ _LOCK_PAUSE = (0.002, 0.02)
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
 _MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
-#: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
-_COMMITS = 0x6C616B65
-#: What takes the lock of statements that run again, waiting some seconds at most, and what gives it back.
-_TURNS = {
-    "postgresql": (f"SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock({_COMMITS + 1}, 0)", "ROLLBACK"),
-    "mysql": (
-        "SELECT GET_LOCK(CONCAT('ducklake ', MD5(DATABASE())), 10)",
-        "SELECT RELEASE_LOCK(CONCAT('ducklake ', MD5(DATABASE())))",
-    ),
-}
 #: What servers are called, the package that connects to them, and the extra that installs it.
 _DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
 _FIND_TABLE = {
@@ -103,6 +95,7 @@ def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
     else:
         options["poolclass"] = NullPool
     if location.backend == "postgresql":
+        url = url.set(drivername="postgresql+ducklake_lab")
         # prepared statements are forgotten at each rollback, which takes a message to the server
         options["connect_args"] = {"prepare_threshold": None}
     if location.backend == "mysql":
@@ -168,8 +161,12 @@ class CatalogDatabase:
         return self.location.path is None or self.location.path.exists()
 
     @contextmanager
-    def connect(self, *, create: bool = False) -> Iterator[sa.Connection]:
+    def connect(self, *, create: bool = False, reads: bool = False) -> Iterator[sa.Connection]:
         """A connection in a transaction that is rolled back at the end unless it was committed.
+
+        Args:
+            reads: nothing is written. PostgreSQL needs no transaction then, as each statement of one sees what was
+                committed before that statement.
 
         Raises:
             CatalogNotFoundError: there is no such catalog and `create` is false.
@@ -180,7 +177,9 @@ class CatalogDatabase:
             raise CatalogNotFoundError(
                 f"There is no lake at {self.location.display}; check the path, or attach with create_if_not_exists."
             )
-        connection = self._open(create=create)
+        # views that show an older version are made for a transaction
+        reads = reads and (self.version is None or self.version.is_native)
+        connection = self._open(create=create, reads=reads)
         try:
             if self.version is not None:
                 versions.begin(connection, self.version)
@@ -261,10 +260,12 @@ class CatalogDatabase:
         connection.commit()
         connection.begin()
 
-    def _open(self, *, create: bool) -> sa.Connection:
+    def _open(self, *, create: bool, reads: bool) -> sa.Connection:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""
         mark = mark_of(self.location.path) if self.location.path is not None else None
         connection = self._begun_or_kept(create=create)
+        if self.backend == "postgresql":
+            set_autocommit(connection, wanted=reads)
         connection.info[_MARK] = mark
         return connection
 
@@ -370,10 +371,10 @@ class CatalogDatabase:
         Yields:
             Whether they do; files have no such lock.
         """
-        if self.backend not in _TURNS:
+        if self.backend not in TURNS:
             yield False
             return
-        take, give_back = _TURNS[self.backend]
+        take, give_back = TURNS[self.backend]
         with self._engine.connect() as connection:
             try:
                 connection.exec_driver_sql(take)
@@ -397,10 +398,13 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip() or type(error).__name__
 
 
-def run_text(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
+def run_text(
+    connection: sa.Connection, statement: str, options: Mapping[str, Any] | None = None
+) -> sa.CursorResult[Any]:
     """Runs a statement as it stands; some drivers would take a `%` in a quoted name for a parameter."""
     formats = connection.dialect.name in ("postgresql", "mysql")
-    return connection.exec_driver_sql(statement.replace("%", "%%") if formats else statement)
+    text = statement.replace("%", "%%") if formats else statement
+    return connection.exec_driver_sql(text, execution_options=options)
 
 
 def raw_duckdb(connection: sa.Connection) -> Any:
@@ -424,18 +428,3 @@ def _take_over_sqlite_transactions(engine: sa.Engine) -> None:
     listen: Callable[..., Any] = sa.event.listen
     listen(engine, "connect", connected)
     listen(engine, "begin", began)
-
-
-def lock_for_commit(connection: sa.Connection) -> None:
-    """Makes this transaction the only one of ours that commits: two would read the same ids, and one of them lose.
-
-    It must be the transaction's first statement.
-    """
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("ROLLBACK")
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    elif connection.dialect.name == "mysql":
-        connection.exec_driver_sql("SELECT 1 FROM ducklake_metadata FOR UPDATE").all()
-    elif connection.dialect.name == "postgresql":
-        # no lock on a table: other clients, which take them in another order, could wait for us and we for them
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_COMMITS}, hashtext(current_schema()))")

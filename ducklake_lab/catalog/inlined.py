@@ -14,6 +14,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import inlined_type, takes_text
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
+from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
@@ -351,6 +352,7 @@ def insert_rows(
             {"row_id": row_id, "begin": snapshot_id, **{f"v{i}": value for i, value in enumerate(row)}}
             for row_id, row in zip(ids, encoded, strict=True)
         ],
+        execution_options=UNREAD,
     )
 
 
@@ -373,16 +375,16 @@ def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType
     return list(zip(*(columns[name] for name in types), strict=True))
 
 
-def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snapshot_id: int) -> int:
-    """Marks live rows of an inlined data table as deleted by a snapshot; how many there were."""
+def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snapshot_id: int) -> None:
+    """Marks live rows of an inlined data table as deleted by a snapshot."""
     key, begin, end = versions.of(connection).inlined_columns
     listed = ", ".join(f"{row_id:d}" for row_id in row_ids)
-    result = run_text(
+    run_text(
         connection,
         f"UPDATE {quote_identifier(name)} SET {end} = {snapshot_id:d} "
         f"WHERE {end} IS NULL AND {begin} < {snapshot_id:d} AND {key} IN ({listed})",
+        options=UNREAD,
     )
-    return result.rowcount
 
 
 def insert_deletes(
@@ -404,6 +406,7 @@ def insert_deletes(
             for file_id, positions in deletes
             for position in positions
         ],
+        execution_options=UNREAD,
     )
 
 

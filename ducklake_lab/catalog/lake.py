@@ -126,13 +126,14 @@ class Lake:
     def connect(self, *, fresh: bool = False) -> Iterator[sa.Connection]:
         """A catalog connection in a transaction that is rolled back unless committed.
 
-        Nested uses in one thread share the outermost connection, unless a fresh one is wanted.
+        Nested uses in one thread share the outermost connection, unless a fresh one is wanted: only such a one is written
+        with.
         """
         shared: sa.Connection | None = getattr(self._shared, "connection", None)
         if shared is not None and not fresh:
             yield shared
             return
-        with self.database.connect() as connection:
+        with self.database.connect(reads=not fresh) as connection:
             if self.session.report is not None:
                 observe(connection, partial(self.session.report, self.alias))
             if fresh:

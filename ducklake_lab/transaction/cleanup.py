@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.database import lock_for_commit
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.locks import lock_for_commit
 
 
 def read_scheduled(lake: Lake, older_than: datetime | None) -> list[tuple[int, str]]:

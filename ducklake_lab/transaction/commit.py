@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.database import lock_for_commit
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.catalog.races import is_lost_race
 from ducklake_lab.catalog.reader import read_snapshot

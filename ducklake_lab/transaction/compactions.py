@@ -67,7 +67,7 @@ class CompactionWriter:
     def _remove_sources(self, table: Table, compaction: Compaction) -> None:
         ids = [source.data_file_id for source in compaction.sources]
         for rows in _OF_FILE:
-            self._metadata.connection.execute(rows.delete().where(rows.c.data_file_id.in_(ids)))
+            self._metadata.write(rows.delete().where(rows.c.data_file_id.in_(ids)))
         folder = self._tx.lake.folder(self._tx.state, table)
         schedule_deletion(
             self._metadata,
@@ -142,7 +142,7 @@ class CompactionWriter:
                 "min_is_exact": merged.min_is_exact,
                 "max_is_exact": merged.max_is_exact,
             }
-            self._metadata.connection.execute(
+            self._metadata.write(
                 c.update()
                 .where(c.c.table_id == table.table_id, c.c.column_id == column.column_id)
                 .values(self._metadata.known(c, row))

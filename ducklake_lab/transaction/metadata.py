@@ -13,6 +13,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp
 from ducklake_lab.catalog.database import raw_duckdb
+from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import quote_identifier
 
@@ -77,9 +78,13 @@ class Metadata:
         """Ends the live rows for which the condition holds, of a table that the catalog's version has."""
         if table.name not in self._tables:
             return
-        self.connection.execute(
+        self.write(
             table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
         )
+
+    def write(self, statement: sa.Executable, rows: Sequence[dict[str, Any]] | None = None) -> None:
+        """Runs a statement whose result nobody reads."""
+        self.connection.execute(statement, rows, execution_options=UNREAD)
 
     def known(self, table: sa.Table, row: dict[str, Any]) -> dict[str, Any]:
         """The row without columns that the catalog's version lacks."""
@@ -96,14 +101,15 @@ class Metadata:
             rows = [self.known(table, row) for row in rows]
             self._held.setdefault((table, frozenset(rows[0])), []).extend(rows)
 
-    def flush(self) -> None:
-        """Inserts the rows that are held."""
+    def flush(self, *, last: bool = False) -> None:
+        """Inserts the rows that are held; `last`: nothing is written after them, so that errors of all come up now."""
         held, self._held = self._held, {}
-        for (table, _), rows in held.items():
+        for number, ((table, _), rows) in enumerate(held.items(), 1):
             if self._connection.dialect.name == "duckdb" and len(rows) > _BULK:
                 self._insert_bulk(table, rows)
             else:
-                self._connection.execute(table.insert(), rows)
+                options = {} if last and number == len(held) else UNREAD
+                self._connection.execute(table.insert(), rows, execution_options=options)
 
     def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
         """Inserts rows into a DuckDB catalog as one Arrow table: row by row, each takes a millisecond."""
@@ -126,7 +132,7 @@ def schedule_deletion(metadata: Metadata, data_path: str, files: Sequence[tuple[
         stored = path[len(data_path) :] if relative else path
         rows.append({"data_file_id": file_id, "path": stored, "path_is_relative": relative, "schedule_start": now})
     if rows:
-        metadata.connection.execute(t.files_scheduled_for_deletion.insert(), rows)
+        metadata.write(t.files_scheduled_for_deletion.insert(), rows)
 
 
 def _arrow_type(column: sa.Column[Any]) -> pa.DataType:

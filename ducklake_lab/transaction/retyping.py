@@ -57,9 +57,7 @@ def retype_bounds(
     if narrowed:
         # bounds may be beyond the type; without a row they are unknown, and stay so
         c = t.table_column_stats.c
-        metadata.connection.execute(
-            t.table_column_stats.delete().where(c.table_id == table_id, c.column_id.in_(narrowed))
-        )
+        metadata.write(t.table_column_stats.delete().where(c.table_id == table_id, c.column_id.in_(narrowed)))
 
 
 def _widen(

@@ -215,7 +215,7 @@ class RowWriter:
                 s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size
             )
         else:
-            self._metadata.connection.execute(
+            self._metadata.write(
                 s.update()
                 .where(s.c.table_id == table_id)
                 .values(
@@ -263,7 +263,7 @@ class RowWriter:
         if changed:
             # two statements for all columns, which may be thousands; ids are no parameters, which are limited
             ids: sa.BindParameter[int] = sa.bindparam("ids", changed, expanding=True, literal_execute=True)
-            self._metadata.connection.execute(c.delete().where(c.c.table_id == table_id, c.c.column_id.in_(ids)))
+            self._metadata.write(c.delete().where(c.c.table_id == table_id, c.c.column_id.in_(ids)))
         self._metadata.insert_many(c, written)
 
     def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
@@ -336,7 +336,7 @@ class RowWriter:
             self._metadata.end(t.delete_file, is_old)
             return
         # the new file has all that they say, for earlier snapshots too
-        self._metadata.connection.execute(t.delete_file.delete().where(is_old))
+        self._metadata.write(t.delete_file.delete().where(is_old))
         folder = self._tx.lake.folder(self._tx.state, table)
         schedule_deletion(
             self._metadata,

@@ -56,7 +56,7 @@ class CommitWriter:
                 rows.finish_flush(tx.state.tables[table_id], staged)
         self._write_compactions(rows)
         snapshot = self._write_snapshot()
-        self._metadata.flush()
+        self._metadata.flush(last=True)
         return snapshot
 
     def _write_compactions(self, rows: RowWriter) -> None:

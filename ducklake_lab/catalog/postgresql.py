@@ -1,0 +1,119 @@
+"""How PostgreSQL is asked with few round trips: writes go together, reads need no transaction, and live connections no ping."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+_UNREAD = "ducklake_unread"
+#: Execution options of a statement whose result nobody reads. PostgreSQL gets it together with the next one that has a
+#: result, or before COMMIT, and an error of it is raised there. Other databases run it at once.
+UNREAD = {_UNREAD: True}
+#: Seconds after which an idle connection is asked whether it is alive.
+_IDLE_SECONDS = 30.0
+
+
+class PostgreSQLDialect(PGDialect_psycopg):
+    """The dialect of psycopg, with `UNREAD` statements held until another one is sent.
+
+    Connections that were used a moment ago are given out without a ping. A server that ends a connection writes that to
+    its socket, where it is found without a round trip.
+    """
+
+    supports_statement_cache = True
+
+    def __init__(self, **options: Any) -> None:
+        parent: Any = super()  # untyped
+        parent.__init__(**options)
+        self._held: WeakKeyDictionary[Any, list[Callable[[], object]]] = WeakKeyDictionary()
+        self._used: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        self._run(cursor, context, "execute", statement, parameters)
+
+    def do_executemany(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        self._run(cursor, context, "executemany", statement, parameters)
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        self._send(dbapi_connection.driver_connection)
+        parent: Any = super()
+        parent.do_commit(dbapi_connection)
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        """Also what the pool does with a connection that is given back: it is ready for any use then."""
+        driver = dbapi_connection.driver_connection
+        self._held.pop(driver, None)
+        parent: Any = super()
+        parent.do_rollback(dbapi_connection)
+        if driver.autocommit:
+            driver.autocommit = False
+        self._used[driver] = time.monotonic()
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        unused = time.monotonic() - self._used.get(dbapi_connection, 0.0)
+        if unused < _IDLE_SECONDS and not dbapi_connection.closed and not _has_input(dbapi_connection):
+            return True
+        parent: Any = super()
+        return bool(parent.do_ping(dbapi_connection))
+
+    def _run(self, cursor: Any, context: Any, method: str, statement: str, parameters: Any) -> None:
+        connection = cursor.connection
+        if context is not None and context.execution_options.get(_UNREAD):
+            # its own cursor is closed before it is sent
+            self._held.setdefault(connection, []).append(
+                lambda: getattr(connection.cursor(), method)(statement, parameters)
+            )
+        else:
+            self._send(connection, partial(getattr(cursor, method), statement, parameters))
+
+    def _send(self, connection: Any, last: Callable[[], object] | None = None) -> None:
+        """Runs what is held, then the last one: in one round trip, and each only if those before it have succeeded."""
+        held = self._held.pop(connection, [])
+        if last is not None:
+            held.append(last)
+        if len(held) > 1 and self.loaded_dbapi.Pipeline.is_supported():
+            self._send_together(connection, held)
+        else:
+            for run in held:
+                run()
+
+    def _send_together(self, connection: Any, held: Sequence[Callable[[], object]]) -> None:
+        first: Exception | None = None
+        try:
+            with connection.pipeline():
+                try:
+                    for run in held:
+                        run()
+                except self.loaded_dbapi.Error as error:
+                    first = error  # to leave the pipeline with it would log what follows from it
+        except self.loaded_dbapi.Error as error:
+            first = first or error
+        if first is not None:
+            raise first
+
+
+sa.dialects.registry.register("postgresql.ducklake_lab", __name__, "PostgreSQLDialect")
+
+
+def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
+    """Whether each statement of a connection is a transaction of its own: BEGIN and ROLLBACK are round trips.
+
+    The connection must be in no transaction.
+    """
+    driver: Any = connection.connection.driver_connection
+    if driver.autocommit is not wanted:
+        driver.autocommit = wanted
+
+
+def _has_input(driver: Any) -> bool:
+    """Whether the server has sent something that nobody has read, such as that it ends the connection."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(driver, selectors.EVENT_READ)
+        return bool(selector.select(0))
