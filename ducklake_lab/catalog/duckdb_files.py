@@ -41,9 +41,11 @@ _LOG_BYTES, _LOG_SHARE = 12_288, 1 / 400
 class _AttachedFile:
     """A file that is attached, and how many connections use it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, log: int) -> None:
         self.name = name
         self.users = 0
+        #: Bytes of its log when it was attached.
+        self.log = log
 
 
 class DuckDBFiles:
@@ -72,14 +74,14 @@ class DuckDBFiles:
             root = self._running()
             file = self._attached.get(path)
             if file is None:
-                file = _AttachedFile(f"catalog_{next(self._numbers)}")
+                file = _AttachedFile(f"catalog_{next(self._numbers)}", _size(log_of(path)))
                 chosen = storage_version or "v" + ".".join(map(str, _STORAGE))
                 storage = "" if path.exists() else f", STORAGE_VERSION {quote_text(chosen)}"
                 # without the type, a file of rows is attached as a view, and SQLite's by an extension
                 root.execute(f"ATTACH {quote_text(str(path))} AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
                 if path in self._logged:
-                    self._logged[path] += _size(log_of(path))
+                    self._logged[path] += file.log
             file.users += 1
             connection = root.cursor()
         try:
@@ -121,7 +123,8 @@ class DuckDBFiles:
 
     def _detach(self, file: _AttachedFile, path: Path) -> None:
         root, size = self._running(), _size(log_of(path))
-        if size + self._logged.get(path, 0) > _LOG_BYTES + _size(path) * _LOG_SHARE:
+        read = self._logged.get(path, 0) if size > file.log else 0  # whoever only reads leaves the file as it is
+        if size + read > _LOG_BYTES + _size(path) * _LOG_SHARE:
             _checkpoint(root, file.name)
             self._logged.pop(path, None)
         elif size:

@@ -66,6 +66,7 @@ _TABLE_STATS = sa.select(
     t.table_stats.c.next_row_id,
     t.table_stats.c.file_size_bytes,
 )
+_TABLE_STATS_OF = _TABLE_STATS.where(t.table_stats.c.table_id.in_(sa.bindparam("ids", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +294,13 @@ def table_folders(connection: sa.Connection, data_path: str, table_ids: Collecti
 
 def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | None = None) -> dict[int, TableStats]:
     """Table statistics by table id; all tables' for None."""
-    query = _TABLE_STATS
-    if table_ids is not None:
-        query = query.where(t.table_stats.c.table_id.in_(sorted(table_ids)))
+    if table_ids is None:
+        found = connection.execute(_TABLE_STATS)
+    else:
+        found = connection.execute(_TABLE_STATS_OF, {"ids": sorted(table_ids)})
     return {
         table_id: TableStats(records or 0, next_row_id or 0, size or 0)
-        for table_id, records, next_row_id, size in connection.execute(query)
+        for table_id, records, next_row_id, size in found
     }
 
 

@@ -170,12 +170,23 @@ def read_versions(
     return found
 
 
+_i, _v = t.inlined_data_tables.c, t.schema_versions.c
+#: The newest inlined data table of a table, and the newest schema version in which the table has been altered.
+_NEWEST_TABLE = (
+    sa.select(
+        _i.table_name,
+        _i.schema_version,
+        sa.select(sa.func.max(_v.schema_version)).where(_v.table_id == sa.bindparam("of")).scalar_subquery(),
+    )
+    .where(_i.table_id == sa.bindparam("of"))
+    .order_by(_i.schema_version.desc())
+    .limit(1)
+)
+
+
 def table_for_rows(connection: sa.Connection, table_id: int, columns: Sequence[Column]) -> str | None:
     """The inlined data table that takes rows with these columns; None where one has to be made."""
-    i, v = t.inlined_data_tables, t.schema_versions
-    newest_version = sa.select(sa.func.max(v.c.schema_version)).where(v.c.table_id == table_id).scalar_subquery()
-    query = sa.select(i.c.table_name, i.c.schema_version, newest_version).where(i.c.table_id == table_id)
-    found = connection.execute(query.order_by(i.c.schema_version.desc()).limit(1)).first()
+    found = connection.execute(_NEWEST_TABLE, {"of": table_id}).first()
     if found is None:
         return None
     name, version, newest = found

@@ -37,7 +37,7 @@ def project(rows: pa.Table, stored: Sequence[Column], columns: Sequence[Column],
 
 def _converted(values: pa.ChunkedArray, old: Column, new: Column, time_zone: str) -> pa.ChunkedArray:
     """Values of one version of a column as another's: parts of nested values matched by id, as columns are."""
-    if _same_parts(old, new):
+    if old is new or _same_parts(old, new):
         return values
     if not old.children:
         return cast_columns(pa.table({"v": values}), {"v": new.data_type}, time_zone).column("v")

@@ -41,6 +41,7 @@ _NEWEST = (
 
 #: With the snapshot, as another client may have migrated the catalog.
 _VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
+_NEWEST_WITH_VERSION = _NEWEST.add_columns(_VERSION)
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
@@ -49,12 +50,12 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     Raises:
         SnapshotNotFoundError: there is none.
     """
-    query = _NEWEST
+    query = _NEWEST_WITH_VERSION
     if isinstance(at, datetime):
         query = query.where(t.snapshot.c.snapshot_time <= at)
     elif at is not None:
         query = query.where(t.snapshot.c.snapshot_id == at)
-    row = connection.execute(query.add_columns(_VERSION)).first()
+    row = connection.execute(query).first()
     if row is None:
         raise SnapshotNotFoundError(_no_snapshot(connection, at))
     *values, version = row

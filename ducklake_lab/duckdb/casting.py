@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import duckdb
@@ -15,7 +15,7 @@ from ducklake_lab.duckdb.spelling import spelled
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import DataType, from_field, is_primitive
+from ducklake_lab.model.types import DataType, from_arrow, from_field, is_marked, is_primitive
 
 
 def evaluate_constant(sql: str) -> object:
@@ -55,7 +55,7 @@ def _as_carried(table: pa.Table, name: str, kind: DataType) -> pa.ChunkedArray |
     """A column in the Arrow form of a type, where no query is needed for it."""
     field, values = table.schema.field(name), table.column(name)
     if _is_carried(field, kind):
-        return values.cast(kind.arrow())
+        return values.cast(kind.arrow()) if kind.is_nested else values
     if pa.types.is_integer(field.type) and pa.types.is_integer(kind.arrow()):
         try:
             return values.cast(kind.arrow())
@@ -97,8 +97,18 @@ def _of_wkb(kind: DataType, target: DataType) -> DataType:
 
 def _is_carried(field: pa.Field, data_type: DataType) -> bool:
     """Whether values are in the type already, in its Arrow form."""
+    if not is_marked(field):
+        return bool(field.type == _own_arrow(data_type))
     same = field.type == data_type.arrow() and from_field(field) == data_type
     return same and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
+
+
+@lru_cache(maxsize=1024)
+def _own_arrow(data_type: DataType) -> pa.DataType | None:
+    """The Arrow type that carries values of this type and, without a mark, of no other; None where there is none."""
+    arrow = data_type.arrow()
+    own = from_arrow(arrow) == data_type and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
+    return arrow if own else None
 
 
 def cast_sql(expression: str, data_type: DataType, depth: int | None = None) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from ducklake_lab.model.quoting import path_parts, quote_identifier
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import DataType, flat
 
 #: Ids handed out before commit are at or above this; commit replaces them by real ones.
 LOCAL_ID_START = 1 << 62
@@ -62,6 +62,8 @@ class Column:
 
     @property
     def data_type(self) -> DataType:
+        if not self.children:
+            return flat(self.type)
         return DataType(self.type, tuple((child.name, child.data_type) for child in self.children))
 
     def walk(self) -> Iterator[Column]:

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -92,8 +93,7 @@ class DataType:
     @property
     def decimal(self) -> tuple[int, int] | None:
         """(precision, scale) of a decimal, else None."""
-        match = _DECIMAL.fullmatch(self.name)
-        return (int(match[1]), int(match[2])) if match else None
+        return _decimal(self.name)
 
     @property
     def is_numeric(self) -> bool:
@@ -101,6 +101,8 @@ class DataType:
 
     def sql(self) -> str:
         """The type as DuckDB SQL spells it, e.g. `STRUCT(a INTEGER, b VARCHAR[])`."""
+        if self.name in _PRIMITIVES:
+            return _PRIMITIVES[self.name][0]
         if self.name == "struct":
             fields = ", ".join(f"{quoted_if_needed(name)} {child.sql()}" for name, child in self.children)
             return f"STRUCT({fields})"
@@ -110,8 +112,6 @@ class DataType:
             return f"MAP({self.children[0][1].sql()}, {self.children[1][1].sql()})"
         if self.decimal is not None:
             return "DECIMAL({}, {})".format(*self.decimal).replace(", ", ",")
-        if self.name in _PRIMITIVES:
-            return _PRIMITIVES[self.name][0]
         return self.name.upper()
 
     def arrow(self) -> pa.DataType:
@@ -120,6 +120,8 @@ class DataType:
         Raises:
             UnsupportedFeatureError: the type has no Arrow form here.
         """
+        if self.name in _PRIMITIVES:
+            return _PRIMITIVES[self.name][1]
         if self.name == "struct":
             return pa.struct([pa.field(name, child.arrow()) for name, child in self.children])
         if self.name == "list":
@@ -128,8 +130,6 @@ class DataType:
             return pa.map_(self.children[0][1].arrow(), self.children[1][1].arrow())
         if self.decimal is not None:
             return pa.decimal128(*self.decimal)
-        if self.name in _PRIMITIVES:
-            return _PRIMITIVES[self.name][1]
         raise UnsupportedFeatureError(f"Values of type {self.sql()} are not supported yet.")
 
     def field(self, name: str) -> pa.Field:
@@ -152,6 +152,18 @@ class DataType:
 
     def __str__(self) -> str:
         return self.sql()
+
+
+@lru_cache(maxsize=1024)
+def _decimal(name: str) -> tuple[int, int] | None:
+    match = _DECIMAL.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+@lru_cache(maxsize=1024)
+def flat(name: str) -> DataType:
+    """The type of that name, which has no parts."""
+    return DataType(name)
 
 
 def is_primitive(name: str) -> bool:

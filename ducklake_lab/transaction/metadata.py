@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -82,9 +83,9 @@ class Metadata:
             table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
         )
 
-    def write(self, statement: sa.Executable, rows: Sequence[dict[str, Any]] | None = None) -> None:
-        """Runs a statement whose result nobody reads."""
-        self.connection.execute(statement, rows, execution_options=UNREAD)
+    def write(self, statement: sa.Executable, values: dict[str, Any] | Sequence[dict[str, Any]] | None = None) -> None:
+        """Runs a statement whose result nobody reads, with one row of values or with many."""
+        self.connection.execute(statement, values, execution_options=UNREAD)
 
     def known(self, table: sa.Table, row: dict[str, Any]) -> dict[str, Any]:
         """The row without columns that the catalog's version lacks."""
@@ -109,7 +110,7 @@ class Metadata:
                 self._insert_bulk(table, rows)
             else:
                 options = {} if last and number == len(held) else UNREAD
-                self._connection.execute(table.insert(), rows, execution_options=options)
+                self._connection.execute(_insert(table), rows, execution_options=options)
 
     def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
         """Inserts rows into a DuckDB catalog as one Arrow table: row by row, each takes a millisecond."""
@@ -121,6 +122,12 @@ class Metadata:
             raw.execute(f"INSERT INTO {quote_identifier(table.name)} BY NAME SELECT * FROM ducklake_lab_rows")
         finally:
             raw.unregister("ducklake_lab_rows")
+
+
+@cache
+def _insert(table: sa.Table) -> sa.Insert:
+    """The statement, made once: to make it takes as long as to run it."""
+    return table.insert()
 
 
 def schedule_deletion(metadata: Metadata, data_path: str, files: Sequence[tuple[int, str]]) -> None:

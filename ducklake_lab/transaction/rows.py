@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +26,28 @@ from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
 from ducklake_lab.transaction.retyping import spelled_for
 from ducklake_lab.transaction.statistics import TableColumnStats, inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
+
+_s, _c = t.table_stats.c, t.table_column_stats.c
+# statements are made once: to make one takes as long as to run it
+_UPDATE_STATS = (
+    t.table_stats.update()
+    .where(_s.table_id == sa.bindparam("of"))
+    .values(
+        record_count=sa.bindparam("records"), next_row_id=sa.bindparam("next"), file_size_bytes=sa.bindparam("bytes")
+    )
+)
+#: Ids are no parameters, which are limited.
+_DELETE_COLUMN_STATS = t.table_column_stats.delete().where(
+    _c.table_id == sa.bindparam("of"), _c.column_id.in_(sa.bindparam("ids", expanding=True, literal_execute=True))
+)
+
+
+@cache
+def _column_stats(*, exact: bool) -> sa.Select[Any]:
+    """Of one table. `exact`: the catalog's version says whether bounds are exact."""
+    ends = (_c.min_is_exact, _c.max_is_exact) if exact else (sa.null(), sa.null())
+    values = (_c.contains_null, _c.contains_nan, _c.min_value, _c.max_value, _c.extra_stats)
+    return sa.select(_c.column_id, *values, *ends).where(_c.table_id == sa.bindparam("of"))
 
 
 class RowWriter:
@@ -209,21 +233,22 @@ class RowWriter:
         records = inlined_rows + sum(file.file.record_count for file in staged.files.values())
         written = [f.file for f in staged.files.values()] + [f.file for f in staged.flushed.values()]
         size = sum(file.file_size_bytes for file in written)
-        s = t.table_stats
         if before is None:
             self._metadata.insert(
-                s, table_id=table_id, record_count=records, next_row_id=staged.rows_used, file_size_bytes=size
+                t.table_stats,
+                table_id=table_id,
+                record_count=records,
+                next_row_id=staged.rows_used,
+                file_size_bytes=size,
             )
         else:
-            self._metadata.write(
-                s.update()
-                .where(s.c.table_id == table_id)
-                .values(
-                    record_count=before.record_count + records,
-                    next_row_id=before.next_row_id + staged.rows_used,
-                    file_size_bytes=before.file_size_bytes + size,
-                )
-            )
+            now = {
+                "of": table_id,
+                "records": before.record_count + records,
+                "next": before.next_row_id + staged.rows_used,
+                "bytes": before.file_size_bytes + size,
+            }
+            self._metadata.write(_UPDATE_STATS, now)
         self._update_column_stats(table, table_id, by_column, first=before is None)
 
     def _update_column_stats(
@@ -234,19 +259,10 @@ class RowWriter:
         A column added later gets none: they would have to speak of the older rows, which hold its default, too.
         """
         c = t.table_column_stats
-        query = sa.select(
-            c.c.column_id,
-            c.c.contains_null,
-            c.c.contains_nan,
-            c.c.min_value,
-            c.c.max_value,
-            c.c.extra_stats,
-            versions.column(self._metadata.connection, c.c.min_is_exact),
-            versions.column(self._metadata.connection, c.c.max_is_exact),
-        )
+        connection = self._metadata.connection
+        query = _column_stats(exact=versions.column(connection, c.c.min_is_exact) is c.c.min_is_exact)
         existing = {
-            column_id: TableColumnStats(*values)
-            for column_id, *values in self._metadata.connection.execute(query.where(c.c.table_id == table_id))
+            column_id: TableColumnStats(*values) for column_id, *values in connection.execute(query, {"of": table_id})
         }
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
         unbounded = self._unbounded(table_id, blank) if blank else set()
@@ -258,12 +274,11 @@ class RowWriter:
                 continue
             merged = merge(old, new, column.data_type, unbounded=column.column_id in unbounded)
             if merged != old:
-                written.append({"table_id": table_id, "column_id": column.column_id, **asdict(merged)})
+                written.append({"table_id": table_id, "column_id": column.column_id, **merged.row()})
         changed = [row["column_id"] for row in written if row["column_id"] in existing]
         if changed:
-            # two statements for all columns, which may be thousands; ids are no parameters, which are limited
-            ids: sa.BindParameter[int] = sa.bindparam("ids", changed, expanding=True, literal_execute=True)
-            self._metadata.write(c.delete().where(c.c.table_id == table_id, c.c.column_id.in_(ids)))
+            # two statements for all columns, which may be thousands
+            self._metadata.write(_DELETE_COLUMN_STATS, {"of": table_id, "ids": changed})
         self._metadata.insert_many(c, written)
 
     def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:

@@ -27,6 +27,10 @@ class TableColumnStats:
     min_is_exact: bool | None = None
     max_is_exact: bool | None = None
 
+    def row(self) -> dict[str, object]:
+        """Its columns by name, but not those that say of which table and column it is."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 def leaves(columns: Sequence[Column]) -> Iterator[Column]:
     """The columns that hold values: those without children, at any depth."""

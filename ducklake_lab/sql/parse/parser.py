@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError
@@ -99,14 +100,26 @@ def _literal_insert(text: str, before: str) -> op.Statement | None:
     if found is None:
         return None
     head, rows = found
-    try:
-        (statement,) = parse(f"{before}{head}VALUES (NULL)")
-    except (UnsupportedFeatureError, SqlSyntaxError):
-        return None  # the name is a keyword, say: the general parser says so
-    assert isinstance(statement.operation, op.Insert)
+    insert = _insert_of_head(before + head)
+    if insert is None:
+        return None
+    operation, line = insert
     written = text.strip().removesuffix(";").rstrip()
-    literals = op.InsertLiterals(statement.operation, rows, before + text)
-    return op.Statement(literals, written, statement.line, written)
+    return op.Statement(op.InsertLiterals(operation, rows, before + text), written, line, written)
+
+
+@lru_cache(maxsize=64)
+def _insert_of_head(head: str) -> tuple[op.Insert, int] | None:
+    """What an INSERT says before its rows, and its line; None where the general parser has to say what is wrong with it.
+
+    Kept, since a program inserts into one table many times.
+    """
+    try:
+        (statement,) = parse(f"{head}VALUES (NULL)")
+    except (UnsupportedFeatureError, SqlSyntaxError):
+        return None  # the name is a keyword, say
+    assert isinstance(statement.operation, op.Insert)
+    return statement.operation, statement.line
 
 
 def parse_query(text: str) -> op.Query:
