@@ -8,18 +8,16 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from typing import Any
 
-import duckdb_engine
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.damage import find_damage
-from ducklake_lab.catalog.duckdb_files import FILES, reader_of
+from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
+from ducklake_lab.catalog.engines import engine_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.locks import TURNS
 from ducklake_lab.catalog.postgresql import set_autocommit
@@ -42,10 +40,6 @@ LOCK_WAIT_SECONDS = 3.0
 _LOCK_PAUSE = (0.002, 0.02)
 #: What drivers of catalog databases raise.
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
-#: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
-_MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
-#: What servers are called, the package that connects to them, and the extra that installs it.
-_DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
 _FIND_TABLE = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
     "postgresql": "SELECT 1 WHERE to_regclass(quote_ident(:name)) IS NOT NULL",
@@ -63,54 +57,12 @@ _LIST_TABLES = {
 }
 
 
-#: Key of what a connection knows of the catalog's files.
-_MARK = "ducklake_mark"
+#: Keys of what a connection knows of the catalog's files.
+_MARK, _CONTENT = "ducklake_mark", "ducklake_content"
 
 
 #: How DuckDB 1.5 and 2.0 say that they cannot read a file.
 _OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?version number")
-
-
-class DuckDBDialect(duckdb_engine.Dialect):
-    """The dialect of duckdb_engine, with statements compiled once: that takes longer than running them."""
-
-    supports_statement_cache = True
-
-
-sa.dialects.registry.register("duckdb.ducklake_lab", __name__, "DuckDBDialect")
-
-
-@lru_cache(maxsize=32)
-def _engine(location: CatalogLocation, _process: int) -> sa.Engine:
-    """The engine for a catalog, kept for when it is attached again: it has compiled its statements then.
-
-    Raises:
-        CatalogError: there is no driver for it.
-    """
-    # parameters hold keys of encrypted files
-    url, options = location.url, dict[str, Any](hide_parameters=True)
-    path = location.path
-    if path is None:
-        options["pool_pre_ping"] = True
-    else:
-        options["poolclass"] = NullPool
-    if location.backend == "postgresql":
-        url = url.set(drivername="postgresql+ducklake_lab")
-        # prepared statements are forgotten at each rollback, which takes a message to the server
-        options["connect_args"] = {"prepare_threshold": None}
-    if location.backend == "mysql":
-        options["connect_args"] = {"init_command": _MYSQL_SESSION, "charset": "utf8mb4"}
-    if location.backend == "duckdb" and path is not None:
-        url = url.set(drivername="duckdb+ducklake_lab")
-        options["creator"] = lambda: FILES.open(path, location.storage_version)
-    try:
-        engine = sa.create_engine(url, **options)
-    except ImportError:
-        name, driver, extra = _DRIVERS[location.backend]
-        raise CatalogError(f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'.") from None
-    if location.backend == "sqlite":
-        _take_over_sqlite_transactions(engine)
-    return engine
 
 
 class CatalogDatabase:
@@ -121,7 +73,7 @@ class CatalogDatabase:
 
     def __init__(self, location: CatalogLocation) -> None:
         self.location = location
-        self._engine = _engine(location, os.getpid())
+        self._engine = engine_of(location, os.getpid())
         self._keeping: int | None = None
         self._idle: sa.Connection | None = None
         #: The spec version the catalog is known to have.
@@ -200,6 +152,21 @@ class CatalogDatabase:
         mark: FileMark | None = connection.info.get(_MARK)
         return mark
 
+    @staticmethod
+    def content(connection: sa.Connection) -> int | None:
+        """The number of a DuckDB file's content when the connection's transaction began; None for other catalogs.
+
+        What the transaction reads is as new as that, or newer.
+        """
+        content: int | None = connection.info.get(_CONTENT)
+        return content
+
+    @staticmethod
+    def changed(connection: sa.Connection) -> tuple[int, int] | None:
+        """The numbers before and after the connection's commit; None where it has none."""
+        driver = connection.connection.driver_connection
+        return driver.changed if isinstance(driver, FileConnection) else None
+
     def explain(self, error: Exception) -> CatalogError | None:
         """What an error that came up while the catalog was used says of it; None where the catalog is not its cause."""
         with suppress(CatalogError), self.connect() as connection:
@@ -273,7 +240,7 @@ class CatalogDatabase:
         if self._idle is not None and self._keeping == threading.get_ident():
             idle, self._idle = self._idle, None
             try:
-                idle.begin()
+                self._begin(idle)
             except BaseException:
                 idle.close()
                 raise
@@ -292,7 +259,7 @@ class CatalogDatabase:
         while True:
             try:
                 connection = self._engine.connect()
-                connection.begin()
+                self._begin(connection)
                 return connection
             except _DRIVER_ERRORS as error:
                 locked = self._lock_message(_reason(error))
@@ -302,6 +269,13 @@ class CatalogDatabase:
                     raise CatalogLockedError(locked) from error
                 # a process that writes all the time lets go for moments only; to try seldom is to miss them
                 time.sleep(random.uniform(*_LOCK_PAUSE))
+
+    @staticmethod
+    def _begin(connection: sa.Connection) -> None:
+        driver = connection.connection.driver_connection
+        if isinstance(driver, FileConnection):
+            connection.info[_CONTENT] = driver.content
+        connection.begin()
 
     def _lock_message(self, text: str) -> str | None:
         name = self.location.display
@@ -413,18 +387,3 @@ def raw_duckdb(connection: sa.Connection) -> Any:
     raw = getattr(wrapper, "c", wrapper)
     complete(raw)
     return raw
-
-
-def _take_over_sqlite_transactions(engine: sa.Engine) -> None:
-    """Lets BEGIN IMMEDIATE take the write lock at once, so that ids read are ids nobody else takes."""
-
-    def connected(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        connection.execute("PRAGMA busy_timeout = 3000")
-
-    def began(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    listen: Callable[..., Any] = sa.event.listen
-    listen(engine, "connect", connected)
-    listen(engine, "begin", began)

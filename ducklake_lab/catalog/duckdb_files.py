@@ -7,6 +7,8 @@ Commits are in the file's log, `<file>.wal`, which whoever opens the file next r
 takes as long as a small commit, so it is done when reading the log has taken as long, when a lake is let go of, and
 when the process ends.
 
+Each file's content has a number, which stays the same as long as nobody writes to the file (ADR 0061).
+
 A new file has the storage version of DuckDB 1.5, also where DuckDB 2.0 makes it, so that both read it (ADR 0050).
 """
 
@@ -23,6 +25,7 @@ from typing import Any
 
 from duckdb_engine import ConnectionWrapper
 
+from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import UsageError
@@ -46,6 +49,8 @@ class _AttachedFile:
         self.users = 0
         #: Bytes of its log when it was attached.
         self.log = log
+        #: The number of its content.
+        self.content = 0
 
 
 class DuckDBFiles:
@@ -59,8 +64,11 @@ class DuckDBFiles:
         self._attached: dict[Path, _AttachedFile] = {}
         #: Bytes that were read of the log of each file since it was last written back.
         self._logged: dict[Path, int] = {}
+        self._contents = itertools.count(1)
+        #: How files looked when they were last detached, and the numbers of their contents.
+        self._left: dict[Path, tuple[FileMark, int]] = {}
 
-    def open(self, path: Path, storage_version: str | None = None) -> ConnectionWrapper:
+    def open(self, path: Path, storage_version: str | None = None) -> FileConnection:
         """A connection whose default database is the file, which is created where there is none.
 
         Args:
@@ -80,6 +88,7 @@ class DuckDBFiles:
                 # without the type, a file of rows is attached as a view, and SQLite's by an extension
                 root.execute(f"ATTACH {quote_text(str(path))} AS {file.name} (TYPE duckdb{storage})")
                 self._attached[path] = file
+                file.content = self._content(path)
                 if path in self._logged:
                     self._logged[path] += file.log
             file.users += 1
@@ -89,7 +98,7 @@ class DuckDBFiles:
         except duckdb.Error:
             self.closed(path)
             raise
-        return _Connection(connection, self, path)
+        return FileConnection(connection, self, path)
 
     def closed(self, path: Path) -> None:
         """A connection to the file was closed: lets go of the file after the last one."""
@@ -101,6 +110,28 @@ class DuckDBFiles:
             if file.users == 0:
                 del self._attached[path]
                 self._detach(file, path)
+
+    def content(self, path: Path) -> int:
+        """The number of the content of a file that is attached: another one after each commit, whoever made it."""
+        with self._lock:
+            return self._attached[path].content
+
+    def committed(self, path: Path) -> tuple[int, int]:
+        """A connection has committed to the file: the numbers of its content before and after that."""
+        with self._lock:
+            file = self._attached[path]
+            before, file.content = file.content, next(self._contents)
+            return before, file.content
+
+    def _content(self, path: Path) -> int:
+        """The number of the content of a file that was attached just now, which keeps other processes from it.
+
+        Others that wrote in between have changed the size or times of the file or its log. Where there is no log, what they
+        did may have left one of the same size, within one step of the clock.
+        """
+        mark, (left, content) = mark_of(path), self._left.pop(path, (None, 0))
+        same = left is not None and left.files == mark.files and mark.has_log and mark.is_fine
+        return content if same else next(self._contents)
 
     def write_back(self, path: Path) -> None:
         """Writes the log that this process left of a file into the file, unless somebody holds it."""
@@ -129,6 +160,7 @@ class DuckDBFiles:
             self._logged.pop(path, None)
         elif size:
             self._logged.setdefault(path, 0)
+        self._left[path] = mark_of(path), file.content
         root.execute(f"DETACH {file.name}")
 
     def _running(self) -> duckdb.DuckDBPyConnection:
@@ -139,7 +171,7 @@ class DuckDBFiles:
             # it makes a join of every ORDER BY … LIMIT, which takes longer than reading a small table
             self._root.execute("SET disabled_optimizers = 'late_materialization'")
             self._process = os.getpid()
-            self._attached, self._logged = {}, {}
+            self._attached, self._logged, self._left = {}, {}, {}
         return self._root
 
 
@@ -189,11 +221,24 @@ def _checkpoint(connection: Any, name: str = "") -> None:
         connection.execute(f"CHECKPOINT {name}")
 
 
-class _Connection(ConnectionWrapper):
+class FileConnection(ConnectionWrapper):
     def __init__(self, connection: Any, files: DuckDBFiles, path: Path) -> None:
         super().__init__(connection)
+        self._raw = connection
         self._files = files
         self._path = path
+        #: The numbers of the file's content before and after this connection's last commit.
+        self.changed: tuple[int, int] | None = None
+
+    @property
+    def content(self) -> int:
+        return self._files.content(self._path)
+
+    def commit(self) -> None:
+        try:
+            self._raw.commit()
+        finally:
+            self.changed = self._files.committed(self._path)
 
     def close(self) -> None:
         if not self.closed:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,12 +17,13 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
-from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.catalog.creating import absolute, create, folder
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.file_marks import FileMark
+from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.observing import observe
-from ducklake_lab.catalog.options import Options, SessionOptions, read_options
+from ducklake_lab.catalog.options import Options, SessionOptions, options_of, read_options
 from ducklake_lab.catalog.reader import read_snapshot, read_state
 from ducklake_lab.catalog.snapshot_tags import tagged
 from ducklake_lab.catalog.uri import CatalogLocation
@@ -37,11 +38,9 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.changes import Change, format_changes
-from ducklake_lab.model.entries import Schema, Snapshot, Table
+from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
-from ducklake_lab.version import __version__
 
 _CACHED_STATES = 32
 _storage = Storage()
@@ -87,6 +86,7 @@ class Lake:
         self.forgotten = 0
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
         self._newest: tuple[FileMark, Snapshot] | None = None
+        self._kept: Kept | None = None
 
     def check_writable(self) -> None:
         """Raises where nothing can be committed to the lake.
@@ -149,8 +149,34 @@ class Lake:
         """The snapshot to read: `at`, an id, a time or a tag, else the one attached at, else the newest."""
         at = self.at if at is None else at
         at = tagged(connection, at) if isinstance(at, str) else at
-        found = read_snapshot(connection, at if at is None or isinstance(at, int) else self.instant(at))
+        if at is None:
+            found = self.newest_in(connection)
+        else:
+            found = read_snapshot(connection, at if isinstance(at, int) else self.instant(at))
         return replace(found, snapshot_time=self.local(found.snapshot_time))
+
+    def newest_in(self, connection: sa.Connection) -> Snapshot:
+        """The newest snapshot that the connection's transaction sees, its time in UTC."""
+        kept = self.kept(connection)
+        if kept is not None:
+            return kept.snapshot
+        snapshot, content = read_snapshot(connection), self.database.content(connection)
+        if content is not None:
+            self._kept = Kept(content, snapshot)
+        return snapshot
+
+    def kept(self, connection: sa.Connection) -> Kept | None:
+        """What was read from the catalog before, where the connection's transaction would read the same (ADR 0061).
+
+        Who logs queries wants to see all of them.
+        """
+        kept = self._kept
+        same = kept is not None and kept.content == self.database.content(connection)
+        return kept if same and self.session.report is None else None
+
+    def keep(self, kept: Kept | None) -> None:
+        """Keeps what holds after a commit; None forgets what was kept."""
+        self._kept = kept
 
     def newest(self) -> Snapshot | None:
         """The newest snapshot, where the catalog's files say that it is the one read last; nothing is opened."""
@@ -204,7 +230,7 @@ class Lake:
     def forget(self) -> None:
         """Forgets entries that were read: the catalog was changed by hand."""
         self._states.clear()
-        self._newest = None
+        self._newest = self._kept = None
         self.forgotten += 1
 
     def check_data_path(self, files: Iterable[str]) -> None:
@@ -225,7 +251,12 @@ class Lake:
 
     def options(self, connection: sa.Connection) -> Options:
         """The options set in the lake, of all scopes."""
-        return read_options(connection, self.session, self._attached)
+        kept = self.kept(connection)
+        rows = kept.options if kept is not None else None
+        if rows is None:
+            rows = read_options(connection)
+            self._kept = replace(kept, options=rows) if kept is not None else self._kept
+        return options_of(rows, self.session, self._attached)
 
     def __repr__(self) -> str:
         return f"<Lake {self.alias}: {self.location.display}>"
@@ -265,7 +296,7 @@ def open_lake(
             _settle_version(connection, database, options, wanted)
             stored = _check(connection, location, encrypted=options.encrypted)
         elif options.creates:
-            stored = _create(connection, database, options, wanted)
+            stored = create(connection, database, options, wanted)
         else:
             raise CatalogNotFoundError(
                 f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
@@ -352,75 +383,15 @@ def _chosen_data_path(
     Where it is not there, and the lake has files, it is looked for beside the catalog: both may have been moved.
     """
     if given is not None and override:
-        return _absolute(given)
-    resolved = _absolute(stored)
+        return absolute(given)
+    resolved = absolute(stored)
     if location.path is not None and not paths.is_absolute(stored) and not _storage.exists(resolved):
-        beside = _absolute(str(location.path.parent / stored))
+        beside = absolute(str(location.path.parent / stored))
         if _storage.exists(beside) and connection.scalar(sa.select(sa.exists().where(t.data_file.c.path.is_not(None)))):
             resolved = beside
-    if given is not None and _folder(given) != stored and _absolute(given) != resolved:
+    if given is not None and folder(given) != stored and absolute(given) != resolved:
         raise UsageError(
             f"The lake keeps its data in {stored}, not in {given}; leave data_path out to use it as it is, "
             "or attach with override_data_path."
         )
     return resolved
-
-
-def _folder(path: str) -> str:
-    """A folder as the catalog stores it: with one slash at its end."""
-    return path.rstrip("/") + "/"
-
-
-def _absolute(path: str) -> str:
-    return _folder(path if "://" in path else str(Path(path).expanduser().absolute()))
-
-
-def _create(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, wanted: str | None) -> str:
-    """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
-    location = database.location
-    chosen = options.data_path or location.default_data_path
-    if chosen is None:
-        raise UsageError(f"{location.display} holds no lake yet; give data_path to say where its data shall be kept.")
-    stored = _absolute(chosen) if chosen.startswith("~") else _folder(chosen)
-    # on MySQL every CREATE TABLE counts at once: some may be there from an attempt that was interrupted
-    version = versions.written(wanted) if wanted is not None else versions.DEFAULT
-    versions.tables(version).create_all(connection, checkfirst=database.backend == "mysql")
-    connection.execute(
-        t.lake_metadata.insert(),
-        [
-            {"key": "version", "value": version.name},
-            {"key": "created_by", "value": f"DuckLake Lab {__version__}"},
-            {"key": "data_path", "value": stored},
-            {"key": "encrypted", "value": str(options.encrypted).casefold()},
-        ],
-    )
-    main = Schema(0, new_uuid(), "main", "main/")
-    connection.execute(
-        t.schema.insert(),
-        {
-            "schema_id": 0,
-            "schema_uuid": main.uuid,
-            "begin_snapshot": 0,
-            "schema_name": main.name,
-            "path": main.path,
-            "path_is_relative": True,
-        },
-    )
-    connection.execute(
-        t.snapshot.insert(),
-        {
-            "snapshot_id": 0,
-            "snapshot_time": datetime.now(UTC),
-            "schema_version": 0,
-            "next_catalog_id": 1,
-            "next_file_id": 0,
-        },
-    )
-    connection.execute(
-        t.snapshot_changes.insert(),
-        {"snapshot_id": 0, "changes_made": format_changes([Change("created_schema", ("main",))])},
-    )
-    connection.commit()
-    database.version = version
-    versions.begin(connection, version)
-    return stored

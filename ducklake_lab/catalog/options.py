@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -76,24 +76,28 @@ class SessionOptions:
     report: Callable[[str, str, float], None] | None = None
 
 
+#: Scope, id of its schema or table, key, value.
+OptionRow = tuple[str | None, int | None, str, str]
 _OPTIONS = sa.select(
     t.lake_metadata.c.scope, t.lake_metadata.c.scope_id, t.lake_metadata.c.key, t.lake_metadata.c.value
 )
 
 
-def read_options(
-    connection: sa.Connection, session: SessionOptions | None = None, attached: Mapping[str, str] | None = None
-) -> Options:
-    """All options of a lake, in one query.
+def read_options(connection: sa.Connection) -> Sequence[OptionRow]:
+    """All options that are set in a lake, of all scopes, in one query."""
+    return [(scope, scope_id, key, value) for scope, scope_id, key, value in connection.execute(_OPTIONS)]
+
+
+def options_of(rows: Sequence[OptionRow], session: SessionOptions, attached: Mapping[str, str]) -> Options:
+    """All options of a lake.
 
     Args:
+        rows: those that are set in it.
         session: the session's own.
         attached: options of ATTACH, which the lake's own come before.
     """
-    rows = connection.execute(_OPTIONS).all()
-    session = session or SessionOptions()
     values: dict[tuple[str | None, int | None, str], str] = {
-        (None, None, key): value for key, value in {**session.defaults, **(attached or {})}.items()
+        (None, None, key): value for key, value in {**session.defaults, **attached}.items()
     }
     values.update({(scope, scope_id, key): value for scope, scope_id, key, value in rows})
     return Options(values, dict(session.forced), session.time_zone())

@@ -99,6 +99,8 @@ class PostgreSQLDialect(PGDialect_psycopg):
             raise first
 
 
+#: What URLs name the dialect.
+DRIVER = "postgresql+ducklake_lab"
 sa.dialects.registry.register("postgresql.ducklake_lab", __name__, "PostgreSQLDialect")
 
 

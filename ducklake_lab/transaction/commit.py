@@ -82,6 +82,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         try:
             snapshot = _try(transaction)
         except _LostRace:
+            transaction.lake.keep(None)  # whatever the reason, the next try reads everything
             # so that two that met once do not meet again and again
             time.sleep(wait * random.uniform(0.5, 1))
             wait *= policy.backoff
@@ -121,7 +122,7 @@ def _try(transaction: Transaction) -> Snapshot | None:
     with transaction.lake.connect(fresh=True) as connection:
         try:
             lock_for_commit(connection)
-            latest = read_snapshot(connection)
+            latest = transaction.lake.newest_in(connection)
             _check_batch(transaction, connection)
             writer = CommitWriter(transaction, connection, latest)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
@@ -145,7 +146,18 @@ def _try(transaction: Transaction) -> Snapshot | None:
                 f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
                 "look at the newest snapshot before trying again. The files that were written are kept."
             ) from error
+        _keep(transaction, writer, snapshot, connection)
         return snapshot
+
+
+def _keep(transaction: Transaction, writer: CommitWriter, snapshot: Snapshot, connection: sa.Connection) -> None:
+    """Keeps what the catalog holds now, unless another commit of this process came in between."""
+    lake = transaction.lake
+    kept, changed = lake.kept(connection), lake.database.changed(connection)
+    only_rows = writer.facts is not None and not transaction.new_options and transaction.batch is None
+    if kept is None or changed is None or changed[0] != kept.content or not only_rows:
+        return
+    lake.keep(kept.after(changed[1], snapshot, writer.facts or {}))
 
 
 def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cache
-from typing import Any
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths, versions
+from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import TableStats, read_table_stats
+from ducklake_lab.catalog.files import TableStats
+from ducklake_lab.catalog.kept import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.errors import TransactionError
@@ -24,7 +23,7 @@ from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import ROW_ID, StagedData
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
 from ducklake_lab.transaction.retyping import spelled_for
-from ducklake_lab.transaction.statistics import TableColumnStats, inlined_stats, leaves, merge
+from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
 
 _s, _c = t.table_stats.c, t.table_column_stats.c
@@ -42,19 +41,12 @@ _DELETE_COLUMN_STATS = t.table_column_stats.delete().where(
 )
 
 
-@cache
-def _column_stats(*, exact: bool) -> sa.Select[Any]:
-    """Of one table. `exact`: the catalog's version says whether bounds are exact."""
-    ends = (_c.min_is_exact, _c.max_is_exact) if exact else (sa.null(), sa.null())
-    values = (_c.contains_null, _c.contains_nan, _c.min_value, _c.max_value, _c.extra_stats)
-    return sa.select(_c.column_id, *values, *ends).where(_c.table_id == sa.bindparam("of"))
-
-
 class RowWriter:
     """Writes staged data, table by table: first `append` for all tables, then `delete` for all.
 
     Attributes:
         changes: what `changes_made` will say of it.
+        facts: of the tables that rows were added to, as they are now.
     """
 
     def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, changes: list[Change]) -> None:
@@ -63,12 +55,14 @@ class RowWriter:
         self._ids = ids
         self._mapping_ids: dict[tuple[int, object], int] = {}
         self.changes = changes
+        self.facts: dict[int, TableFacts] = {}
 
     def append(self, table: Table, staged: StagedData) -> None:
         if not staged.files and not staged.rows and not staged.flushed:
             return
         table_id = self._ids.known(table.table_id)
-        stats = read_table_stats(self._metadata.connection, [table_id]).get(table_id)
+        facts = self._facts(table_id)
+        stats = facts.stats
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
         if shift and staged.keeps_row_ids and not self._tx.is_one_statement:
@@ -97,7 +91,7 @@ class RowWriter:
                 by_column.setdefault(column.column_id, []).append(column)
         rows = self._merged_rows(table, staged, shift)
         if rows is not None:
-            self._insert_inlined(table, table_id, rows)
+            facts = replace(facts, rows_table=self._insert_inlined(table, table_id, rows, facts.rows_table))
             for column_id, column in inlined_stats(table.columns, rows).items():
                 by_column.setdefault(column_id, []).append(column)
             if not staged.files:
@@ -107,7 +101,12 @@ class RowWriter:
             self.changes.append(Change("inserted_into_table", table_id))
         if staged.flushed:
             self.changes.append(Change("inline_flush", table_id))
-        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, stats)
+        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, facts)
+
+    def _facts(self, table_id: int) -> TableFacts:
+        kept = self._tx.lake.kept(self._metadata.connection)
+        known = kept.tables.get(table_id) if kept is not None else None
+        return known or read_table_facts(self._metadata.connection, table_id)
 
     def _write_mappings(self, table_id: int, mappings: Sequence[ColumnMapping | None]) -> None:
         """Gives the mappings of files ids: those the table has, or new ones."""
@@ -211,15 +210,17 @@ class RowWriter:
             parts.append(rows)
         return pa.concat_tables(parts) if parts else None
 
-    def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table) -> None:
+    def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table, name: str | None) -> str:
+        """Inserts rows into the inlined data table of that name, or into the one that takes them; gives its name."""
         connection, database = self._metadata.connection, self._tx.lake.database
-        name = inlined.table_for_rows(connection, table_id, table.columns)
+        name = name or inlined.table_for_rows(connection, table_id, table.columns)
         if name is None:
             # inlining was off when the table got its columns; the reference counts this as a change of the schema
             self._ids.schema_version += 1
             inlined.create_data_table(connection, database, table_id, self._ids.schema_version, table.columns)
             name = inlined.data_table_name(table_id, self._ids.schema_version)
         inlined.insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
+        return name
 
     def _update_stats(
         self,
@@ -228,58 +229,49 @@ class RowWriter:
         staged: StagedData,
         inlined_rows: int,
         by_column: Mapping[int, Sequence[ColumnStats]],
-        before: TableStats | None,
+        facts: TableFacts,
     ) -> None:
+        before = facts.stats
         records = inlined_rows + sum(file.file.record_count for file in staged.files.values())
         written = [f.file for f in staged.files.values()] + [f.file for f in staged.flushed.values()]
         size = sum(file.file_size_bytes for file in written)
+        old = before or TableStats(0, 0, 0)
+        now = TableStats(old.record_count + records, old.next_row_id + staged.rows_used, old.file_size_bytes + size)
         if before is None:
-            self._metadata.insert(
-                t.table_stats,
-                table_id=table_id,
-                record_count=records,
-                next_row_id=staged.rows_used,
-                file_size_bytes=size,
-            )
+            self._metadata.insert(t.table_stats, table_id=table_id, **asdict(now))
         else:
-            now = {
-                "of": table_id,
-                "records": before.record_count + records,
-                "next": before.next_row_id + staged.rows_used,
-                "bytes": before.file_size_bytes + size,
-            }
-            self._metadata.write(_UPDATE_STATS, now)
-        self._update_column_stats(table, table_id, by_column, first=before is None)
+            self._metadata.write(
+                _UPDATE_STATS,
+                {"of": table_id, "records": now.record_count, "next": now.next_row_id, "bytes": now.file_size_bytes},
+            )
+        columns = self._update_column_stats(table, table_id, by_column, facts)
+        self.facts[table_id] = replace(facts, stats=now, columns=columns)
 
     def _update_column_stats(
-        self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], *, first: bool
-    ) -> None:
-        """Merges column statistics; `first` says that nothing was inserted into the table before.
+        self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], facts: TableFacts
+    ) -> Mapping[int, TableColumnStats]:
+        """Merges column statistics; gives what they are now.
 
         A column added later gets none: they would have to speak of the older rows, which hold its default, too.
         """
-        c = t.table_column_stats
-        connection = self._metadata.connection
-        query = _column_stats(exact=versions.column(connection, c.c.min_is_exact) is c.c.min_is_exact)
-        existing = {
-            column_id: TableColumnStats(*values) for column_id, *values in connection.execute(query, {"of": table_id})
-        }
+        existing, changed = facts.columns, dict[int, TableColumnStats]()
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
         unbounded = self._unbounded(table_id, blank) if blank else set()
-        written = []
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
             old = existing.get(column.column_id)
-            if new is None or (old is None and not first):
+            if new is None or (old is None and facts.stats is not None):
                 continue
             merged = merge(old, new, column.data_type, unbounded=column.column_id in unbounded)
             if merged != old:
-                written.append({"table_id": table_id, "column_id": column.column_id, **merged.row()})
-        changed = [row["column_id"] for row in written if row["column_id"] in existing]
-        if changed:
+                changed[column.column_id] = merged
+        gone = [column_id for column_id in changed if column_id in existing]
+        if gone:
             # two statements for all columns, which may be thousands
-            self._metadata.write(_DELETE_COLUMN_STATS, {"of": table_id, "ids": changed})
-        self._metadata.insert_many(c, written)
+            self._metadata.write(_DELETE_COLUMN_STATS, {"of": table_id, "ids": gone})
+        rows = [{"table_id": table_id, "column_id": column_id, **stats.row()} for column_id, stats in changed.items()]
+        self._metadata.insert_many(t.table_column_stats, rows)
+        return {**existing, **changed}
 
     def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
         """Those of the columns of which some file holds values whose bounds its writer did not tell."""

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.catalog.kept import TableColumnStats
 from ducklake_lab.duckdb.bounds import extremes, smallest_and_largest
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import merge_geometries, merge_variants
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import DataType
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumnStats:
-    """One row of `ducklake_table_column_stats`."""
-
-    contains_null: bool | None
-    contains_nan: bool | None
-    min_value: str | None
-    max_value: str | None
-    extra_stats: str | None = None
-    min_is_exact: bool | None = None
-    max_is_exact: bool | None = None
-
-    def row(self) -> dict[str, object]:
-        """Its columns by name, but not those that say of which table and column it is."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def leaves(columns: Sequence[Column]) -> Iterator[Column]:

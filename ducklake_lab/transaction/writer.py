@@ -5,11 +5,13 @@ Ids are allocated here, from the newest snapshot as this database transaction se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.kept import TableFacts
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change, format_changes
 from ducklake_lab.model.entries import Snapshot
@@ -26,6 +28,7 @@ class CommitWriter:
     Attributes:
         snapshot_id: of the snapshot being written.
         changes: what `changes_made` will say.
+        facts: of the tables that it adds rows to; None where it writes more than rows and deletions.
     """
 
     def __init__(self, transaction: Transaction, connection: sa.Connection, latest: Snapshot) -> None:
@@ -35,6 +38,7 @@ class CommitWriter:
         self._metadata = Metadata(connection, self.snapshot_id)
         self._ids = Ids(latest)
         self.changes: list[Change] = []
+        self.facts: Mapping[int, TableFacts] | None = None
 
     def write(self) -> Snapshot:
         """Writes all rows; gives the new snapshot. The caller commits."""
@@ -55,6 +59,8 @@ class CommitWriter:
             if staged:
                 rows.finish_flush(tx.state.tables[table_id], staged)
         self._write_compactions(rows)
+        if tx.state is tx.base and not any(staged.flushed or staged.compactions for staged in tx.data.values()):
+            self.facts = rows.facts
         snapshot = self._write_snapshot()
         self._metadata.flush(last=True)
         return snapshot

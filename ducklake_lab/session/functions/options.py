@@ -213,7 +213,7 @@ def _check_inlining(lakes: Lakes, lake: Lake, scope: Scope, value: str | None) -
 def _values(lakes: Lakes, lake: Lake) -> dict[tuple[str | None, int | None, str], str]:
     """The options set in the lake, with those of the open transaction."""
     with lake.connect() as connection:
-        values = dict(read_options(connection).values)
+        values = {(scope, scope_id, key): value for scope, scope_id, key, value in read_options(connection)}
     transaction = lakes.transaction
     if transaction is not None and transaction.lake is lake:
         for (scope, key), value in transaction.new_options.items():
