@@ -222,7 +222,10 @@ def _checkpoint(connection: Any, name: str = "") -> None:
 
 
 class FileConnection(ConnectionWrapper):
+    """A connection whose transaction begins with its first statement: many have none."""
+
     def __init__(self, connection: Any, files: DuckDBFiles, path: Path) -> None:
+        self._begins = False
         super().__init__(connection)
         self._raw = connection
         self._files = files
@@ -234,7 +237,33 @@ class FileConnection(ConnectionWrapper):
     def content(self) -> int:
         return self._files.content(self._path)
 
+    def begin(self) -> None:
+        self._begins = True
+
+    def cursor(self) -> Any:
+        self._begin_now()
+        return super().cursor()
+
+    def __getattr__(self, name: str) -> Any:
+        self._begin_now()
+        return super().__getattr__(name)
+
+    def _begin_now(self) -> None:
+        if self._begins:
+            self._begins = False
+            self._raw.begin()
+
+    def rollback(self) -> None:
+        if self._begins:
+            self._begins = False
+        else:
+            self._raw.rollback()
+
     def commit(self) -> None:
+        self.changed = None
+        if self._begins:
+            self._begins = False
+            return
         try:
             self._raw.commit()
         finally:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
-from ducklake_lab.catalog.backends import inlined_type, takes_text
+from ducklake_lab.catalog.backends import inlined_type
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
@@ -23,12 +23,9 @@ from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import (
     cast_columns,
     cast_sql,
-    texts,
-    typed_values_sql,
 )
 from ducklake_lab.duckdb.results import arrow
-from ducklake_lab.duckdb.unsliced import unsliced
-from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
+from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
@@ -326,64 +323,6 @@ def create_data_table(
     connection.execute(
         t.inlined_data_tables.insert(), {"table_id": table_id, "table_name": name, "schema_version": schema_version}
     )
-
-
-def insert_rows(
-    connection: sa.Connection,
-    database: CatalogDatabase,
-    name: str,
-    columns: Sequence[Column],
-    rows: pa.Table,
-    snapshot_id: int,
-) -> None:
-    """Adds rows (`_ducklake_row_id`, then `columns`) to an inlined data table, as of a snapshot."""
-    types = {column.name: column.data_type for column in columns}
-    if database.backend == "duckdb":
-        raw = raw_duckdb(connection)
-        staged = rows.select([ROW_ID, *types]).rename_columns(["row_id", *(f"c{i}" for i in range(len(types)))])
-        casts = "".join(
-            f", {typed_values_sql(f'c{i}', data_type, rows.column(column))}"
-            for i, (column, data_type) in enumerate(types.items())
-        )
-        raw.register("ducklake_lab_rows", unsliced(staged))
-        try:
-            raw.execute(
-                f"INSERT INTO {quote_identifier(name)} SELECT row_id, {snapshot_id:d}, NULL{casts} "
-                "FROM ducklake_lab_rows"
-            )
-        finally:
-            raw.unregister("ducklake_lab_rows")
-        return
-    encoded = _encode(database, rows, types)
-    ids = rows.column(ROW_ID).to_pylist()
-    placeholders = ", ".join(f":v{i}" for i in range(len(types)))
-    connection.execute(
-        sa.text(f"INSERT INTO {quote_identifier(name)} VALUES (:row_id, :begin, NULL, {placeholders})"),
-        [
-            {"row_id": row_id, "begin": snapshot_id, **{f"v{i}": value for i, value in enumerate(row)}}
-            for row_id, row in zip(ids, encoded, strict=True)
-        ],
-        execution_options=UNREAD,
-    )
-
-
-def _encode(database: CatalogDatabase, rows: pa.Table, types: dict[str, DataType]) -> list[tuple[object, ...]]:
-    """Values as the driver of a catalog that lacks DuckDB's types takes them."""
-    backend = database.location.backend
-    by_text = {name: kind for name, kind in types.items() if takes_text(backend, kind) and kind.name != "varchar"}
-    columns: dict[str, Sequence[object]] = dict(zip(by_text, zip(*texts(rows, by_text), strict=True), strict=True))
-    for name in types.keys() - by_text.keys():
-        values = rows.column(name).to_pylist()
-        if types[name].name == "variant" and variants.kept_in(types[name], rows.column(name)) is not None:
-            raise UnsupportedFeatureError(
-                f"A value of {name} has a type that Parquet's variants lack, and only these are kept in the catalog."
-            )
-        if backend == "postgresql":
-            values = [value.encode() if isinstance(value, str) else value for value in values]
-        elif backend == "sqlite":
-            values = [int(value) if isinstance(value, bool) else value for value in values]
-        columns[name] = values
-    return list(zip(*(columns[name] for name in types), strict=True))
 
 
 def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snapshot_id: int) -> None:

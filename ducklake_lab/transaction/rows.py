@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import TableStats
+from ducklake_lab.catalog.inlined_rows import insert_rows
 from ducklake_lab.catalog.kept import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
@@ -219,7 +220,7 @@ class RowWriter:
             self._ids.schema_version += 1
             inlined.create_data_table(connection, database, table_id, self._ids.schema_version, table.columns)
             name = inlined.data_table_name(table_id, self._ids.schema_version)
-        inlined.insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
+        insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
         return name
 
     def _update_stats(
