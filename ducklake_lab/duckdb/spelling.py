@@ -35,6 +35,10 @@ _SPELLED: dict[str, _Spelling] = {
     "timestamptz": (lambda value: f"{_clock(value)}+00", _INSTANTS),
     **{name: (str, None) for name in INTEGERS if not name.endswith("128")},
 }
+#: Types whose values Python has all of, and orders as DuckDB does.
+_ORDERED = frozenset(name for name, (_, reach) in _SPELLED.items() if reach is None and name != "float64")
+#: Values up to which Python finds the extremes sooner than Arrow.
+_FEW = 64
 _DECIMAL: _Spelling = (lambda value: format(value, "f"), None)
 
 
@@ -55,7 +59,15 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
 
 def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None] | None:
     """The texts of the least and the greatest value, as `spelled`; None for them where all values are NULL."""
-    if _of_type(data_type) is None or (data_type.name == "float64" and not _are_ordered(values)):
+    if _of_type(data_type) is None:
+        return None
+    if len(values) <= _FEW and data_type.name in _ORDERED and values.type == data_type.arrow():
+        known = [value for value in values.to_pylist() if value is not None]
+        if not known:
+            return None, None
+        spell = _SPELLED[data_type.name][0]
+        return spell(min(known)), spell(max(known))
+    if data_type.name == "float64" and not _are_ordered(values):
         return None
     ends = pc.min_max(values)
     found = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)

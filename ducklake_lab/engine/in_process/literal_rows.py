@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,8 +16,24 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 _TABLE = "_ducklake_rows"
-#: The database in which this thread made the table last, and the columns.
+#: What this thread made last.
 _made = threading.local()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The table for rows, in a database.
+
+    Attributes:
+        columns: those that it was made for.
+        wanted: SQL of their values, as Arrow carries them.
+        schema: theirs.
+    """
+
+    database: duckdb.DuckDBPyConnection
+    columns: tuple[Column, ...]
+    wanted: str
+    schema: pa.Schema
 
 
 def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column], time_zone: str) -> pa.Table | None:
@@ -30,29 +47,32 @@ def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column]
     """
     if any(has_part(column.data_type, ("variant",)) for column in columns):
         return None
-    quoted = {column.column_id: quote_identifier(column.name) for column in columns}
-    definitions = ", ".join(f"{quoted[c.column_id]} {c.data_type.sql()}{_default_sql(c)}" for c in columns)
-    wanted = ", ".join(cast_sql(quoted[c.column_id], c.data_type) for c in columns)
     database = connection((("TimeZone", time_zone),))
     try:
-        _prepare(database, definitions)
+        made = _prepared(database, columns)
         database.begin()
         try:
-            inserted = f"INSERT INTO {_TABLE} ({', '.join(quoted[c.column_id] for c in given)}) {values}"
-            rows = arrow(database, f"{inserted}\nRETURNING {wanted}")
+            names = ", ".join(quote_identifier(column.name) for column in given)
+            rows = arrow(database, f"INSERT INTO {_TABLE} ({names}) {values}\nRETURNING {made.wanted}")
         finally:
             database.rollback()  # the table stays, empty, for the next rows
     except duckdb.Error:
         return None  # the binder says where the error is
-    schema = pa.schema([column.data_type.field(column.name) for column in columns])
-    return rows.rename_columns(schema.names).cast(schema)
+    return rows.rename_columns(made.schema.names).cast(made.schema)
 
 
-def _prepare(database: duckdb.DuckDBPyConnection, definitions: str) -> None:
+def _prepared(database: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> _Made:
     """Makes the table, unless the last one had the same columns."""
-    if getattr(_made, "last", None) != (database, definitions):
-        database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
-        _made.last = database, definitions
+    last: _Made | None = getattr(_made, "last", None)
+    if last is not None and last.database is database and last.columns == tuple(columns):
+        return last
+    quoted = {column.column_id: quote_identifier(column.name) for column in columns}
+    definitions = ", ".join(f"{quoted[c.column_id]} {c.data_type.sql()}{_default_sql(c)}" for c in columns)
+    database.execute(f"CREATE OR REPLACE TEMP TABLE {_TABLE} ({definitions})")
+    wanted = ", ".join(cast_sql(quoted[c.column_id], c.data_type) for c in columns)
+    schema = pa.schema([column.data_type.field(column.name) for column in columns])
+    _made.last = made = _Made(database, tuple(columns), wanted, schema)
+    return made
 
 
 def _default_sql(column: Column) -> str:
