@@ -43,7 +43,9 @@ def test_texts_leave_what_arrow_leaves(name: str) -> None:
             database.execute(f"CREATE TABLE {table} (row_id BIGINT, begin_s BIGINT, end_s BIGINT, v {kind.sql()})")
         assert _insert_texts(database, "texts", rows, {"v": kind}, 7)
         _insert_arrow(database, "arrows", rows, {"v": kind}, 7)
-        kept = [database.execute(f"SELECT *, v::VARCHAR FROM {t} ORDER BY row_id").fetchall() for t in ("texts", "arrows")]
+        kept = [
+            database.execute(f"SELECT *, v::VARCHAR FROM {t} ORDER BY row_id").fetchall() for t in ("texts", "arrows")
+        ]
         given = database.execute("SELECT i, 7, NULL, v, v::VARCHAR FROM given ORDER BY i").fetchall()
     if name == "float64":
         assert [math.copysign(1, row[3]) for row in kept[0] if row[3] == 0] == [-1.0]
