@@ -56,35 +56,31 @@ class DuckLakeMagics(Magics):
         on_running: called with the beginning of a statement and what it is doing, or None when it is done.
     """
 
-    limit: Any = traitlets.Int(result_view.LIMIT, min=1, help="Rows shown unless --limit says otherwise.").tag(
-        config=True
-    )
-    engine: Any = traitlets.Enum(
+    limit = traitlets.Int(result_view.LIMIT, min=1, help="Rows shown unless --limit says otherwise.").tag(config=True)
+    engine = traitlets.Enum(
         options.ENGINES, None, allow_none=True, help="Where rows are worked: auto, spark, duckdb; None: the session's."
     ).tag(config=True)
-    dialect: Any = traitlets.Enum(options.DIALECTS, "duckdb", help="The dialect of SQL in cells.").tag(config=True)
-    output: Any = traitlets.Enum(options.OUTPUTS, "spark", help="What `name <<` assigns.").tag(config=True)
-    prestart: Any = traitlets.Bool(True, help="Start Spark while you read, after connecting to a large lake.").tag(
+    dialect = traitlets.Enum(options.DIALECTS, "duckdb", help="The dialect of SQL in cells.").tag(config=True)
+    output = traitlets.Enum(options.OUTPUTS, "spark", help="What `name <<` assigns.").tag(config=True)
+    prestart = traitlets.Bool(True, help="Start Spark while you read, after connecting to a large lake.").tag(
         config=True
     )
-    jinja: Any = traitlets.Bool(False, help="Fill in Jinja templates without being asked with --jinja.").tag(
+    jinja = traitlets.Bool(False, help="Fill in Jinja templates without being asked with --jinja.").tag(config=True)
+    traceback = traitlets.Bool(False, help="Show whole stack traces.").tag(config=True)
+    progress = traitlets.Bool(True, help="Show what Spark does while a cell runs.").tag(config=True)
+    lake = traitlets.Unicode("", help="URI or connection to open when a cell runs and no lake is connected.").tag(
         config=True
     )
-    traceback: Any = traitlets.Bool(False, help="Show whole stack traces.").tag(config=True)
-    progress: Any = traitlets.Bool(True, help="Show what Spark does while a cell runs.").tag(config=True)
-    lake: Any = traitlets.Unicode("", help="URI or connection to open when a cell runs and no lake is connected.").tag(
-        config=True
-    )
-    author: Any = traitlets.Unicode(
+    author = traitlets.Unicode(
         None, allow_none=True, help="Author of commits; None: DUCKLAKE_LAB_AUTHOR, or Git's user.name; empty: nobody."
     ).tag(config=True)
-    grid: Any = traitlets.Bool(True, help="Make results grids while the kernel lives; False leaves them tables.").tag(
+    grid = traitlets.Bool(True, help="Make results grids while the kernel lives; False leaves them tables.").tag(
         config=True
     )
-    record_statements: Any = traitlets.Bool(
+    record_statements = traitlets.Bool(
         True, help="Commits name their statement, its duration, notebook and cell in commit_extra_info."
     ).tag(config=True)
-    connections: Any = traitlets.Unicode(
+    connections = traitlets.Unicode(
         "~/.config/ducklake_lab/connections.toml", help="File of named connections; ${NAME} is an environment variable."
     ).tag(config=True)
 

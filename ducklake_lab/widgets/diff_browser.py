@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import traitlets
 
@@ -35,17 +35,17 @@ class DiffBrowser(Mounted):
     _esm = script("kit.js", "arrow.js", "grid.js", "diff.js")
     _css = styles("kit.css", "diff.css")
 
-    kind: Any = traitlets.Unicode("").tag(sync=True)
-    changed: Any = traitlets.Unicode("").tag(sync=True)
-    sort: Any = traitlets.List().tag(sync=True)
-    kinds: Any = traitlets.List().tag(sync=True)
-    cells: Any = traitlets.List().tag(sync=True)
-    columns: Any = traitlets.List().tag(sync=True)
-    passing: Any = traitlets.Int(0).tag(sync=True)
-    look: Any = traitlets.Int(0).tag(sync=True)
-    problem: Any = traitlets.Unicode("").tag(sync=True)
-    can_copy: Any = traitlets.Bool(False).tag(sync=True)
-    note: Any = traitlets.Unicode("").tag(sync=True)
+    kind = traitlets.Unicode("").tag(sync=True)
+    changed = traitlets.Unicode("").tag(sync=True)
+    sort: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
+    kinds: traitlets.List[object] = traitlets.List().tag(sync=True)
+    cells: traitlets.List[object] = traitlets.List().tag(sync=True)
+    columns: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
+    passing = traitlets.Int(0).tag(sync=True)
+    look = traitlets.Int(0).tag(sync=True)
+    problem = traitlets.Unicode("").tag(sync=True)
+    can_copy = traitlets.Bool(False).tag(sync=True)
+    note = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, diff: Diff) -> None:
         self.diff = diff
@@ -83,7 +83,7 @@ class DiffBrowser(Mounted):
     def _look(self, _change: Any) -> None:
         try:
             keys = tuple((str(name), bool(down)) for name, down in self.sort)
-            choice = RowChoice(self.kind or None, self.changed or None, keys)
+            choice = RowChoice(cast("RowKind | None", self.kind or None), self.changed or None, keys)
             seen = self._seen(choice)
         except DuckLakeError as error:
             self.problem = str(error)
@@ -98,7 +98,7 @@ class DiffBrowser(Mounted):
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Some of the chosen rows, both values of each cell as texts; NULL is null."""
         rows = self.diff.page(int(content["count"]), int(content["start"]), self._choice, as_shown=True)
-        names = [name for name, _, _ in self.columns]
+        names = [str(name) for name, _, _ in self.columns]
         columns: dict[str, tuple[str, list[object]]] = {
             "kind": ("text", [row.kind for row in rows]),
             "id": ("text", [str(row.row_id) for row in rows]),

@@ -51,17 +51,17 @@ class FileBrowser(Mounted):
     _esm = script("kit.js", "arrow.js", "grid.js", "files.js")
     _css = styles("kit.css", "files.css")
 
-    overview: Any = traitlets.Bytes().tag(sync=True)
-    partitions: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    columns: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    column: Any = traitlets.Unicode("").tag(sync=True)
-    sort: Any = traitlets.List(default_value=["file", False]).tag(sync=True)
-    place: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
-    findings: Any = traitlets.List().tag(sync=True)
-    title: Any = traitlets.Unicode().tag(sync=True)
-    note: Any = traitlets.Unicode().tag(sync=True)
-    inlined: Any = traitlets.Int(0).tag(sync=True)
-    can_mend: Any = traitlets.Bool(True).tag(sync=True)
+    overview = traitlets.Bytes().tag(sync=True)
+    partitions = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    column = traitlets.Unicode("").tag(sync=True)
+    sort = traitlets.List(default_value=["file", False]).tag(sync=True)
+    place = traitlets.Int(None, allow_none=True).tag(sync=True)
+    findings: traitlets.List[object] = traitlets.List().tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+    inlined = traitlets.Int(0).tag(sync=True)
+    can_mend = traitlets.Bool(True).tag(sync=True)
 
     def __init__(self, files: FileListing, health: Health | None = None, *, can_mend: bool = True) -> None:
         self.files = files
@@ -100,7 +100,7 @@ class FileBrowser(Mounted):
 
     def _order(self, _change: Any) -> None:
         name, down = self.sort
-        self.shown = sorted(self.files, key=_ORDERS[name], reverse=down)
+        self.shown = sorted(self.files, key=_ORDERS[str(name)], reverse=bool(down))
         with self.hold_sync():
             self.place = None
             self.overview = self._numbers()

@@ -38,7 +38,7 @@ class Mounted(anywidget.AnyWidget):
         mount: where the static view is already.
     """
 
-    mount: Any = traitlets.Unicode().tag(sync=True)
+    mount = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, *, mount: str | None = None, **state: Any) -> None:
         super().__init__(mount=mount or new_mount(), **state)

@@ -29,8 +29,8 @@ class PreviewView(Mounted):
     _esm = script("kit.js", "preview.js")
     _css = styles("preview.css")
 
-    state: Any = traitlets.Unicode("open").tag(sync=True)
-    snapshot: Any = traitlets.Int(None, allow_none=True).tag(sync=True)
+    state = traitlets.Unicode("open").tag(sync=True)
+    snapshot = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(self, preview: Preview) -> None:
         self.preview = preview

@@ -31,13 +31,13 @@ class SchemaBrowser(Mounted):
     _esm = script("kit.js", "schema.js")
     _css = styles("kit.css", "schema.css")
 
-    nodes: Any = traitlets.List().tag(sync=True)
-    query: Any = traitlets.Unicode("").tag(sync=True)
+    nodes: traitlets.List[object] = traitlets.List().tag(sync=True)
+    query = traitlets.Unicode("").tag(sync=True)
     matches: Any = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
-    selected: Any = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    inserted: Any = traitlets.Unicode("").tag(sync=True)
-    title: Any = traitlets.Unicode().tag(sync=True)
-    note: Any = traitlets.Unicode().tag(sync=True)
+    selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    inserted = traitlets.Unicode("").tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, tree: SchemaTree) -> None:
         self.tree = tree
