@@ -105,7 +105,8 @@ class RowWriter:
         self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, facts)
 
     def _facts(self, table_id: int) -> TableFacts:
-        kept = self._tx.lake.kept(self._metadata.connection)
+        # this commit may have written to a table that it alters
+        kept = self._tx.lake.kept(self._metadata.connection) if self._tx.state is self._tx.base else None
         known = kept.tables.get(table_id) if kept is not None else None
         return known or read_table_facts(self._metadata.connection, table_id)
 

@@ -120,3 +120,12 @@ def test_threads_that_commit_at_once_lose_nothing(session: dl.Session, path: Pat
     session.sql("INSERT INTO t VALUES (999)")
     assert stats(path) == (32, 32, "1", "999")
     assert session.sql("SELECT count(*), count(DISTINCT rowid), max(rowid) FROM t").fetchall() == [(32, 32, 31)]
+
+
+def test_a_commit_that_alters_a_table_reads_it_anew(session: dl.Session, path: Path) -> None:
+    session.sql("INSERT INTO t VALUES (2)")
+    session.sql("BEGIN; ALTER TABLE t ALTER i TYPE BIGINT; ALTER TABLE t ADD COLUMN s VARCHAR")
+    session.sql("INSERT INTO t VALUES (3000000000, 'a'); COMMIT")
+    session.sql("INSERT INTO t VALUES (4, 'b')")
+    assert session.sql("FROM t ORDER BY i").fetchall() == [(1, None), (2, None), (4, "b"), (3_000_000_000, "a")]
+    assert stats(path)[:2] == (4, 4)
