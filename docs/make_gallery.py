@@ -1,0 +1,166 @@
+"""Takes the gallery's pictures: a notebook that runs on the demo lake in JupyterLab, light and dark.
+
+Before a picture is taken, the numbers that it shows are looked for in its text, as SQL counts them. Run it with
+`make screenshots`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from make_screenshots import BROWSERS, IMAGES, ROOT, jupyterlab
+from playwright.sync_api import Locator, Page, sync_playwright
+
+import ducklake_lab as dl
+
+SIZE = {"width": 1280, "height": 1400}
+SETUP = "%load_ext ducklake_lab\n%ducklake connect ducklake:flights.ducklake"
+UPDATE = "UPDATE flights SET tailnum = lower(tailnum) WHERE carrier = 'UA' AND month = 1"
+GRID = ".dlk-tb:not(.dlk-tb-unseen)"
+CHANGED = """FROM flights AT (VERSION => 12) AS a JOIN flights AT (VERSION => 13) AS b ON a.rowid = b.rowid
+WHERE (a.tailnum, a.dep_time, a.arr_time) IS DISTINCT FROM (b.tailnum, b.dep_time, b.arr_time)"""
+FILES = """FROM __ducklake_metadata_lake.ducklake_data_file JOIN __ducklake_metadata_lake.ducklake_table t USING (table_id)
+WHERE t.table_name = 'flights' AND ducklake_data_file.end_snapshot IS NULL AND t.end_snapshot IS NULL"""
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture.
+
+    Attributes:
+        name: of the file, without its theme.
+        cell: what the notebook runs.
+        queries: what gives the numbers that must be in it, written with commas.
+        pressed: buttons to press first.
+        live: what the page has once the view takes clicks.
+    """
+
+    name: str
+    cell: str
+    queries: Sequence[str]
+    pressed: Sequence[str] = ()
+    live: str = ".dlk-live"
+
+
+VIEWS = (
+    View("gallery-snapshots", "%ducklake snapshots", ["SELECT count(*) FROM ducklake_snapshots('lake')"]),
+    View(
+        "gallery-diff",
+        "%ducklake diff flights 12 13",
+        [
+            f"SELECT count(*) {CHANGED}",
+            f"SELECT (SELECT count(*) FROM flights AT (VERSION => 13)) - count(*) {CHANGED}",
+        ],
+    ),
+    View("gallery-schema", "%ducklake schema", ["SELECT count(*) FROM flights", "SELECT count(*) FROM weather"]),
+    View("gallery-files", "%ducklake files flights", [f"SELECT count(*) {FILES}", f"SELECT sum(record_count) {FILES}"]),
+    View(
+        "gallery-profile",
+        "%%ducklake\nSELECT carrier, origin, dest, distance, air_time, dep_delay FROM flights",
+        [
+            "SELECT count(*) FROM flights",
+            "SELECT count(DISTINCT dest) FROM flights",
+            "SELECT count(DISTINCT distance) FROM flights",
+        ],
+        ["Profile"],
+        GRID,
+    ),
+    View(
+        "gallery-chart",
+        "%%ducklake\nSELECT carrier, count(*) AS flights FROM flights GROUP BY ALL ORDER BY flights DESC",
+        ["SELECT count(*) FROM flights WHERE carrier = 'UA'", "SELECT count(*) FROM flights WHERE carrier = 'B6'"],
+        ["Chart"],
+        GRID,
+    ),
+    View(
+        "gallery-preview",
+        f"%%ducklake --preview\n{UPDATE}",
+        ["SELECT count(*) FROM flights WHERE carrier = 'UA' AND month = 1 AND tailnum <> lower(tailnum)"],
+        live="button:has-text('Commit')",
+    ),
+)
+
+
+def run(page: Page, address: str, name: str) -> None:
+    """Opens the notebook and runs all its cells."""
+    page.goto(f"{address}/lab/tree/{name}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    page.keyboard.press("Control+b")
+    page.evaluate(
+        """async () => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.context.ready;
+            await panel.sessionContext.ready;
+            await panel.sessionContext.session.kernel.info;
+            await window.jupyterapp.commands.execute('notebook:run-all-cells');
+        }"""
+    )
+
+
+def check(session: dl.Session, view: View, shown: Locator) -> None:
+    """Raises where a number is not in the view."""
+    text = shown.inner_text()
+    for query in view.queries:
+        found = session.sql(query).fetchone()
+        number = f"{found[0]:,}" if found is not None else ""
+        if not number or number not in text:
+            raise SystemExit(f"{view.name} does not show {number}, which this gives: {query}\n{text}")
+
+
+def take(page: Page, session: dl.Session, at: int, view: View, target: Path) -> None:
+    cell = page.locator(".jp-Notebook .jp-Cell").nth(at)
+    cell.scroll_into_view_if_needed()
+    cell.locator(view.live).first.wait_for(timeout=60_000)
+    for name in view.pressed:
+        cell.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_timeout(2_500)
+    check(session, view, cell)
+    cell.evaluate("node => node.scrollIntoView({block: 'start'})")
+    page.mouse.move(1270, 1390)
+    page.wait_for_timeout(500)
+    cell.screenshot(path=target)
+    print(target)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Takes the gallery's pictures.")
+    parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the demo lake")
+    parser.add_argument("--output", type=Path, default=IMAGES)
+    options = parser.parse_args()
+    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser_path is None:
+        raise SystemExit("No Chromium found; install it with the system's package manager.")
+    sources = [SETUP, *(view.cell for view in VIEWS)]
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "id": f"c{at}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for at, source in enumerate(sources)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "demo"
+        shutil.copytree(options.folder, folder)
+        (folder / "gallery.ipynb").write_text(json.dumps(notebook))
+        lake = f"ducklake:{options.folder.resolve()}/flights.ducklake"
+        for dark in (False, True):
+            with (
+                jupyterlab(folder, dark=dark) as address,
+                sync_playwright() as playwright,
+                dl.connect(lake, alias="lake", read_only=True) as session,
+            ):
+                browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+                page = browser.new_page(viewport=SIZE, device_scale_factor=1.25)  # type: ignore[arg-type]
+                run(page, address, "gallery.ipynb")
+                for at, view in enumerate(VIEWS, 1):
+                    take(page, session, at, view, options.output / f"{view.name}{'-dark' if dark else ''}.png")
+                browser.close()
+
+
+if __name__ == "__main__":
+    main()
