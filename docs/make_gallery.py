@@ -7,14 +7,13 @@ Before a picture is taken, the numbers that it shows are looked for in its text,
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from make_screenshots import BROWSERS, IMAGES, ROOT, jupyterlab
+from make_screenshots import BROWSERS, IMAGES, ROOT, jupyterlab, notebook
 from playwright.sync_api import Locator, Page, sync_playwright
 
 import ducklake_lab as dl
@@ -136,17 +135,10 @@ def main() -> None:
     browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser_path is None:
         raise SystemExit("No Chromium found; install it with the system's package manager.")
-    sources = [SETUP, *(view.cell for view in VIEWS)]
-    cells: list[dict[str, object]] = [
-        {"cell_type": "code", "id": f"c{at}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
-        for at, source in enumerate(sources)
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "demo"
         shutil.copytree(options.folder, folder)
-        (folder / "gallery.ipynb").write_text(json.dumps(notebook))
+        (folder / "gallery.ipynb").write_text(notebook([SETUP, *(view.cell for view in VIEWS)]))
         lake = f"ducklake:{options.folder.resolve()}/flights.ducklake"
         for dark in (False, True):
             with (

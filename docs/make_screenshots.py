@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -89,16 +89,21 @@ def scroll_to(page: Page, text: str) -> None:
     page.wait_for_timeout(1_500)
 
 
-def open_sidebar(page: Page, address: str, folder: Path) -> None:
-    """Runs a notebook on the demo lake and unfolds its lake in the sidebar: a schema, a table, the snapshots."""
+def notebook(sources: Sequence[str]) -> str:
+    """A notebook of code cells as JSON."""
     cells: list[dict[str, object]] = [
         {"cell_type": "code", "id": f"c{at}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
-        for at, source in enumerate(SIDEBAR)
+        for at, source in enumerate(sources)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
+
+
+def open_sidebar(page: Page, address: str, folder: Path) -> None:
+    """Runs a notebook on the demo lake and unfolds its lake in the sidebar: a schema, a table, the snapshots."""
     path = folder / "lake.ipynb"
     try:
-        path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+        path.write_text(notebook(SIDEBAR))
         page.goto(f"{address}/lab/tree/{path.name}?reset")
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_function("window.jupyterapp?.commands.hasCommand('ducklake:show')", timeout=60_000)

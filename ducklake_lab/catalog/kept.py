@@ -31,7 +31,7 @@ class TableColumnStats:
     max_is_exact: bool | None = None
 
     def row(self) -> dict[str, object]:
-        """Its columns by name, but not those that say of which table and column it is."""
+        """Its values by column name, without the ids of its table and column."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 

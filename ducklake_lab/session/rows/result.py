@@ -146,7 +146,7 @@ class Result:
 
     @property
     def differs_by_run(self) -> bool:
-        """Whether rows that are computed later may have other values, as those of now() on Spark."""
+        """Whether computing the rows again may give other values, as `now()` does on Spark."""
         return self._frame is not None and self._arrow is None and differs_by_run(self.text)
 
     def arrow(self) -> pa.Table:

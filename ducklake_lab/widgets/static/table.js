@@ -136,7 +136,7 @@ class Table extends Browsing {
     this.heads();
   }
 
-  // Brings the rows that are not here yet. Until then figures would be those of some rows only, and none is shown.
+  // Brings the rows that are not here yet. No figure is shown until then: it would cover some rows only.
   all() {
     if (this.model.get("whole")) return Promise.resolve();
     this.reading ??= this.line.ask("all").finally(() => { this.reading = undefined; this.tell(); });
@@ -251,7 +251,7 @@ class Table extends Browsing {
     this.grid.draw();
   }
 
-  // Widths of columns: those of the static view, else as wide as what is in them, as far as it is known.
+  // Widths of columns: the static view's, else those of their known texts.
   known() {
     const fresh = this.shown().filter(([name]) => !this.widths.has(name));
     if (!fresh.length) return;
@@ -319,7 +319,7 @@ class Table extends Browsing {
     }
   }
 
-  // Shows other rows; keep: the same ones, of which more are known now.
+  // Shows other rows; keep: the same rows, with more of them known.
   reload(keep) {
     this.sql.textContent = this.model.get("sql");
     if (!keep) {

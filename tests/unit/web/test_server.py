@@ -39,7 +39,7 @@ def lake(tmp_path: Path) -> str:
 
 
 def alone(visit: Coroutine[None, None, None]) -> None:
-    """Runs a visit in a thread of its own: that of the tests may have a loop, which browser tests leave running."""
+    """Runs a visit in a thread of its own: browser tests leave a loop running in the tests' thread."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, visit).result()
 
