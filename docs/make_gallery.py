@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from make_screenshots import BROWSERS, IMAGES, ROOT, jupyterlab, notebook
+from make_screenshots import IMAGES, ROOT, chromium, jupyterlab, notebook
 from playwright.sync_api import Locator, Page, sync_playwright
 
 import ducklake_lab as dl
@@ -132,9 +132,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the demo lake")
     parser.add_argument("--output", type=Path, default=IMAGES)
     options = parser.parse_args()
-    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser_path is None:
-        raise SystemExit("No Chromium found; install it with the system's package manager.")
+    browser_path = chromium()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "demo"
         shutil.copytree(options.folder, folder)

@@ -35,6 +35,14 @@ GROUP BY ALL ORDER BY minutes_late DESC LIMIT 8""",
 )
 
 
+def chromium() -> str:
+    """Where it is installed."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        raise SystemExit("No Chromium found; install it with the system's package manager.")
+    return found
+
+
 @contextmanager
 def jupyterlab(folder: Path, *, dark: bool) -> Iterator[str]:
     """JupyterLab on a folder, with settings of its own; gives its address."""
@@ -134,9 +142,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the executed quickstart.ipynb")
     parser.add_argument("--output", type=Path, default=IMAGES)
     options = parser.parse_args()
-    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser_path is None:
-        raise SystemExit("No Chromium found; install it with the system's package manager.")
+    browser_path = chromium()
     options.output.mkdir(parents=True, exist_ok=True)
     for dark in (False, True):
         theme = "-dark" if dark else ""

@@ -251,7 +251,7 @@ class Table extends Browsing {
     this.grid.draw();
   }
 
-  // Widths of columns: the static view's, else those of their known texts.
+  // Takes each column's width from the static view, or from the texts that are known.
   known() {
     const fresh = this.shown().filter(([name]) => !this.widths.has(name));
     if (!fresh.length) return;

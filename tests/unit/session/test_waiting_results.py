@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.engine.in_process.database import Fetched
 from ducklake_lab.engine.placement import Limits
-from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.sql.plan import QueryPlan
 
 
 @pytest.fixture
@@ -21,20 +17,6 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
         session.sql("CREATE TABLE t AS SELECT i, TIMESTAMPTZ '2024-07-01 12:00:00Z' AS z FROM range(1000) r(i)")
         yield session
         assert not session.spark_started
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that run in process."""
-    found: list[str] = []
-    run = Sources.run_in_process
-
-    def noted(self: Sources, plan: QueryPlan, *args: Any) -> Fetched:
-        found.append(plan.duckdb_sql)
-        return run(self, plan, *args)
-
-    monkeypatch.setattr(Sources, "run_in_process", noted)
-    return found
 
 
 def test_no_more_rows_are_computed_than_are_shown(session: dl.Session, runs: list[str]) -> None:

@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from ducklake_lab.engine.in_process.database import Fetched
 from ducklake_lab.engine.placement import Limits
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows.result import Result, Waiting
-from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.widgets.table_view import ResultBrowser
 
 
@@ -31,20 +28,6 @@ def session(tmp_path: Path) -> Iterator[dl.Session]:
         session.sql("CREATE TABLE t AS SELECT i, i % 7 AS k FROM range(1000) AS r(i)")
         yield session
         assert not session.spark_started
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The queries that run."""
-    found: list[str] = []
-    run = Sources.run_in_process
-
-    def noted(self: Sources, plan: QueryPlan, *args: Any) -> Fetched:
-        found.append(plan.duckdb_sql)
-        return run(self, plan, *args)
-
-    monkeypatch.setattr(Sources, "run_in_process", noted)
-    return found
 
 
 def shown(result: Result) -> ResultBrowser:
