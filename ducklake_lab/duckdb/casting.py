@@ -176,11 +176,22 @@ _MOST_HOURS = 2562047
 LONG_INTERVAL = (
     "An INTERVAL of 2562047 hours or more is not supported here; count some of them as days, or cast it to VARCHAR."
 )
+#: The digits of Spark's longest DECIMAL, which takes the place of HUGEINT there.
+_MOST_DIGITS = 38
+LONG_NUMBER = "Spark has no type for a HUGEINT of more than 38 digits; cast it to DOUBLE or VARCHAR."
+#: Errors that our own SQL raises where a value has no form.
+REFUSALS = (LONG_INTERVAL, LONG_NUMBER)
 
 
 def has_part(data_type: DataType, names: Sequence[str]) -> bool:
     """Whether a type, or one below it, is one of some."""
     return any(part.name in names for part in data_type.walk())
+
+
+def decimal_sql(expression: str) -> str:
+    """SQL of a HUGEINT or UHUGEINT as Spark's longest DECIMAL; longer values are refused."""
+    cast, limit = f"CAST({expression} AS DECIMAL({_MOST_DIGITS},0))", 10**_MOST_DIGITS - 1
+    return f"CASE WHEN {expression} > {limit} OR {expression} < -{limit} THEN error('{LONG_NUMBER}') ELSE {cast} END"
 
 
 def comparable_sql(expression: str, data_type: DataType) -> str:

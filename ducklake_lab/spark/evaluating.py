@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.casting import REFUSALS
 from ducklake_lab.duckdb.evaluation import NULL, Evaluation, connection, rows_sql
-from ducklake_lab.errors import ConstraintError, SqlError, UnsupportedFeatureError
+from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.arrow_writer import from_spark_sql
@@ -68,8 +69,14 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
             values = database.from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
         except duckdb.Error as error:
             text = str(error).splitlines()[0]
-            fits = isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException)
-            raise marked((ConstraintError if fits else SqlError)(text.partition("Error: ")[2] or text)) from None
+            raise marked(_error(error, text.partition("Error: ")[2] or text)) from None
         return with_variants(values, kind).cast(arrow)
 
     return run
+
+
+def _error(error: duckdb.Error, message: str) -> DuckLakeError:
+    if message in REFUSALS:
+        return UnsupportedFeatureError(message)
+    does_not_fit = isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException)
+    return ConstraintError(message) if does_not_fit else SqlError(message)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ducklake_lab.duckdb.casting import carried_as, through, typed_values_sql
+from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_values_sql
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType, from_field
@@ -23,8 +23,6 @@ _CASTS = {
     "uint16": "INTEGER",
     "uint32": "BIGINT",
     "uint64": "DECIMAL(20,0)",
-    "uint128": "DECIMAL(38,0)",
-    "int128": "DECIMAL(38,0)",
     "timestamp_s": "TIMESTAMP",
     "timestamp_ms": "TIMESTAMP",
     "timestamp_ns": "TIMESTAMP",
@@ -33,6 +31,8 @@ _CASTS = {
     "timetz": "VARCHAR",
     "interval": "VARCHAR",
 }
+#: Types whose largest values no type of Spark holds.
+_LONG = ("int128", "uint128")
 #: How Spark carries a variant in Arrow.
 _VARIANT = pa.struct(
     [
@@ -73,11 +73,11 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
     """The rows in the Arrow types that Spark takes.
 
     Raises:
-        ConstraintError: a whole number has more than 38 digits.
-        UnsupportedFeatureError: a VARIANT holds a value that Parquet's variants, which Spark takes, cannot hold.
+        UnsupportedFeatureError: a whole number has more than 38 digits, or a VARIANT holds a value that Parquet's variants,
+            which Spark takes, cannot hold.
     """
     for index, kind in enumerate([from_field(field) for field in table.schema]):
-        if not any(part.name in _CASTS or part.name in ("variant", "geometry") for part in kind.walk()):
+        if not any(part.name in (*_CASTS, *_LONG, "variant", "geometry") for part in kind.walk()):
             continue
         values = table.column(index)
         name = table.schema.field(index).name
@@ -85,7 +85,7 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
             values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
         except UnsupportedFeatureError as error:
             raise UnsupportedFeatureError(
-                f"Spark cannot read column {name}: {error}. Read it in process, with arrow() or engine='duckdb'."
+                f"Spark cannot read column {name}: {str(error).rstrip('.')}. Read it in process, with arrow() or engine='duckdb'."
             ) from None
         table = table.set_column(index, name, with_variants(values, kind))
     return table
@@ -100,6 +100,8 @@ def for_spark_sql(expression: str, kind: DataType) -> str:
         )
     if kind.name == "geometry":
         return f"ST_AsWKB({expression})"
+    if kind.name in _LONG:
+        return decimal_sql(expression)
     if kind.is_nested:
         return through(expression, kind, for_spark_sql)
     if kind.name == "interval":

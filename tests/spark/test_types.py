@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests.interop.comparing import attach, detach
 from tests.type_matrix import VALUES
 
@@ -90,3 +91,19 @@ def test_a_variant_that_spark_cannot_hold_is_refused_with_its_column(spark: Any,
         with pytest.raises(dl.UnsupportedFeatureError, match=r"column bad: .*INTERVAL.*engine='duckdb'"):
             session.table("t").spark()
         assert session.table("t").arrow().num_rows == 1
+
+
+@pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
+def test_a_number_of_39_digits_is_refused_on_spark(kind: str, spark: Any, tmp_path: Path) -> None:
+    # what was refused would run in process
+    settings: dict[str, Any] = {"spark": spark, "engine": "spark", "limits": Limits(refused=-1)}
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", **settings) as session:
+        session.sql("SET ducklake_default_data_inlining_row_limit = 0")
+        session.sql("CREATE TABLE t (digits VARCHAR, negative BOOLEAN)")
+        session.sql(f"INSERT INTO t VALUES ('{'9' * 38}', false), ('1{'0' * 38}', true)")
+        number = f"CAST(CASE WHEN negative AND '{kind}' = 'HUGEINT' THEN '-' ELSE '' END || digits AS {kind}) AS n"
+        result = session.sql(f"SELECT {number} FROM t WHERE length(digits) = 38")
+        assert not result.in_process
+        assert result.fetchall() == [(int("9" * 38),)]
+        with pytest.raises(dl.UnsupportedFeatureError, match="more than 38 digits; cast it to DOUBLE or VARCHAR"):
+            session.sql(f"SELECT {number} FROM t").fetchall()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.casting import LONG_INTERVAL, carried_sql, from_duckdb, shown_sql, with_shown
+from ducklake_lab.duckdb.casting import REFUSALS, carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
@@ -227,7 +227,7 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     message = " ".join(line.strip() for line in text if line.strip())
     _, _, rest = message.partition("Error: ")
     message = rest or message
-    if message == LONG_INTERVAL:
+    if message in REFUSALS:
         return UnsupportedFeatureError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return BindError(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import math
+import signal
 import threading
 
 import pyarrow as pa
@@ -45,9 +46,14 @@ def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
     rows = {"t": pa.table({"a": [1, 2]})}
     # nine billion pairs
     endless = "SELECT count(*) FROM t, range(3000000) AS x(i), range(3000) AS y(j) WHERE hash(i * j) % 7 = 3"
+    # a process in the background starts with its interrupts ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        database.run(endless, rows)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            database.run(endless, rows)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert database.run("SELECT count(*) AS n FROM t", rows).table.to_pylist() == [{"n": 2}]

@@ -32,7 +32,7 @@ QUERIES = (
     "SELECT * GLOB 'v*' FROM a ORDER BY ALL",
     "SELECT a.* LIKE 'v%' FROM a ORDER BY ALL",
     "SELECT (*) FROM b ORDER BY ALL",
-    "SELECT COLUMNS(c -> c LIKE 'v%') FROM a ORDER BY ALL",
+    "SELECT COLUMNS(lambda c: c LIKE 'v%') FROM a ORDER BY ALL",
     "SELECT COLUMNS(['v', 'id']) FROM a ORDER BY ALL",
     "SELECT COLUMNS('[[:alpha:]]d$') FROM a ORDER BY ALL",
     "SELECT COLUMNS('(.*)d') AS 'x_\\1' FROM a ORDER BY ALL",
