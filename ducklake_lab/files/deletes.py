@@ -24,7 +24,7 @@ from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.scan.plan import ScanFile
-from ducklake_lab.scan.positions import check_files, read_deletions
+from ducklake_lab.scan.positions import check_files, keep_written, read_deletions
 from ducklake_lab.storage import Storage, is_local, join
 
 #: The schema of a delete file.
@@ -233,8 +233,10 @@ def _stored(
         data, footer = deletion_vectors.write(positions, snapshots, data_file)
         with storage.open_output(path) as sink:
             sink.write(data)
-        return replace(deletes, file_size_bytes=len(data), footer_size=footer)
-    size, footer = _write_parquet(storage, path, data_file, positions, snapshots, deletes.encryption_key)
+        size = len(data)
+    else:
+        size, footer = _write_parquet(storage, path, data_file, positions, snapshots, deletes.encryption_key)
+    keep_written(path, deletes, positions, snapshots)
     return replace(deletes, file_size_bytes=size, footer_size=footer)
 
 

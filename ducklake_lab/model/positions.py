@@ -14,6 +14,6 @@ def ascending(positions: npt.NDArray[np.int64]) -> Positions:
     if np.all(positions[1:] > positions[:-1]):
         return positions
     # numpy's own unique() hashes integers, which takes ten times as long
-    ordered = np.sort(positions)
+    ordered = np.sort(positions, kind="stable")  # which merges runs that are in order
     found: Positions = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return found

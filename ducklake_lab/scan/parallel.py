@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -27,7 +28,21 @@ class _Pool:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(_THREADS, "ducklake-lab-files", initializer=self._mark)
             executor = self._executor
-        return dict(zip(items, executor.map(function, items.values()), strict=True))
+        found: dict[str, Found] = {}
+        waiting = iter(list(items.items()))
+
+        def work() -> None:
+            for key, item in waiting:
+                found[key] = function(item)
+
+        # a task for each thread, not for each item: most items take less time than a task
+        tasks = [executor.submit(work) for _ in range(min(_THREADS, len(items)))]
+        try:
+            for task in tasks:
+                task.result()
+        finally:
+            deque(waiting, maxlen=0)  # after a failure, or an interrupt, no thread takes another
+        return {key: found[key] for key in items}
 
     @property
     def is_mine(self) -> bool:

@@ -21,7 +21,7 @@ from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import read as read_vectors
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
-from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile
+from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id
@@ -124,22 +124,36 @@ def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Posi
     return _kept.read(file.delete_path, file.delete_file, storage)
 
 
+def keep_written(path: str, delete: WrittenDeletes, positions: Positions, snapshots: Positions | None) -> None:
+    """Keeps the deletions of a delete file that was written here, as if it had been read."""
+    _kept.keep(_key(path, delete), (positions, snapshots))
+
+
+def _key(path: str, delete: DeleteFile | WrittenDeletes) -> tuple[str, str, str | None]:
+    """What decides on what is read of a file."""
+    return path, delete.format.lower(), delete.encryption_key
+
+
 class _Kept:
     """Deletions that were read, the ones used last, as files never change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, DeleteFile], tuple[Positions, Positions | None]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str, str | None], tuple[Positions, Positions | None]] = OrderedDict()
         self._bytes = 0
 
     def read(self, path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:
-        key = (path, delete)
+        key = _key(path, delete)
         with self._lock:
             found = self._found.get(key)
             if found is not None:
                 self._found.move_to_end(key)
                 return found
         found = read_delete_file(path, delete, storage)
+        self.keep(key, found)
+        return found
+
+    def keep(self, key: tuple[str, str, str | None], found: tuple[Positions, Positions | None]) -> None:
         for part in found:
             if part is not None:
                 part.flags.writeable = False
@@ -149,7 +163,6 @@ class _Kept:
                 self._bytes += _size(found)
             while self._bytes > _KEPT_BYTES:
                 self._bytes -= _size(self._found.popitem(last=False)[1])
-        return found
 
 
 def _size(deletions: tuple[Positions, Positions | None]) -> int:
