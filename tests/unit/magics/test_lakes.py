@@ -1,0 +1,232 @@
+"""The magics on lakes: settings, connections, subcommands that read and write."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import traitlets
+from IPython.core.interactiveshell import InteractiveShell
+
+import ducklake_lab
+from ducklake_lab.catalog import versions
+from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.magics import load
+from ducklake_lab.magics.questions import Questions
+from ducklake_lab.magics.settings import project_settings
+from ducklake_lab.widgets import grids
+
+
+def test_a_real_lake_without_spark(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    line = run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    assert repr(line).startswith("small.ducklake · created · snapshot 0 · 1 schema · 0 tables · 0 rows")
+    run('%%ducklake\nCREATE TABLE "<b>" (a INTEGER, s STRUCT(x DOUBLE))')
+    assert "&lt;b&gt;" in run("%ducklake schema")._repr_html_()
+    browser = run("%ducklake snapshots")
+    assert [entry.kind for entry in browser.history][-1] == "schema"
+    assert not shell.run_cell("%%ducklake\nSELECT * FROM nothing_here").success
+    assert "Traceback" not in capsys.readouterr().out
+
+
+def test_settings_come_from_config_and_from_the_project(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.ducklake_lab]\nlimit = 7\nengine = "duckdb"\nconnections = "c.toml"\n'
+    )
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    shell.config.DuckLakeMagics.engine = "spark"
+    magics = load(shell)
+    assert (magics.limit, magics.engine, magics.connections) == (7, "spark", str(tmp_path / "c.toml"))
+    shell.run_cell("%config DuckLakeMagics.limit = 9")
+    assert magics.limit == 9
+    with pytest.raises(traitlets.TraitError):
+        magics.limit = 0
+    del shell.config["DuckLakeMagics"]
+
+
+def test_a_wrong_setting_of_the_project_is_told(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("[tool.ducklake_lab]\nlimmit = 7\n")
+    with pytest.raises(UsageError, match=r"no setting limmit\. Did you mean limit\?"):
+        project_settings(tmp_path, ["limit"])
+
+
+def test_options_against_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake --alias 'my lake'")
+    run("%%ducklake\nCREATE TABLE t (a INTEGER, s STRUCT(x DOUBLE))")
+    run("%%ducklake\nINSERT INTO t VALUES (1, {'x': 0.5}), (2, NULL)")
+    run("%%ducklake\nINSERT INTO t VALUES (3, NULL)")
+    assert run("%ducklake -o arrow --at 2 SELECT count(*) AS n FROM t").to_pydict() == {"n": [2]}
+    with pytest.raises(UsageError, match="written at 2"):
+        run("%%ducklake --at 2\nINSERT INTO t VALUES (4, NULL)")
+    described = run("%ducklake describe t")
+    assert [row["column"] for row in described] == ["a", "s", "s.x"]
+    assert "3 rows" in described.note
+    assert [row["column"] for row in run("%ducklake stats t")] == ["a", "s.x"]
+    assert run("%ducklake lakes")[0]["state"] == "in use"
+    version = {"option": "version", "value": versions.DEFAULT.name, "of": "lake"}
+    assert run("%ducklake options version")[0] == version
+    assert len(run("%ducklake options")) > 1
+    other = run(f"%ducklake connect ducklake:{tmp_path}/other.ducklake")
+    run("""%%ducklake --lake '"my lake"' --no-display\nSELECT * FROM t""")
+    assert "other" in repr(other)
+
+
+def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:sqlite:{tmp_path}/real.sqlite --alias real")
+    run("%config DuckLakeMagics.engine = 'duckdb'")
+    run("%%ducklake\nCREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2)")
+    run("%%ducklake\nDELETE FROM t WHERE i = 1")
+    assert run("%ducklake options target_file_size 64MB")[0]["option"] == "target_file_size"
+    assert run("%ducklake restore t 2")[0]["is as of"] == "2"
+    assert run("%ducklake -o arrow SELECT count(*) AS n FROM t").to_pydict() == {"n": [2]}
+    assert len(run("%ducklake maintain t")) == 0
+    assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
+    assert run("%ducklake diff t 2 3").summary.deleted == 1
+    shown = run("%ducklake diff t 2 3 --kind deleted --sort i --descending --rows 7")
+    assert (shown.choice.kind, shown.choice.sort, shown.limit) == ("deleted", (("i", True),), 7)
+    assert run(f"%ducklake diff t 2 3 --patch '{tmp_path}/back.sql' --revert").summary.deleted == 1
+    assert "INSERT INTO" in (tmp_path / "back.sql").read_text()
+    with pytest.raises(Exception, match="--patch FILE"):
+        run("%ducklake diff t 2 3 --revert")
+
+
+def test_a_cell_may_show_a_grid(shell: InteractiveShell, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
+    cells = ("%%ducklake --grid\nSELECT 1 AS i", "%%ducklake\nSELECT 1 AS i", "%%ducklake --no-grid\nSELECT 1 AS i")
+    assert [run(cell).grid for cell in cells] == ["open", None, "none"]
+    # a terminal has no use for them
+    assert [run(cell)._repr_mimebundle_() for cell in cells] == [None, None, None]
+    assert grids.by_default
+    run("%config DuckLakeMagics.grid = False")
+    assert not grids.by_default
+    run("%config DuckLakeMagics.grid = True")
+    assert run("%ducklake -o arrow SELECT 1 AS i").to_pydict() == {"i": [1]}
+
+
+def test_an_upload_is_shown_before_it_is_written(
+    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "new orders.csv").write_text("Order ID,x=y\n1,01/02/2024\n")
+    ducklake_lab.load_ipython_extension(shell)
+
+    def run(line: str) -> Any:
+        return shell.run_cell(f"%ducklake {line}").result
+
+    run(f"connect ducklake:{tmp_path}/lake.ducklake")
+    line = f"upload '{tmp_path}/new orders.csv' --clean-names --type x=y=VARCHAR"
+    assert [row["type"] for row in run(line)] == ["BIGINT", "VARCHAR"]
+    assert str(run("tables")) == "No tables."
+    assert run(f"{line} --message monday --apply")[0]["rows"] == 1
+    query = "SELECT commit_message FROM ducklake_snapshots('lake') ORDER BY snapshot_id DESC LIMIT 1"
+    assert run(query).fetchall() == [("monday",)]
+    capsys.readouterr()
+    run(f"{line} --apply")
+    run("upload x.csv --type broken")
+    printed = capsys.readouterr()
+    assert "new_orders exists; append to it (--append)" in printed.out + printed.err
+    assert "write NAME=TYPE" in printed.out + printed.err
+    run(f"upload '{tmp_path}/new orders.csv' --replace --dates %m/%d/%Y --clean-names --apply")
+    assert run("SELECT x_y::VARCHAR FROM new_orders").fetchall() == [("2024-01-02",)]
+
+
+def test_disconnect_and_a_connect_that_fails(
+    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    ducklake_lab.load_ipython_extension(shell)
+    magics = shell.magics_manager.registry["DuckLakeMagics"]
+
+    def run(cell: str) -> Any:
+        outcome = shell.run_cell(cell)
+        outcome.raise_error()
+        return outcome.result
+
+    broken = tmp_path / "broken.sqlite"
+    ducklake_lab.connect(f"ducklake:sqlite:{broken}").close()
+    with sqlite3.connect(broken) as connection:
+        connection.execute("DROP TABLE ducklake_table")
+    (tmp_path / "orders.csv").write_text("a,b\n1,2\n")
+
+    def fails(uri: str, message: str) -> None:
+        capsys.readouterr()
+        with pytest.raises(DuckLakeError, match=message):
+            run(f"%ducklake connect {uri}")
+        assert len(capsys.readouterr().out.strip().splitlines()) <= 1
+
+    def asked() -> list[tuple[str, bool]]:
+        held = {"": magics.session} if magics.session is not None else {}
+        return [(lake["alias"], lake["current"]) for lake in Questions(lambda: held).ask("lakes", {})["lakes"]]
+
+    for uri, message in (
+        (f"ducklake:{tmp_path}/orders.csv", "orders.csv is not a duckdb database file"),
+        (f"ducklake:sqlite:{broken}", "broken.sqlite is damaged: its table ducklake_table is missing"),
+        (f"ducklake:{tmp_path}/no/such.ducklake", "attach with create_folders"),
+    ):
+        fails(uri, message)
+        assert asked() == []
+    with pytest.raises(UsageError, match="No lake is connected"):
+        run("%ducklake tables")
+    assert "good.ducklake · created · snapshot 0" in repr(run(f"%ducklake connect ducklake:{tmp_path}/good.ducklake"))
+    fails(f"ducklake:sqlite:{broken}", "ducklake_table is missing")
+    assert asked() == [("good", True)]
+    assert "created" not in repr(run("%ducklake use good"))
+    run(f"%ducklake connect ducklake:{tmp_path}/new/b.ducklake --create-folders")
+    assert asked() == [("good", False), ("b", True)]
+    assert magics.completer.complete("%ducklake disconnect b", 22) == ([("b", "lake")], "b")
+    assert [row["name"] for row in run("%ducklake disconnect good")] == ["b"]
+    assert list(run("%ducklake disconnect")) == []
+    assert asked() == []
+    with pytest.raises(UsageError, match="No lake is attached"):
+        run("%ducklake disconnect")
+
+
+def test_passwords_are_not_shown(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "connections.toml"
+    file.write_text(
+        '[a]\nuri = "ducklake:postgres:dbname=x password=hunter2"\n[b]\nuri = "postgresql://u:hunter2@h/${DB}"\n'
+    )
+    ducklake_lab.load_ipython_extension(shell)
+    shell.run_cell(f"%config DuckLakeMagics.connections = {str(file)!r}")
+    for cell in (
+        "%ducklake lakes",
+        "%ducklake connect ducklake:postgres:dbname=x password=hunter2",
+        "%ducklake connect a",
+        "%%ducklake\nCREATE SECRET (TYPE s3, SECRET hunter2')",
+        "%%ducklake --traceback\nCREATE SECRET (TYPE s3, SECRET 'hunter2' x)",
+    ):
+        capsys.readouterr()
+        shell.run_cell(cell)
+        printed = capsys.readouterr()
+        assert "hunter2" not in printed.out + printed.err, cell
+        assert printed.out.strip(), cell
