@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.stopping import Stoppable
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
@@ -44,6 +45,7 @@ class SessionDatabase:
     def __init__(self) -> None:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()
+        self._stoppable = Stoppable()
         self._in_transaction = False
         self._holds_entries = False
         self._place: tuple[str, ...] = ("memory",)
@@ -65,10 +67,11 @@ class SessionDatabase:
         Raises:
             BindError: it names what does not exist.
             ConstraintError: a value does not fit a type, or breaks a constraint.
+            KeyboardInterrupt: the user stopped it.
             SqlError: anything else that DuckDB refuses.
         """
         with self._reading(sql, tables) as (connection, text):
-            return Fetched(*fetch_with_types(connection, text, types))
+            return Fetched(*self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types)))
 
     def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
         """(name, type) of each column of a query, which is bound and not run."""
@@ -152,12 +155,6 @@ class SessionDatabase:
                 yield connection, shown.show(sql, tables or {})
             except duckdb.Error as error:
                 raise shown.failure(error) or translated(error) from error
-            except BaseException as error:
-                # DuckDB's other threads work on where only this one was stopped, and what comes next would wait for them
-                connection.interrupt()
-                if isinstance(error.__cause__, KeyboardInterrupt):
-                    raise KeyboardInterrupt from None
-                raise
             finally:
                 if not self._aborted(connection):
                     shown.hide()

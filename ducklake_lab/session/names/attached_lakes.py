@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
+from ducklake_lab.duckdb.stopping import is_interrupt
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import (
     BindError,
@@ -190,12 +191,18 @@ class Lakes:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Around what reads entries: an error that a damaged catalog causes says what is wrong with the catalog."""
+        """Around what reads entries: an error that a damaged catalog causes says what is wrong with the catalog.
+
+        Raises:
+            KeyboardInterrupt: the user stopped it, whatever DuckDB raises then.
+        """
         try:
             yield
         except DuckLakeError:
             raise
         except Exception as error:
+            if is_interrupt(error):
+                raise KeyboardInterrupt from None
             for lake in self:
                 if (explained := lake.database.explain(error)) is not None:
                     raise explained from error

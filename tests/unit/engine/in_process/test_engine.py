@@ -6,10 +6,14 @@ import _thread
 import math
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import ducklake_lab as dl
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -41,19 +45,38 @@ def test_an_interval_that_arrow_cannot_hold_is_refused(value: str) -> None:
     assert str(evaluate(f"SELECT [{longest}, NULL] AS v", {})["v"][0]).count("9223369199999999000")  # nanoseconds
 
 
-def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
-    database = SessionDatabase()
-    rows = {"t": pa.table({"a": [1, 2]})}
-    # nine billion pairs
-    endless = "SELECT count(*) FROM t, range(3000000) AS x(i), range(3000) AS y(j) WHERE hash(i * j) % 7 = 3"
+#: Nine billion pairs.
+ENDLESS = "SELECT count(*) AS n FROM t, range(3000000) AS x(i), range(3000) AS y(j) WHERE hash(i * j) % 7 = 3"
+
+
+@contextmanager
+def stopped() -> Iterator[None]:
+    """Around what the user stops after half a second."""
     # a process in the background starts with its interrupts ignored
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            database.run(endless, rows)
+            yield
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
+    database = SessionDatabase()
+    rows = {"t": pa.table({"a": [1, 2]})}
+    with stopped():
+        database.run(ENDLESS, rows)
     assert database.run("SELECT count(*) AS n FROM t", rows).table.to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize("change", ["INSERT INTO t", "CREATE TABLE u AS", "CREATE TEMP TABLE v AS"])
+def test_a_change_that_is_stopped_is_none(change: str, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS n")
+        with stopped():
+            session.sql(f"{change} {ENDLESS}")
+        assert session.sql("FROM t").fetchall() == [(1,)] and session.current_snapshot().snapshot_id == 1
+        assert session.sql("SHOW TABLES").fetchall() == [("t",)]

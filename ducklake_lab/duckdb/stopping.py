@@ -1,0 +1,51 @@
+"""Statements that stop when the user interrupts them, whatever DuckDB is busy with."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import duckdb
+
+#: Seconds after which a thread that waits sees an interrupt that no signal announced.
+_SEEN = 0.1
+
+Found = TypeVar("Found")
+
+
+class Stoppable:
+    """Runs statements beside the main thread, which alone is interrupted.
+
+    A thread that works for DuckDB looks for signals between two of its tasks, and one task may be a whole join.
+    """
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+
+    def run(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
+        """What the work on a connection gives.
+
+        Raises:
+            KeyboardInterrupt: the user stopped it; the connection works on nothing any more.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "ducklake-lab-statement")
+        running: Future[Found] = self._thread.submit(work)
+        try:
+            while not wait([running], _SEEN).done:
+                pass
+        except BaseException:
+            connection.interrupt()
+            wait([running])
+            raise
+        return running.result()
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error says that the user stopped a statement; since DuckDB 2.0 without its cause."""
+    cause = error.__cause__
+    return isinstance(cause, KeyboardInterrupt) or (cause is None and str(error) == "Query interrupted")
