@@ -63,6 +63,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def load_ipython_extension(ipython: Any) -> None:
+def load_ipython_extension(ipython: object) -> None:
     """`%load_ext ducklake_lab`: registers the magics."""
     import_module("ducklake_lab.magics").load(ipython)

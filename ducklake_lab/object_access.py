@@ -50,7 +50,7 @@ class S3Access:
 
     def arrow_options(self) -> dict[str, Any]:
         """The arguments of pyarrow's S3FileSystem."""
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "access_key": self.key_id,
             "secret_key": self.secret,
             "session_token": self.session_token,
@@ -78,7 +78,7 @@ class S3Access:
         return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in found.items() if value is not None}
 
 
-def access_of(options: Mapping[str, Any]) -> S3Access:
+def access_of(options: Mapping[str, object]) -> S3Access:
     """What the options of a secret grant.
 
     Raises:

@@ -373,7 +373,7 @@ def _reason(error: Exception) -> str:
 
 
 def run_text(
-    connection: sa.Connection, statement: str, options: Mapping[str, Any] | None = None
+    connection: sa.Connection, statement: str, options: Mapping[str, object] | None = None
 ) -> sa.CursorResult[Any]:
     """Runs a statement as it stands; some drivers would take a `%` in a quoted name for a parameter."""
     formats = connection.dialect.name in ("postgresql", "mysql")

@@ -76,7 +76,7 @@ def run_on_metadata(database: CatalogDatabase, statement: str) -> tuple[pa.Table
         return rows, max(count, 0)
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
+def _plain(value: object, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_string(kind) and not isinstance(value, str):
         return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return value

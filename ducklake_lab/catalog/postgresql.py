@@ -29,16 +29,16 @@ class PostgreSQLDialect(PGDialect_psycopg):
 
     supports_statement_cache = True
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         parent: Any = super()  # untyped
         parent.__init__(**options)
-        self._held: WeakKeyDictionary[Any, list[Callable[[], object]]] = WeakKeyDictionary()
-        self._used: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[object, list[Callable[[], object]]] = WeakKeyDictionary()
+        self._used: WeakKeyDictionary[object, float] = WeakKeyDictionary()
 
-    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+    def do_execute(self, cursor: object, statement: str, parameters: object, context: object = None) -> None:
         self._run(cursor, context, "execute", statement, parameters)
 
-    def do_executemany(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+    def do_executemany(self, cursor: object, statement: str, parameters: object, context: object = None) -> None:
         self._run(cursor, context, "executemany", statement, parameters)
 
     def do_commit(self, dbapi_connection: Any) -> None:
@@ -73,7 +73,7 @@ class PostgreSQLDialect(PGDialect_psycopg):
         else:
             self._send(connection, partial(getattr(cursor, method), statement, parameters))
 
-    def _send(self, connection: Any, last: Callable[[], object] | None = None) -> None:
+    def _send(self, connection: object, last: Callable[[], object] | None = None) -> None:
         """Runs what is held, then the last one: in one round trip, and each only if those before it have succeeded."""
         held = self._held.pop(connection, [])
         if last is not None:

@@ -219,7 +219,7 @@ class Diff:
             "history": [_entry(entry) for entry in self.history],
             "rows": [asdict(row) for row in self.rows(rows)],
         }
-        plain: dict[str, Any] = _plain(found)
+        plain: dict[str, object] = _plain(found)
         return plain
 
     def to_json(self, rows: int = 50) -> str:
@@ -272,7 +272,7 @@ class Diff:
         """Displays the diff in a notebook."""
         hook("display")(self)
 
-    def _repr_mimebundle_(self, **_options: Any) -> Any:
+    def _repr_mimebundle_(self, **_options: object) -> Any:
         return hook("diff.live")(self)
 
     def _repr_html_(self) -> str:
@@ -323,7 +323,7 @@ def _keys(sort: Sort) -> tuple[tuple[str, bool], ...]:
     return tuple((key, False) if isinstance(key, str) else key for key in listed)
 
 
-def _entry(entry: HistoryEntry) -> dict[str, Any]:
+def _entry(entry: HistoryEntry) -> dict[str, object]:
     info = entry.info
     return {
         "snapshot_id": info.snapshot_id,
@@ -337,7 +337,7 @@ def _entry(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value in JSON's types; numbers that JSON lacks become text, bytes hexadecimal digits."""
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -151,7 +150,7 @@ class ChangedRows:
             """
         )
         rows = []
-        listed: Iterable[Sequence[Any]] = (
+        listed: Iterable[Sequence[object]] = (
             zip(*texts_to_show(found, self.time_zone), strict=True) if as_shown else python_rows(found, self.time_zone)
         )
         for values in listed:

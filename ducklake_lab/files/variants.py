@@ -70,11 +70,11 @@ def _all_typed(untyped: Mapping[str, str]) -> bool:
     return nothing or untyped.get("min") == untyped.get("max") == "00"
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> object:
     return duckdb.sqltype(text)
 
 
-def _place(stored: Any, path: _Path) -> tuple[str, str] | None:
+def _place(stored: object, path: _Path) -> tuple[str, str] | None:
     """(the field's path as the specification writes it, its type's name) of a `typed_value`."""
     names: list[str] = []
     kind = _child(stored, "typed_value")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -337,7 +336,7 @@ def _positional(rows: pa.Table | pa.RecordBatchReader) -> pa.Table | pa.RecordBa
     return rows
 
 
-def _ids(columns: Sequence[Column]) -> dict[str, Any]:
+def _ids(columns: Sequence[Column]) -> dict[str, object]:
     """Field ids by name; of nested columns with those of their parts."""
     return {
         column.name: {"__duckdb_field_id": column.column_id, **_ids(column.children)}
@@ -347,7 +346,7 @@ def _ids(columns: Sequence[Column]) -> dict[str, Any]:
     }
 
 
-def _literal(ids: Mapping[str, Any]) -> str:
+def _literal(ids: Mapping[str, object]) -> str:
     parts = []
     for name, value in ids.items():
         parts.append(f"{quote_text(name)}: {_literal(value) if isinstance(value, dict) else value}")

@@ -54,13 +54,13 @@ class Commands:
         self,
         session: Callable[[], LakeSession],
         connect: Callable[[str, dict[str, Any], Callable[[LakeSession], Any]], Any],
-        connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
+        connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
     ) -> None:
         self._session = session
         self._connect = connect
         self._connections = connections
         self._parsers = parsers()
-        self._runs: dict[str, Callable[[argparse.Namespace], Any]] = {
+        self._runs: dict[str, Callable[[argparse.Namespace], object]] = {
             name: getattr(self, f"_run_{name}") for name in self._parsers
         }
 
@@ -98,7 +98,7 @@ class Commands:
     # Lakes
 
     def _run_connect(self, given: argparse.Namespace) -> LakeSummary:
-        chosen: dict[str, Any] = {
+        chosen: dict[str, object] = {
             name: value
             for name in ("data_path", "alias", "read_only", "encrypted", "create_folders")
             if (value := getattr(given, name)) not in (None, False)
@@ -126,7 +126,7 @@ class Commands:
         from ducklake_lab.catalog.uri import hide_passwords
         from ducklake_lab.session.listings import Listing
 
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         named = self._connections()
         try:
             session: LakeSession | None = self._session()
@@ -167,10 +167,10 @@ class Commands:
 
         return TableListing(tuple(self._session().tables(_at(given.at))))
 
-    def _run_describe(self, given: argparse.Namespace) -> Any:
+    def _run_describe(self, given: argparse.Namespace) -> object:
         return self._session().table(given.table, at=_at(given.at)).describe()
 
-    def _run_preview(self, given: argparse.Namespace) -> Any:
+    def _run_preview(self, given: argparse.Namespace) -> object:
         from ducklake_lab.widgets import browsers
 
         return browsers.rows(self._session(), given.table, _at(given.at))
@@ -180,7 +180,7 @@ class Commands:
 
         return browsers.files(self._session(), given.table, _at(given.at))
 
-    def _run_stats(self, given: argparse.Namespace) -> Any:
+    def _run_stats(self, given: argparse.Namespace) -> object:
         return self._session().table(given.table, at=_at(given.at)).column_stats()
 
     # Time
@@ -192,7 +192,7 @@ class Commands:
 
     _run_history = _run_snapshots
 
-    def _run_diff(self, given: argparse.Namespace) -> Any:
+    def _run_diff(self, given: argparse.Namespace) -> object:
         if given.revert and not given.patch:
             raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
         if given.end is None and self._is_snapshot(given.table):
@@ -202,13 +202,13 @@ class Commands:
                 "%ducklake diff: A is missing, the earlier snapshot: diff TABLE A B, or diff A B for the lake."
             )
         table = self._session().table(given.table)
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if given.key:
             more["key"] = [name.strip() for name in given.key.split(",")]
         if given.other:
             more["other"] = given.other
         diff = table.diff(options.snapshot(given.start), _at(given.end), **more)
-        shown: dict[str, Any] = {"kind": given.kind, "changed": given.changed, "limit": given.rows}
+        shown: dict[str, object] = {"kind": given.kind, "changed": given.changed, "limit": given.rows}
         if given.sort:
             shown["sort"] = [(given.sort, given.descending)]
         if chosen := {name: value for name, value in shown.items() if value is not None}:
@@ -231,7 +231,7 @@ class Commands:
             return True
         return False
 
-    def _lake_diff(self, given: argparse.Namespace) -> Any:
+    def _lake_diff(self, given: argparse.Namespace) -> object:
         of_one_table = ("other", "key", "kind", "changed", "sort", "rows", "patch")
         wrong = next((name for name in of_one_table if getattr(given, name) is not None), None)
         if wrong is not None:
@@ -242,7 +242,7 @@ class Commands:
             found.to_html(Path(given.html))
         return found
 
-    def _run_restore(self, given: argparse.Namespace) -> Any:
+    def _run_restore(self, given: argparse.Namespace) -> object:
         from ducklake_lab.session.listings import Listing
 
         session = self._session()
@@ -252,7 +252,7 @@ class Commands:
             "", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note="restored"
         )
 
-    def _run_upload(self, given: argparse.Namespace) -> Any:
+    def _run_upload(self, given: argparse.Namespace) -> object:
         mode = "append" if given.append else "replace" if given.replace else "create"
         types = dict(map(options.typed, given.type or ()))
         choices = {"types": types, "date_format": given.dates, "clean_names": given.clean_names}
@@ -288,7 +288,7 @@ class Commands:
         rows = [tuple(row.values()) for row in found if row["option"] == given.name]
         return Listing(found.title, found.columns, rows, noun="option")
 
-    def _run_maintain(self, given: argparse.Namespace) -> Any:
+    def _run_maintain(self, given: argparse.Namespace) -> object:
         health = self._session().health(given.table)
         return health.apply() if given.apply else health
 

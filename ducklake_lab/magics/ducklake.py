@@ -85,11 +85,11 @@ class DuckLakeMagics(Magics):
     ).tag(config=True)
 
     def __init__(
-        self, shell: InteractiveShell, connect: Callable[..., LakeSession] = _connect, **settings: Any
+        self, shell: InteractiveShell, connect: Callable[..., LakeSession] = _connect, **settings: object
     ) -> None:
         super().__init__(shell, **settings)
         self.session: LakeSession | None = None
-        self.on_running: Callable[[str, Mapping[str, Any] | None], None] | None = None
+        self.on_running: Callable[[str, Mapping[str, object] | None], None] | None = None
         self._open = connect
         grids.by_default = self.grid
         self.saved: dict[str, SavedQuery] = {}
@@ -124,7 +124,7 @@ class DuckLakeMagics(Magics):
                 messages.quiet(error, shown)
             raise
 
-    def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> Any:
+    def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> object:
         session = self._current()
         if not sql.strip():
             raise UsageError("There is no SQL in this cell. %ducklake help tells more.")
@@ -242,16 +242,16 @@ class DuckLakeMagics(Magics):
             self.session.author = self._author
 
     @traitlets.observe("grid")
-    def _grid_changed(self, _: Any) -> None:
+    def _grid_changed(self, _: object) -> None:
         grids.by_default = self.grid
 
     @traitlets.observe("record_statements")
-    def _recording_changed(self, _: Any) -> None:
+    def _recording_changed(self, _: object) -> None:
         if self.session is not None:
             self.session.record_statements = self._recording
 
     @property
-    def _recording(self) -> Any:
+    def _recording(self) -> object:
         return partial(place_of, self._shell) if self.record_statements else False
 
     def named_connections(self) -> dict[str, dict[str, Any]]:

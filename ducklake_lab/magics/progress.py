@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
@@ -67,7 +67,7 @@ class ProgressLine:
         starting: Callable[[], bool],
         *,
         whole_cell: bool,
-        page: Callable[[Mapping[str, Any] | None], None] | None = None,
+        page: Callable[[Mapping[str, object] | None], None] | None = None,
     ) -> None:
         self._visible = hasattr(shell, "kernel")
         self._starting = starting

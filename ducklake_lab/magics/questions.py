@@ -40,7 +40,7 @@ class Questions:
     def __init__(
         self,
         sessions: Callable[[], Mapping[str, Session]],
-        connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
+        connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
     ) -> None:
         self._sessions = sessions
         self._connections = connections
@@ -53,7 +53,7 @@ class Questions:
             "last_change": self.last_change,
         }
 
-    def ask(self, question: str, given: Mapping[str, Any]) -> Answer:
+    def ask(self, question: str, given: Mapping[str, object]) -> Answer:
         """The answer to a question by its name.
 
         Raises:
@@ -74,7 +74,7 @@ class Questions:
         the list of recent lakes: without passwords, and None where a saved connection leads to the lake.
         """
         found = []
-        connections: Mapping[str, Mapping[str, Any]] = {}
+        connections: Mapping[str, Mapping[str, object]] = {}
         problem = None
         try:
             connections = self._connections()
@@ -261,7 +261,7 @@ def _place(state: CatalogState, table: Table) -> Answer:
     return {"path": state.schema_of(table).parts, "name": table.name}
 
 
-def _destinations(connections: Mapping[str, Mapping[str, Any]]) -> frozenset[str | None]:
+def _destinations(connections: Mapping[str, Mapping[str, object]]) -> frozenset[str | None]:
     """Where saved connections lead; one that needs a variable that is not set leads nowhere."""
     from ducklake_lab.catalog.uri import parse_uri
 

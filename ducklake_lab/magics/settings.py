@@ -28,7 +28,7 @@ def project_settings(folder: Path, known: Iterable[str]) -> dict[str, Any]:
             break
     else:
         return {}
-    settings: dict[str, Any] = _read(path).get("tool", {}).get("ducklake_lab", {})
+    settings: dict[str, object] = _read(path).get("tool", {}).get("ducklake_lab", {})
     known = list(known)
     for name in settings:
         if name not in known:
@@ -53,7 +53,7 @@ def read_connections(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def expand(connection: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def expand(connection: Mapping[str, object], environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """A connection with `${NAME}` and `${NAME:-default}` replaced by environment variables.
 
     Raises:

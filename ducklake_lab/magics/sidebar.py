@@ -39,7 +39,7 @@ class SidebarComm:
         shell.events.register("pre_run_cell", self._before_cell)
         shell.events.register("post_run_cell", self._after_cell)
 
-    def show_running(self, statement: str, state: Mapping[str, Any] | None) -> None:
+    def show_running(self, statement: str, state: Mapping[str, object] | None) -> None:
         """Sends what a statement is doing, or None when it is done; may be called from any thread."""
         self._comm.send({"event": "done"} if state is None else {"event": "running", "statement": statement, **state})
 
@@ -93,14 +93,14 @@ def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[
 def start(
     shell: InteractiveShell,
     own: Callable[[], object],
-    connections: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
+    connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
 ) -> SidebarComm | None:
     """Opens the comm in a Jupyter kernel; None where there is none, as in a terminal."""
     if getattr(shell, "kernel", None) is None:
         return None
     from comm import create_comm
 
-    def ask(question: str, given: Mapping[str, Any]) -> Answer:
+    def ask(question: str, given: Mapping[str, object]) -> Answer:
         from ducklake_lab.magics.questions import Questions
 
         return Questions(sessions_of(shell, own), connections).ask(question, given)

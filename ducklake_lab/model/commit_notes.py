@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 #: Characters of SQL that are kept of a commit.
 LONGEST = 4_000
@@ -88,12 +88,12 @@ def read(text: str | None) -> CommitNote | None:
     return note if note != CommitNote() else None
 
 
-def _of_type(found: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:
+def _of_type(found: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
     value = found.get(name)
     return value if type(value) is kind else None
 
 
-def _milliseconds(found: Mapping[str, Any]) -> float | None:
+def _milliseconds(found: Mapping[str, object]) -> float | None:
     value = found.get("duration_ms")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
@@ -175,7 +174,7 @@ def _tree(data_type: DataType) -> list[object]:
     return [data_type.name, *([name, _tree(child)] for name, child in data_type.children)]
 
 
-def _of_tree(tree: list[Any]) -> DataType:
+def _of_tree(tree: list[object]) -> DataType:
     return DataType(tree[0], tuple((name, _of_tree(child)) for name, child in tree[1:]))
 
 

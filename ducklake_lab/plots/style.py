@@ -33,7 +33,7 @@ class Picture(go.Figure):
         super().__init__(figure)
         self._still = still
 
-    def _repr_mimebundle_(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, *arguments: object, **options: object) -> dict[str, Any]:
         """Plotly's own forms, and HTML that needs nothing."""
         bundle = dict(super()._repr_mimebundle_(*arguments, **options) or {})
         bundle["text/html"] = self._still()
@@ -76,7 +76,7 @@ def finish(figure: go.Figure, title: str, height: int) -> go.Figure:
         },
         bargap=0.25,
     )
-    axis: dict[str, Any] = {"gridcolor": _LINE, "zerolinecolor": _LINE, "linecolor": _LINE, "automargin": True}
+    axis: dict[str, object] = {"gridcolor": _LINE, "zerolinecolor": _LINE, "linecolor": _LINE, "automargin": True}
     figure.update_xaxes(**axis, showgrid=False)
     figure.update_yaxes(**axis)
     return figure

@@ -72,7 +72,7 @@ def may_match(
     return _may_compare(predicate.op, comparable(predicate.value, column.data_type), low, high, nan)
 
 
-def _bounds(stats: ColumnStats, kind: DataType) -> tuple[Any, Any]:
+def _bounds(stats: ColumnStats, kind: DataType) -> tuple[object, object]:
     """The smallest and the largest value that a file may have; None where not known."""
     low, high = decode(stats.min_value, kind), decode(stats.max_value, kind)
     if kind.name == "float64":
@@ -105,7 +105,7 @@ def _may_be_null(is_null: bool, stats: ColumnStats, record_count: int, *, nested
     return stats.null_count > 0 if is_null else stats.null_count < record_count
 
 
-def _may_start_with(prefix: str, low: Any, high: Any) -> bool:
+def _may_start_with(prefix: str, low: object, high: object) -> bool:
     if isinstance(low, str) and low[: len(prefix)] > prefix:
         return False
     return not (isinstance(high, str) and high < prefix)

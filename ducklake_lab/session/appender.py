@@ -25,7 +25,7 @@ from ducklake_lab.session.statements.python_rows import filled, table_of
 class _Rows:
     """Rows with values for the same columns, and the place of each among all that are held."""
 
-    values: list[Sequence[Any]] = field(default_factory=list)
+    values: list[Sequence[object]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
 
@@ -71,7 +71,7 @@ class Appender:
         self.appended = 0
         self.snapshot: Snapshot | None = None
 
-    def append(self, row: Sequence[Any] | Mapping[str, Any]) -> None:
+    def append(self, row: Sequence[object] | Mapping[str, object]) -> None:
         """Appends one row, and flushes where that is due.
 
         Args:
@@ -86,7 +86,7 @@ class Appender:
         alike.places.append(self.held)
         self._count(1)
 
-    def extend(self, rows: Iterable[Sequence[Any] | Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> None:
+    def extend(self, rows: Iterable[Sequence[object] | Mapping[str, object]] | pa.Table | pa.RecordBatch) -> None:
         """Appends many rows: each as `append` takes it, or an Arrow table, whose columns go by name.
 
         Raises:
@@ -144,7 +144,7 @@ class Appender:
             else:
                 self.drop()
 
-    def _named(self, row: Sequence[Any] | Mapping[str, Any]) -> tuple[tuple[str, ...], Sequence[Any]]:
+    def _named(self, row: Sequence[object] | Mapping[str, object]) -> tuple[tuple[str, ...], Sequence[Any]]:
         """The columns that a row has values for, and the values."""
         if isinstance(row, Mapping):
             keys = tuple(row)

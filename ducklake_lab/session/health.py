@@ -46,7 +46,7 @@ class Health(Sequence[Finding]):
         findings: one per table and kind of problem.
     """
 
-    def __init__(self, title: str, findings: Sequence[Finding], run: Callable[[str], Any]) -> None:
+    def __init__(self, title: str, findings: Sequence[Finding], run: Callable[[str], object]) -> None:
         self.title = title
         self.findings = tuple(findings)
         self._run = run
@@ -81,7 +81,7 @@ class Health(Sequence[Finding]):
         return "\n".join(lines) or f"{self.title}: nothing to mend."
 
 
-def health_of(lakes: Lakes, table: str | None, run: Callable[[str], Any]) -> Health:
+def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> Health:
     """What is to be mended in the files of a table, or of all tables of the current lake.
 
     Args:
@@ -116,7 +116,7 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
     where = f"{quote_text(table)}, schema => {quote_text(schema)}"
     found = []
     files = shape.files
-    groups: dict[Any, list[FileShape]] = {}
+    groups: dict[object, list[FileShape]] = {}
     for file in files:
         if file.bytes < target_bytes * SMALL and not file.deleted:
             groups.setdefault(file.partition, []).append(file)

@@ -53,7 +53,7 @@ class History(_Listing[HistoryEntry]):
         return hook("history.plot")(self)
 
 
-class Listing(_Listing[dict[str, Any]]):
+class Listing(_Listing[dict[str, object]]):
     """Rows of named values, each a dict.
 
     Attributes:
@@ -70,7 +70,7 @@ class Listing(_Listing[dict[str, Any]]):
         self,
         title: str,
         columns: Sequence[str],
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Sequence[object]],
         *,
         noun: str = "row",
         total: int | None = None,

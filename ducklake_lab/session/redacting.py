@@ -54,7 +54,7 @@ def redacts(function: _Function) -> _Function:
     place = names.index(name)
 
     @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:

@@ -295,7 +295,7 @@ class Session(LakeInfo):
         """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
         return TableHandle(self._lakes, self._sources, self._engine, name, at)
 
-    def write(self, rows: Any, table: str, mode: WriteMode = "append") -> Result:
+    def write(self, rows: object, table: str, mode: WriteMode = "append") -> Result:
         """Writes rows to a table, columns matched by name.
 
         Args:

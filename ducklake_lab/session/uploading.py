@@ -80,7 +80,7 @@ class Upload(Listing):
         mode: UploadMode,
         files: Sequence[str],
         run: Run,
-        rows: Sequence[Sequence[Any]],
+        rows: Sequence[Sequence[object]],
         note: str,
         downloads: TemporaryDirectory[str] | None,
     ) -> None:
@@ -145,12 +145,12 @@ def upload(
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = execute(sql).fetchall()
+        rows: list[tuple[object, ...]] = execute(sql).fetchall()
         return rows
 
     sheets = {_SHEET: _sheet(paths)} if reader is None else {}
 
-    def execute(sql: str, **options: Any) -> Any:
+    def execute(sql: str, **options: object) -> Any:
         return run(sql, **options, **sheets)
 
     reading = _Reading(ask, paths, reader, date_format, clean=clean_names)
@@ -289,7 +289,7 @@ class _Reading:
         return f"SELECT {', '.join(parts)} FROM {self._source()}"
 
 
-def _rows(columns: Sequence[_Column], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+def _rows(columns: Sequence[_Column], examples: Sequence[Sequence[object]]) -> list[tuple[Any, ...]]:
     found = []
     for at, column in enumerate(columns):
         value = next((str(row[at]) for row in examples if row[at] is not None), None)
@@ -425,7 +425,7 @@ def _downloaded(url: str, folder: Path) -> str:
     return str(target)
 
 
-def _sheet(paths: Sequence[str]) -> Any:
+def _sheet(paths: Sequence[str]) -> object:
     """The first sheets of Excel files, one below the other.
 
     Raises:

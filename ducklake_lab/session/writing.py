@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Literal
 
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
@@ -22,7 +22,7 @@ def write_rows(
     lakes: Lakes,
     sources: Sources,
     statements: Statements,
-    rows: Any,
+    rows: object,
     table: str,
     mode: WriteMode,
     transaction: Callable[[], AbstractContextManager[object]],

@@ -73,7 +73,7 @@ def _position(parser: Any) -> exp.Expr:
     return _special("position", parser._parse_bitwise(), sought)
 
 
-def _unless_quoted(parse: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+def _unless_quoted(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
     """A parser of special arguments, which a function under a quoted name has not."""
 
     def run(parser: Any) -> exp.Expr:
@@ -85,7 +85,7 @@ def _unless_quoted(parse: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr
     return run
 
 
-def _plain(parse: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+def _plain(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
     return lambda parser: _as_plain_call(parse(parser))
 
 

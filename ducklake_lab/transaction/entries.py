@@ -351,7 +351,7 @@ def _entry_id(entry: Table | View) -> int:
     return entry.table_id if isinstance(entry, Table) else entry.view_id
 
 
-def _shape(row: dict[str, Any]) -> tuple[object, ...]:
+def _shape(row: dict[str, object]) -> tuple[object, ...]:
     """What of a column decides how its rows are stored: not its default, not whether it may be NULL."""
     return row["column_name"], row["column_type"], row["parent_column"]
 

@@ -67,7 +67,7 @@ class Metadata:
         self._connection = connection
         self.snapshot_id = snapshot_id
         self._tables = versions.tables(versions.of(connection)).tables
-        self._held: dict[tuple[sa.Table, frozenset[str]], list[dict[str, Any]]] = {}
+        self._held: dict[tuple[sa.Table, frozenset[str]], list[dict[str, object]]] = {}
 
     @property
     def connection(self) -> sa.Connection:
@@ -83,7 +83,9 @@ class Metadata:
             table.update().where(condition, table.c.end_snapshot.is_(None)).values(end_snapshot=self.snapshot_id)
         )
 
-    def write(self, statement: sa.Executable, values: dict[str, Any] | Sequence[dict[str, Any]] | None = None) -> None:
+    def write(
+        self, statement: sa.Executable, values: dict[str, object] | Sequence[dict[str, object]] | None = None
+    ) -> None:
         """Runs a statement whose result nobody reads, with one row of values or with many."""
         self.connection.execute(statement, values, execution_options=UNREAD)
 
@@ -96,7 +98,7 @@ class Metadata:
     def insert(self, table: sa.Table, **values: object) -> None:
         self.insert_many(table, [values])
 
-    def insert_many(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    def insert_many(self, table: sa.Table, rows: Sequence[dict[str, object]]) -> None:
         """Inserts rows of the same columns; columns that the catalog's version lacks are left out."""
         if rows:
             rows = [self.known(table, row) for row in rows]
@@ -112,7 +114,7 @@ class Metadata:
                 options = {} if last and number == len(held) else UNREAD
                 self._connection.execute(_insert(table), rows, execution_options=options)
 
-    def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, object]]) -> None:
         """Inserts rows into a DuckDB catalog as one Arrow table: row by row, each takes a millisecond."""
         fields = [pa.field(name, _arrow_type(table.c[name])) for name in rows[0]]
         batch = pa.Table.from_pylist(list(rows), pa.schema(fields))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from comm.base_comm import BaseComm
 
@@ -13,7 +12,7 @@ from comm.base_comm import BaseComm
 Post = Callable[[bytes], None]
 
 
-def packed(message: Mapping[str, Any], buffers: Sequence[bytes | memoryview] = ()) -> bytes:
+def packed(message: Mapping[str, object], buffers: Sequence[bytes | memoryview] = ()) -> bytes:
     """A message and its buffers: the length of the JSON in four bytes, little-endian, the JSON, and the buffers.
 
     `sizes` of the JSON has the buffers' lengths in bytes.
@@ -37,23 +36,23 @@ class PageComm(BaseComm):
     def publish_msg(
         self,
         msg_type: str,
-        data: dict[str, Any] | None = None,
-        metadata: dict[str, Any] | None = None,
+        data: dict[str, object] | None = None,
+        metadata: dict[str, object] | None = None,
         buffers: list[bytes] | None = None,
-        **keys: Any,
+        **keys: object,
     ) -> None:
         self._post(packed({"type": msg_type, "comm": self.comm_id, "data": data or {}}, buffers or ()))
 
     def close(
         self,
-        data: dict[str, Any] | None = None,
-        metadata: dict[str, Any] | None = None,
+        data: dict[str, object] | None = None,
+        metadata: dict[str, object] | None = None,
         buffers: list[bytes] | None = None,
         deleting: bool = False,
     ) -> None:
         # No manager of comms knows of this one, as if it were deleted: the conversation keeps it.
         super().close(data, metadata, buffers, deleting=True)
 
-    def receive(self, data: Mapping[str, Any]) -> None:
+    def receive(self, data: Mapping[str, object]) -> None:
         """Hands a widget's message from the page to the widget."""
         self.handle_msg({"content": {"comm_id": self.comm_id, "data": dict(data)}, "buffers": []})

@@ -63,7 +63,7 @@ class Conversation:
         self._session = session
         self._post = post
         self._widgets: dict[str, tuple[Mounted, PageComm]] = {}
-        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        self._answers: dict[str, Callable[[Mapping[str, object]], dict[str, object]]] = {
             "open": self._open,
             "close": self._close,
             "head": self._head,
@@ -72,7 +72,7 @@ class Conversation:
 
     def receive(self, text: str | bytes) -> None:
         """Answers one message; what is wrong with it is said to the page in one line."""
-        request: Any = None
+        request: object = None
         try:
             message = _read(text)
             if message.get("type") == "comm_msg":
@@ -93,14 +93,14 @@ class Conversation:
         for comm_id in list(self._widgets):
             self._discard(comm_id)
 
-    def _hand_on(self, message: Mapping[str, Any]) -> None:
+    def _hand_on(self, message: Mapping[str, object]) -> None:
         found = self._widgets.get(str(message.get("comm")))
         data = message.get("data")
         # A page may still ask for something while its request to close the view is under way.
         if found is not None and isinstance(data, dict):
             found[1].receive(data)
 
-    def _open(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _open(self, message: Mapping[str, object]) -> dict[str, Any]:
         """Makes a view and sends its state; gives the lake's heading of the same snapshot."""
         widget, head = self._settled(message)
         comm = _move(widget, self._post)
@@ -108,7 +108,7 @@ class Conversation:
         widget.send_state([name for name in widget.keys if name not in _NOT_SENT])
         return {"comm": comm.comm_id, "head": head}
 
-    def _settled(self, message: Mapping[str, Any]) -> tuple[Mounted, dict[str, Any]]:
+    def _settled(self, message: Mapping[str, object]) -> tuple[Mounted, dict[str, Any]]:
         """A view and a heading of one snapshot; of two where others commit faster than the view is read."""
         for _ in range(_TRIES):
             head = heading(self._session)
@@ -117,7 +117,7 @@ class Conversation:
                 break
         return widget, head
 
-    def _view(self, view: str, message: Mapping[str, Any]) -> Mounted:
+    def _view(self, view: str, message: Mapping[str, object]) -> Mounted:
         if view not in WIDGETS:
             raise UsageError(f'There is no view "{view}".{did_you_mean(view, WIDGETS)}')
         if view not in _OF_TABLES:
@@ -126,14 +126,14 @@ class Conversation:
         name = ".".join(map(quote_identifier, parts))
         return browsers.rows(self._session, name) if view == "rows" else browsers.files(self._session, name)
 
-    def _close(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _close(self, message: Mapping[str, object]) -> dict[str, Any]:
         self._discard(str(message.get("comm")))
         return {}
 
-    def _head(self, _message: Mapping[str, Any]) -> dict[str, Any]:
+    def _head(self, _message: Mapping[str, object]) -> dict[str, Any]:
         return {"head": heading(self._session)}
 
-    def _newest(self, _message: Mapping[str, Any]) -> dict[str, Any]:
+    def _newest(self, _message: Mapping[str, object]) -> dict[str, Any]:
         return {"snapshot": self._session.current_snapshot().snapshot_id}
 
     def _discard(self, comm_id: str) -> None:
@@ -151,7 +151,7 @@ def _move(widget: Mounted, post: Post) -> PageComm:
     return comm
 
 
-def _read(text: str | bytes) -> dict[str, Any]:
+def _read(text: str | bytes) -> dict[str, object]:
     try:
         message = json.loads(text)
     except ValueError as error:

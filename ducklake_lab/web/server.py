@@ -83,7 +83,7 @@ class _Ending:
         self._loop = loop
         self._answering = False
 
-    def __call__(self, *_signal: Any) -> None:
+    def __call__(self, *_signal: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         if self._answering:
             raise KeyboardInterrupt

@@ -98,7 +98,7 @@ class FileBrowser(Mounted):
             raise UsageError(f"Files are not sorted by {name}; choose one of {', '.join(_ORDERS)}.")
         return [name, bool(down)]
 
-    def _order(self, _change: Any) -> None:
+    def _order(self, _change: object) -> None:
         name, down = self.sort
         self.shown = sorted(self.files, key=_ORDERS[str(name)], reverse=bool(down))
         with self.hold_sync():
@@ -144,7 +144,7 @@ class FileBrowser(Mounted):
         nulls = sum(stats.null_count or 0 for stats in known)
         total = nulls + sum(stats.value_count or 0 for stats in known)
         found = self._ranges(name)
-        message: dict[str, Any] = {
+        message: dict[str, object] = {
             "column": name,
             "nulls": nulls / total if total else None,
             "nan": any(stats.contains_nan for stats in known),

@@ -40,7 +40,7 @@ class Mounted(anywidget.AnyWidget):
 
     mount = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, *, mount: str | None = None, **state: Any) -> None:
+    def __init__(self, *, mount: str | None = None, **state: object) -> None:
         super().__init__(mount=mount or new_mount(), **state)
         self.on_msg(self._receive)
 
@@ -48,10 +48,10 @@ class Mounted(anywidget.AnyWidget):
         """The static view."""
         raise NotImplementedError
 
-    def answer_here(self, _content: dict[str, Any]) -> None:
+    def answer_here(self, _content: dict[str, object]) -> None:
         """That there is a kernel: the interactive view takes the place of the static one."""
 
-    def _receive(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+    def _receive(self, _widget: object, content: dict[str, object], _buffers: object) -> None:
         answer = getattr(self, f"answer_{content.get('type')}", None)
         if answer is None:
             return
@@ -71,6 +71,6 @@ class Mounted(anywidget.AnyWidget):
     def _repr_html_(self) -> str:
         return mounted_at(self.mount, self.still())
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_options: object) -> tuple[dict[str, Any], dict[str, Any]]:
         # No widget-view type here: a frontend prefers it to HTML, and shows an error where there is no model.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}, {}

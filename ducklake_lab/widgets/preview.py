@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import traitlets
 
@@ -50,11 +50,11 @@ class PreviewView(Mounted):
         finally:
             self._follow()
 
-    def answer_commit(self, content: dict[str, Any]) -> None:
+    def answer_commit(self, content: dict[str, object]) -> None:
         """The button, or Enter in the message."""
         self.commit(str(content.get("message") or "").strip() or None)
 
-    def answer_rollback(self, _content: dict[str, Any]) -> None:
+    def answer_rollback(self, _content: dict[str, object]) -> None:
         self.rollback()
 
     def _follow(self) -> None:

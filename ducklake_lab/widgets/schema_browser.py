@@ -33,7 +33,7 @@ class SchemaBrowser(Mounted):
 
     nodes: traitlets.List[object] = traitlets.List().tag(sync=True)
     query = traitlets.Unicode("").tag(sync=True)
-    matches: Any = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
+    matches: object = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
     inserted = traitlets.Unicode("").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
@@ -58,9 +58,9 @@ class SchemaBrowser(Mounted):
         super().__init__(nodes=self._nodes(), title=tree.lake, note=" · ".join(facts))
         self.observe(self._search, ["query"])
 
-    def _nodes(self) -> list[Any]:
+    def _nodes(self) -> list[object]:
         """Per schema its name, entries, the name it goes by, and its depth; entries: [index, name, kind, facts, comment]."""
-        found: dict[str, list[Any]] = {schema.name: [] for schema in self.tree.schemas}
+        found: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
         for index, (schema, name, entry) in enumerate(self._places):
             if isinstance(entry, TableNode):
                 kind, facts, comment = "table", _facts(entry), entry.table.comment
@@ -92,7 +92,7 @@ class SchemaBrowser(Mounted):
         wanted = ".".join(chosen)
         raise EntryNotFoundError(f"There is no {wanted} in this lake.{did_you_mean(wanted, names)}")
 
-    def _search(self, _change: Any) -> None:
+    def _search(self, _change: object) -> None:
         words = self.query.casefold().split()
         if not words:
             self.matches = None

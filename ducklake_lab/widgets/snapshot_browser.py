@@ -102,7 +102,7 @@ class SnapshotBrowser(Mounted):
         if snapshot not in self._ids:
             raise UsageError(f"There is no snapshot {snapshot} in this history.")
 
-    def _filter(self, _change: Any) -> None:
+    def _filter(self, _change: object) -> None:
         words = self.query.casefold().split()
         low, high = self.between if len(self.between) == 2 else (float("-inf"), float("inf"))
         self.shown = tuple(

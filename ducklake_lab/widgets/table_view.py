@@ -126,7 +126,7 @@ class TableBrowser(Mounted):
         )
         self.observe(self._look, ["sort", "filters", "search"])
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> dict[str, object]:
         """What is known of the rows now."""
         if self.data.first is not None:
             return {"whole": False, "passing": self.data.first, "total": self.data.first, "note": ""}
@@ -141,7 +141,7 @@ class TableBrowser(Mounted):
             for name, value in self._figures().items():
                 setattr(self, name, value)
 
-    def _look(self, _change: Any) -> None:
+    def _look(self, _change: object) -> None:
         """A filter may be wrong while it is typed: the view says so, and the rows stay."""
         try:
             sort = [(str(name), bool(down)) for name, down in self.sort]
@@ -168,7 +168,7 @@ class TableBrowser(Mounted):
             (dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None
         )
 
-    def answer_all(self, _content: dict[str, Any]) -> None:
+    def answer_all(self, _content: dict[str, object]) -> None:
         """That all rows are here which are held."""
         self._read()
 
@@ -185,7 +185,7 @@ class TableBrowser(Mounted):
             columns[f"c{at}"] = ("text", list(texts))
         return {}, [pack(columns)]
 
-    def answer_profile(self, content: dict[str, Any]) -> dict[str, Any]:
+    def answer_profile(self, content: dict[str, object]) -> dict[str, Any]:
         """The values of one column in the rows that pass."""
         found = asdict(self.data.profile(str(content["column"])))
         found["top"] = [[None if text is None else visible(text), number] for text, number in found["top"]]
@@ -202,7 +202,7 @@ class TableBrowser(Mounted):
         shown = readable(kept)
         return {**answer, "text": kept, "length": len(text)} | ({"shown": shown} if shown != kept else {})
 
-    def answer_download(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+    def answer_download(self, content: dict[str, object]) -> tuple[dict[str, Any], list[bytes]]:
         """The rows that are seen as a file."""
         about, made = file_of(self.data, str(content["kind"]))
         return dict(about), [made]
@@ -213,11 +213,11 @@ class TableBrowser(Mounted):
 
         return {"text": tab_separated(self.data.page(int(content["row"]), 1), self.data.time_zone)}
 
-    def answer_chart(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+    def answer_chart(self, content: dict[str, object]) -> tuple[dict[str, Any], list[bytes]]:
         """The rows that are seen as points; what is not given is chosen."""
         return answer(self.data, _chosen(self.data, content))
 
-    def answer_code(self, content: dict[str, Any]) -> dict[str, Any]:
+    def answer_code(self, content: dict[str, object]) -> dict[str, Any]:
         """Python that draws the same chart by Plotly."""
         from ducklake_lab.plots.chart import code
 
@@ -253,7 +253,7 @@ class ResultBrowser(TableBrowser):
         self._runs_again = view.first is not None and result.differs_by_run
         super().__init__(view, shows=shows, heading="", mount=mount)
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> dict[str, object]:
         figures = super()._figures()
         again = "ran again, with other values" if self._runs_again and figures["whole"] else ""
         return {**figures, "facts": DOT.join(filter(None, (facts(self._result), again)))}
@@ -267,6 +267,6 @@ def _shown(column: ViewColumn) -> tuple[str, str]:
     return visible(clip(column.name, 200)), visible(clip(column.type.lower(), 60))
 
 
-def _chosen(data: RowsView, content: dict[str, Any]) -> Chart:
+def _chosen(data: RowsView, content: dict[str, object]) -> Chart:
     given = [content.get(name) for name in ("kind", "x", "y", "aggregate")]
     return data.chart(*(None if one is None else str(one) for one in given))

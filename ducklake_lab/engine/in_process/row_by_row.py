@@ -46,7 +46,7 @@ def is_row_by_row(connection: duckdb.DuckDBPyConnection, sql: str, view: str) ->
     return not names & _OF_SESSION and _are_of_arguments(connection, names)
 
 
-def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
+def _expressions(tree: object) -> Iterator[dict[str, Any]]:
     if isinstance(tree, dict):
         if "class" in tree:
             yield tree

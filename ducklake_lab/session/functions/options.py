@@ -40,20 +40,20 @@ _CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
 _TRUE, _FALSE = ("true", "t", "1", "yes"), ("false", "f", "0", "no")
 
 
-def _count(key: str, value: Any) -> str:
+def _count(key: str, value: object) -> str:
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdigit():
         raise UsageError(f"{key} is a whole number that is not negative, not {value!r}.")
     return text
 
 
-def _positive(key: str, value: Any) -> str:
+def _positive(key: str, value: object) -> str:
     if int(_count(key, value)) == 0:
         raise UsageError(f"{key} cannot be 0.")
     return _count(key, value)
 
 
-def _size(key: str, value: Any) -> str:
+def _size(key: str, value: object) -> str:
     text = str(value)
     size = parse_bytes(text)
     if size is None or text.strip()[-1:].isdigit():
@@ -61,28 +61,28 @@ def _size(key: str, value: Any) -> str:
     return str(size)
 
 
-def _positive_size(key: str, value: Any) -> str:
+def _positive_size(key: str, value: object) -> str:
     size = _size(key, value)
     if size == "0":
         raise UsageError(f"{key} cannot be 0.")
     return size
 
 
-def _flag(key: str, value: Any) -> str:
+def _flag(key: str, value: object) -> str:
     text = str(value).casefold()
     if text not in (*_TRUE, *_FALSE):
         raise UsageError(f"{key} is true or false, not {value!r}.")
     return "true" if text in _TRUE else "false"
 
 
-def _codec(key: str, value: Any) -> str:
+def _codec(key: str, value: object) -> str:
     text = str(value).casefold()
     if text not in _CODECS:
         raise UsageError(f"{key} is one of {', '.join(_CODECS)}, not {value!r}.{did_you_mean(text, _CODECS)}")
     return text
 
 
-def _version(key: str, value: Any) -> str:
+def _version(key: str, value: object) -> str:
     if _count(key, value) not in ("1", "2"):
         raise UsageError(f"{key} is 1 or 2, not {value!r}.")
     return f"V{value}"
@@ -98,7 +98,7 @@ def _share(key: str, value: Any) -> str:
     return f"{share:.6f}"
 
 
-def _age(key: str, value: Any) -> str:
+def _age(key: str, value: object) -> str:
     text = str(value)
     if text:
         try:
@@ -109,7 +109,7 @@ def _age(key: str, value: Any) -> str:
 
 
 #: key -> (what it is, how its value is checked and stored)
-_KEYS: dict[str, tuple[str, Callable[[str, Any], str]]] = {
+_KEYS: dict[str, tuple[str, Callable[[str, object], str]]] = {
     "data_inlining_row_limit": ("Rows up to which an insert is kept in the catalog", _count),
     "parquet_compression": (f"Codec of Parquet files: {', '.join(_CODECS)}", _codec),
     "parquet_version": ("Version of the Parquet format: 1 or 2", _version),
@@ -146,7 +146,7 @@ def _set_option(call: Call) -> pa.Table:
     return arrow_schema(_SUCCESS).empty_table()
 
 
-def store(lakes: Lakes, lake: Lake, scope: Scope, given: Mapping[str, Any]) -> None:
+def store(lakes: Lakes, lake: Lake, scope: Scope, given: Mapping[str, object]) -> None:
     """Sets options in the open transaction, or at once; no snapshot is made.
 
     Raises:
@@ -180,7 +180,7 @@ def _known(name: str) -> str:
     return key
 
 
-def _checked(name: str, value: Any) -> tuple[str, str]:
+def _checked(name: str, value: object) -> tuple[str, str]:
     """An option and the text that is stored of its value."""
     key = _known(name)
     if value is None:

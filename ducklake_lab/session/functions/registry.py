@@ -43,12 +43,12 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
-    def argument(self, position: int, name: str, default: Any = None) -> Any:
+    def argument(self, position: int, name: str, default: object = None) -> Any:
         """An argument that can be given by position or by name; `default` where it is not given, or NULL."""
         value = self.args[position] if position < len(self.args) else self.kwargs.get(name)
         return default if value is None else value
 
-    def named(self, name: str, default: Any = None) -> Any:
+    def named(self, name: str, default: object = None) -> Any:
         """A named argument; `default` where it is not given, or NULL."""
         value = self.kwargs.get(name)
         return default if value is None else value
@@ -69,7 +69,7 @@ class Function:
 
     name: str
     columns: Columns | Callable[[Call], Columns]
-    evaluate: Callable[[Call], Any]
+    evaluate: Callable[[Call], object]
     arguments: tuple[int, int] = (0, 0)
     named: tuple[str, ...] = ()
     changes_lake: bool = False
@@ -104,7 +104,7 @@ class Functions:
         return self._lakes.current is not None and name.casefold() in self._by_name
 
     def columns(
-        self, catalog: str | None, schema: str | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Columns | None:
         """The columns of a function's result; None where it is no function of a lake. Runs nothing."""
         found = self._find(catalog, schema, name, args, kwargs)
@@ -117,8 +117,8 @@ class Functions:
         catalog: str | None,
         schema: str | None,
         name: str,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
         *,
         describe: bool = False,
     ) -> Any:
@@ -140,7 +140,7 @@ class Functions:
         return function.evaluate(call)
 
     def _find(
-        self, catalog: str | None, schema: str | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Function, Call] | None:
         short = name.casefold()
         given = {key.casefold(): value for key, value in kwargs.items()}
@@ -176,7 +176,7 @@ def arrow_schema(columns: Columns) -> pa.Schema:
     return pa.schema([data_type.field(name) for name, data_type in columns])
 
 
-def rows_of(columns: Columns, rows: Iterable[Sequence[Any]]) -> pa.Table:
+def rows_of(columns: Columns, rows: Iterable[Sequence[object]]) -> pa.Table:
     """Rows given as sequences of Python values."""
     names = [name for name, _ in columns]
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], arrow_schema(columns))

@@ -48,7 +48,7 @@ class Secret:
 
     name: str
     kind: str
-    options: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, object] = field(repr=False)
 
 
 class Secrets:
@@ -59,7 +59,7 @@ class Secrets:
         self._owner = token_hex(8)
         weakref.finalize(self, revoke, self._owner)
 
-    def create(self, statement: op.CreateSecret, options: Mapping[str, Any]) -> None:
+    def create(self, statement: op.CreateSecret, options: Mapping[str, object]) -> None:
         """Keeps a secret.
 
         Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
@@ -68,7 +67,7 @@ class SystemTables:
         self._lakes = lakes
         self._database = database
         self._query_columns = query_columns
-        self._functions: dict[str, Callable[[Lake, int, CatalogState], Iterator[dict[str, Any]]]] = {
+        self._functions: dict[str, Callable[[Lake, int, CatalogState], Iterator[dict[str, object]]]] = {
             "duckdb_databases": self._databases,
             "duckdb_schemas": self._schemas,
             "duckdb_tables": self._tables,
@@ -130,7 +129,7 @@ class SystemTables:
 
     # Entries of one lake; ids count from `base`
 
-    def _databases(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _databases(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         yield {
             "database_name": lake.alias,
             "database_oid": base,
@@ -150,14 +149,14 @@ class SystemTables:
                 "encrypted": False,
             }
 
-    def _sizes(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _sizes(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         with lake.connect() as connection:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         size = sum(known.bytes for known in counts.values())
         shown = self._database.run(f"SELECT format_bytes({size}) AS size").table.column("size")[0].as_py()
         yield {"database_name": lake.alias, "database_size": shown}
 
-    def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _schemas(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         for schema in state.schemas.values():
             yield {
                 "oid": base + schema.schema_id,
@@ -166,7 +165,7 @@ class SystemTables:
                 **_place(lake, base, schema.schema_id, schema.parts[-1]),
             }
 
-    def _tables(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _tables(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         with lake.connect() as connection:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         for table in state.tables.values():
@@ -187,7 +186,7 @@ class SystemTables:
         if lake.metadata_is_listed:
             yield from _metadata_tables(lake, base + _OIDS // 2)
 
-    def _views(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _views(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         for view in state.views.values():
             schema = state.schema_of(view)
             yield {
@@ -200,7 +199,7 @@ class SystemTables:
                 "is_bound": True,
             }
 
-    def _columns(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, Any]]:
+    def _columns(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         for table in state.tables.values():
             schema = state.schema_of(table)
             for index, column in enumerate(table.columns, 1):
@@ -260,7 +259,7 @@ class SystemTables:
         ]
 
 
-def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:
+def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, object]]:
     with lake.connect() as connection:
         for number, name in enumerate(lake.database.tables_with_prefix(connection, ""), 1):
             columns = metadata_columns(lake.database, connection, name)
@@ -273,7 +272,7 @@ def _metadata_tables(lake: Lake, base: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, Any]:
+def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, object]:
     return {
         "database_name": lake.alias,
         "database_oid": base,
@@ -282,9 +281,9 @@ def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, Any]
     }
 
 
-def _shape(index: int, name: str, kind: DataType) -> dict[str, Any]:
+def _shape(index: int, name: str, kind: DataType) -> dict[str, object]:
     """What duckdb_columns() shows of a column's type."""
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "column_name": name,
         "column_index": index,
         "data_type": kind.sql(),

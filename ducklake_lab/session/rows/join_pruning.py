@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
@@ -82,7 +81,7 @@ def _condition(predicate: Predicate, names: Mapping[str, str]) -> str:
     return f"{value} {predicate.op} {_literal(predicate.value)}"
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | Decimal):

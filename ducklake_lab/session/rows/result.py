@@ -238,7 +238,7 @@ class Result:
         html: str = hook("result.html")(self)
         return html
 
-    def _repr_mimebundle_(self, **_options: Any) -> Any:
+    def _repr_mimebundle_(self, **_options: object) -> Any:
         return hook("result.grid")(self)
 
     def _computed(self, limit: int | None = None) -> pa.Table:

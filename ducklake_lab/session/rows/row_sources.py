@@ -69,13 +69,13 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     return of_session(engine(), rows)
 
 
-def kept_frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
+def kept_frame_of(rows: object, engine: SparkEngine) -> DataFrame:
     """The same, perhaps one that was used before; for queries, whose names keep apart what has the same columns."""
     key = rows.key if isinstance(rows, Scan) else None
     return frame_of(rows, engine) if key is None else engine.kept(key, lambda: frame_of(rows, engine))
 
 
-def to_duckdb(rows: Any) -> pa.Table | Relation:
+def to_duckdb(rows: object) -> pa.Table | Relation:
     """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table."""
     if isinstance(rows, Feed):
         return rows.here().relation
@@ -95,7 +95,7 @@ def to_arrow(rows: Any) -> pa.Table:
     return to_arrow_table(rows)
 
 
-def facts(loaded: Iterable[Any], purpose: Purpose = "look", refusal: Exception | None = None) -> Facts:
+def facts(loaded: Iterable[object], purpose: Purpose = "look", refusal: Exception | None = None) -> Facts:
     """What is known of loaded sources for their placement."""
     files: list[ScanFile] = []
     total, on_spark = 0, False

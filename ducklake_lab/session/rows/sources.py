@@ -129,7 +129,7 @@ class Sources:
         self.check_for_spark(plan)
         return Result(frame=self._frame_of(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
 
-    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Waiting | None:
+    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Waiting | None:
         """The plan, to run when its rows are asked for; None where that could give others than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.duckdb_sql):
@@ -146,17 +146,19 @@ class Sources:
 
         return Waiting(columns, rows)
 
-    def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
+    def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame:
         self.create_views(self.with_local(plan, loaded))
         return self.spark_frame(plan)
 
-    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame | None:
         """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
         if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
             return None
         return self._frame_of(plan, loaded)
 
-    def placed(self, plan: QueryPlan, loaded: Mapping[str, Any], info: RunInfo, purpose: Purpose = "look") -> Placement:
+    def placed(
+        self, plan: QueryPlan, loaded: Mapping[str, object], info: RunInfo, purpose: Purpose = "look"
+    ) -> Placement:
         """Where a plan's rows are worked; `info` says so from now on."""
         refusal = plan.refusal if self._engine.asked == "spark" else None
         if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
@@ -164,7 +166,7 @@ class Sources:
         info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
         return info.placement
 
-    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> Fetched | None:
+    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Fetched | None:
         """The rows of a query that a digest of its table gives; None where its files have to be read."""
         if plan.digest is None:
             return None
@@ -185,7 +187,9 @@ class Sources:
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
-    def run_in_process(self, plan: QueryPlan, loaded: Mapping[str, Any], types: Sequence[str] | None = None) -> Fetched:
+    def run_in_process(
+        self, plan: QueryPlan, loaded: Mapping[str, object], types: Sequence[str] | None = None
+    ) -> Fetched:
         """Runs a plan in process; `types` are the column types, where the query has been described."""
         try:
             tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
@@ -226,7 +230,7 @@ class Sources:
         except (SqlError, UnsupportedFeatureError):
             return None
 
-    def row_query(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> RowQuery | None:
+    def row_query(self, plan: QueryPlan, loaded: Mapping[str, object]) -> RowQuery | None:
         """The plan as a query that workers run over parts of its only table; None where Spark has to run it.
 
         Files that are not near are left to Spark, which reads less of them.
@@ -270,12 +274,12 @@ class Sources:
             return self.names.table(source.name, source.at)
         return self.names.function(source.name, source.args, source.kwargs) or ()
 
-    def with_local(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> dict[str, Any]:
+    def with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
         """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
         local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
         return {**loaded, **local}
 
-    def _local(self, source: Source) -> Any:
+    def _local(self, source: Source) -> object:
         return self._database.run(source.query).table
 
     def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
@@ -305,7 +309,7 @@ class Sources:
         with self._engine.running():
             frame.write.format("noop").mode("overwrite").save()
 
-    def create_views(self, loaded: Mapping[str, Any]) -> None:
+    def create_views(self, loaded: Mapping[str, object]) -> None:
         """Puts loaded sources behind their names in Spark."""
         with self._engine.running():
             for view, rows in loaded.items():

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 
@@ -59,7 +58,7 @@ class Copying:
             return _counted(rows, info)
         return count_result(self._to_file_on_spark(statement, plan), info)
 
-    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, Any]) -> Result:
+    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, object]) -> Result:
         """The file is made here, and then brought to its place."""
         with TemporaryDirectory(prefix="ducklake-") as folder:
             made = Path(folder) / statement.path.rsplit("/", 1)[-1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -143,7 +142,7 @@ class Ddl:
                 _check_encrypted(transaction, table, changed)
                 transaction.replace_table(changed)
 
-    def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, Any]) -> None:
+    def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, object]) -> None:
         """Sets options of a table as `set_option` does; makes no snapshot."""
         if not (statement.if_exists and place.find() is None):
             options.store(self._lakes, place.lake, options.scope_of_table(place.table()), values)

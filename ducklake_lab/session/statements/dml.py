@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -226,12 +226,12 @@ class Dml:
         finally:
             frame.unpersist()
 
-    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Any]) -> DataFrame:
+    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame:
         self._sources.check_for_spark(plan)
         self._sources.create_views(self._sources.with_local(plan, loaded))
         return self._sources.spark_frame(plan)
 
-    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Any]) -> DataFrame | None:
+    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, object]) -> DataFrame | None:
         self._engine()  # running, it knows what its workers can do
         query = self._sources.row_query(plan, loaded)
         if query is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -84,7 +83,7 @@ def _snapshot(sources: Sources, source: Source) -> int:
     return sources.names.place(source.name, source.at).state.snapshot.snapshot_id
 
 
-def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Any], *, here: bool) -> None:
+def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, object], *, here: bool) -> None:
     if here:
         sources.run_in_process(plan, loaded)
         return

@@ -19,7 +19,7 @@ _LONG = range(-(2**63), 2**63)
 _NO_TYPE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
-def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> pa.Table:
+def table_of(names: Sequence[str], rows: Sequence[Sequence[object]], columns: Sequence[Column]) -> pa.Table:
     """Rows of Python values in the Arrow types that hold them.
 
     Args:
@@ -36,7 +36,7 @@ def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]], columns: Seque
     return pa.table(arrays, names=list(names))
 
 
-def _array(name: str, values: list[Any], kind: DataType | None) -> pa.Array:
+def _array(name: str, values: list[object], kind: DataType | None) -> pa.Array:
     if kind is not None and kind.is_nested:
         try:
             return pa.array([_nested(value, kind) for value in values], kind.arrow())
@@ -51,7 +51,7 @@ def _array(name: str, values: list[Any], kind: DataType | None) -> pa.Array:
         ) from None
 
 
-def _nested(value: Any, kind: DataType) -> Any:
+def _nested(value: object, kind: DataType) -> Any:
     """A nested value in the form that Arrow takes: maps are lists of pairs."""
     if value is None:
         return None
@@ -67,14 +67,14 @@ def _nested(value: Any, kind: DataType) -> Any:
     return value
 
 
-def _plain(values: list[Any]) -> list[Any]:
+def _plain(values: list[object]) -> list[Any]:
     """Values of kinds that Arrow knows; DuckDB reads the texts of the others."""
     if any(isinstance(value, int) and value not in _LONG for value in values):
         return [str(value) if isinstance(value, int) else value for value in values]
     return [_plain_value(value) for value in values]
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: object) -> Any:
     if isinstance(value, timedelta):
         return pa.MonthDayNano([0, value.days, (value.seconds * 1_000_000 + value.microseconds) * 1_000])
     return str(value) if isinstance(value, UUID) or (isinstance(value, time) and value.tzinfo is not None) else value
