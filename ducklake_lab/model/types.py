@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -174,7 +175,7 @@ def _tree(data_type: DataType) -> list[object]:
     return [data_type.name, *([name, _tree(child)] for name, child in data_type.children)]
 
 
-def _of_tree(tree: list[object]) -> DataType:
+def _of_tree(tree: list[Any]) -> DataType:
     return DataType(tree[0], tuple((name, _of_tree(child)) for name, child in tree[1:]))
 
 
