@@ -53,7 +53,9 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
         return node
 
     action = case(lambda clause: _action(clause), _VARCHAR)
-    message = case(lambda clause: clause.message.copy() if clause.message else exp.Null(), _VARCHAR)
+    message: exp.Expr = exp.Cast(this=exp.Null(), to=to_sqlglot(_VARCHAR))
+    if any(clause.message for clause in op.clauses):
+        message = case(lambda clause: clause.message.copy() if clause.message else exp.Null(), _VARCHAR)
     items: list[exp.Expr] = [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
     items += [_aliased(action, ACTION), _aliased(message, MESSAGE)]
     for column in columns:
