@@ -26,22 +26,20 @@ from ducklake_lab.model.entries import (
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 
-_NEWEST = (
-    sa.select(
-        t.snapshot.c.snapshot_id,
-        t.snapshot.c.snapshot_time,
-        t.snapshot.c.schema_version,
-        t.snapshot.c.next_catalog_id,
-        t.snapshot.c.next_file_id,
-    )
-    .order_by(t.snapshot.c.snapshot_id.desc())
-    .limit(1)
-)
-
-
 #: With the snapshot, as another client may have migrated the catalog.
 _VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
-_NEWEST_WITH_VERSION = _NEWEST.add_columns(_VERSION)
+_SNAPSHOT = sa.select(
+    t.snapshot.c.snapshot_id,
+    t.snapshot.c.snapshot_time,
+    t.snapshot.c.schema_version,
+    t.snapshot.c.next_catalog_id,
+    t.snapshot.c.next_file_id,
+    _VERSION,
+)
+_OTHER = t.snapshot.alias()
+#: DuckDB knows the largest id from its statistics, where ORDER BY reads the ids of all snapshots.
+_NEWEST_ID = sa.select(sa.func.max(_OTHER.c.snapshot_id))
+_NEWEST = _SNAPSHOT.where(t.snapshot.c.snapshot_id == _NEWEST_ID.scalar_subquery())
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
@@ -50,11 +48,12 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     Raises:
         SnapshotNotFoundError: there is none.
     """
-    query = _NEWEST_WITH_VERSION
+    query = _NEWEST
     if isinstance(at, datetime):
-        query = query.where(t.snapshot.c.snapshot_time <= at)
+        newest = _NEWEST_ID.where(_OTHER.c.snapshot_time <= at)
+        query = _SNAPSHOT.where(t.snapshot.c.snapshot_id == newest.scalar_subquery())
     elif at is not None:
-        query = query.where(t.snapshot.c.snapshot_id == at)
+        query = _SNAPSHOT.where(t.snapshot.c.snapshot_id == at)
     row = connection.execute(query).first()
     if row is None:
         raise SnapshotNotFoundError(_no_snapshot(connection, at))
