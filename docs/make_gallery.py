@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from make_screenshots import IMAGES, ROOT, chromium, jupyterlab, notebook
-from playwright.sync_api import Locator, Page, sync_playwright
+from pictures import IMAGES, READY, ROOT, check, jupyterlab, notebook, open_notebook
+from playwright.sync_api import Page, sync_playwright
 
 import ducklake_lab as dl
+from tests import chromium
 
 SIZE = {"width": 1280, "height": 1400}
 SETUP = "%load_ext ducklake_lab\n%ducklake connect ducklake:flights.ducklake"
@@ -35,7 +36,7 @@ class View:
     Attributes:
         name: of the file, without its theme.
         cell: what the notebook runs.
-        queries: what gives the numbers that must be in it, written with commas.
+        queries: what gives the numbers that must be in it.
         pressed: buttons to press first.
         live: what the page has once the view takes clicks.
     """
@@ -88,28 +89,8 @@ VIEWS = (
 
 def run(page: Page, address: str, name: str) -> None:
     """Opens the notebook and runs all its cells."""
-    page.goto(f"{address}/lab/tree/{name}?reset")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.keyboard.press("Control+b")
-    page.evaluate(
-        """async () => {
-            const panel = window.jupyterapp.shell.currentWidget;
-            await panel.context.ready;
-            await panel.sessionContext.ready;
-            await panel.sessionContext.session.kernel.info;
-            await window.jupyterapp.commands.execute('notebook:run-all-cells');
-        }"""
-    )
-
-
-def check(session: dl.Session, view: View, shown: Locator) -> None:
-    """Raises where a number is not in the view."""
-    text = shown.inner_text()
-    for query in view.queries:
-        found = session.sql(query).fetchone()
-        number = f"{found[0]:,}" if found is not None else ""
-        if not number or number not in text:
-            raise SystemExit(f"{view.name} does not show {number}, which this gives: {query}\n{text}")
+    open_notebook(page, address, name)
+    page.evaluate(f"async () => {{ {READY} await window.jupyterapp.commands.execute('notebook:run-all-cells'); }}")
 
 
 def take(page: Page, session: dl.Session, at: int, view: View, target: Path) -> None:
@@ -119,7 +100,7 @@ def take(page: Page, session: dl.Session, at: int, view: View, target: Path) -> 
     for name in view.pressed:
         cell.get_by_role("button", name=name, exact=True).click()
     page.wait_for_timeout(2_500)
-    check(session, view, cell)
+    check(session, view.name, view.queries, cell.inner_text())
     cell.evaluate("node => node.scrollIntoView({block: 'start'})")
     page.mouse.move(1270, 1390)
     page.wait_for_timeout(500)
@@ -132,7 +113,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the demo lake")
     parser.add_argument("--output", type=Path, default=IMAGES)
     options = parser.parse_args()
-    browser_path = chromium()
+    browser_path = chromium.required()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "demo"
         shutil.copytree(options.folder, folder)

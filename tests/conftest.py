@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from hypothesis import settings
 
+from tests.chromium import find
 from tests.cluster import standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.reference import connect
@@ -197,10 +198,9 @@ def lake_uri(catalog: str, new_catalog: Callable[..., str]) -> Callable[..., str
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of the system's Chromium; skips where there is none, except in CI, which has to have one."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
-        found = shutil.which(name)
-        if found:
-            return found
+    found = find()
+    if found:
+        return found
     reason = "no Chromium on PATH"
     if os.environ.get("CI"):
         pytest.fail(reason)
