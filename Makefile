@@ -68,6 +68,7 @@ docs: $(VENV)/.dev ## Build the documentation into site/
 screenshots: $(VENV)/.dev $(VENV)/.labextension $(DEMO)/quickstart.ipynb ## Take the pictures of the documentation; needs Chromium
 	$(BIN)/python docs/make_screenshots.py
 	$(BIN)/python docs/make_gallery.py
+	$(BIN)/python docs/make_animation.py
 
 clean: ## Remove the environment, the demo lake and all caches
 	rm -rf $(VENV) demo demo-* dist site $(LAB)/node_modules $(LAB)/.yarn $(LAB)/lib $(LAB)/labextension $(LAB)/*.tsbuildinfo benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
