@@ -115,15 +115,24 @@ class Preview:
             return "committed" if self._transaction.snapshot is not None else "rolled back"
         return self._ended or "open"
 
+    @property
+    def message(self) -> str | None:
+        """The commit message that it has so far."""
+        return self._transaction.message
+
     def commit(self, message: str | None = None, author: str | None = None) -> Snapshot | None:
         """Makes the changes a snapshot of the lake.
+
+        Args:
+            message: instead of the one it has; "" for none.
+            author: instead of the one it has.
 
         Raises:
             TransactionError: it has ended already.
             TransactionConflictError: another commit excludes this one; nothing was written, and it is rolled back.
         """
         self._check_open()
-        self._transaction.message = message if message is not None else self._transaction.message
+        self._transaction.message = message or None if message is not None else self._transaction.message
         self._transaction.author = author if author is not None else self._transaction.author
         self._ended = "rolled back"
         self.snapshot = self._lakes.commit()

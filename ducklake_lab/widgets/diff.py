@@ -80,10 +80,14 @@ def picture(diff: DiffSource) -> str:
     return view("".join(parts), style=_STYLE, label=f"Picture of the diff of {diff.table}")
 
 
+#: The later state of a change that is open; the view that ends the change says here what became of it.
+NOT_COMMITTED = '<span class="dlk-pv-state">not committed yet</span>'
+
+
 def _header(diff: DiffSource) -> str:
     start, end = diff.start, diff.end
     if end is None:
-        states = f"snapshot {start.snapshot_id} → not committed yet"
+        states = f"snapshot {start.snapshot_id} → {NOT_COMMITTED}"
         said = ""
     else:
         states = f"snapshot {start.snapshot_id} → {end.snapshot_id}"

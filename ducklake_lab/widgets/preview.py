@@ -24,6 +24,7 @@ class PreviewView(Mounted):
         preview: what is shown; `view.preview.commit()` does what the button does.
         state: `open`, `committed` or `rolled back`.
         snapshot: id of the snapshot it became, or None.
+        message: the commit message that the statement came with; the box begins with it.
     """
 
     _esm = script("kit.js", "preview.js")
@@ -31,10 +32,11 @@ class PreviewView(Mounted):
 
     state = traitlets.Unicode("open").tag(sync=True)
     snapshot = traitlets.Int(None, allow_none=True).tag(sync=True)
+    message = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, preview: Preview) -> None:
         self.preview = preview
-        super().__init__(state=preview.state)
+        super().__init__(state=preview.state, message=preview.message or "")
 
     def commit(self, message: str | None = None, author: str | None = None) -> None:
         """Makes the change a snapshot."""
@@ -52,7 +54,7 @@ class PreviewView(Mounted):
 
     def answer_commit(self, content: dict[str, object]) -> None:
         """The button, or Enter in the message."""
-        self.commit(str(content.get("message") or "").strip() or None)
+        self.commit(str(content.get("message") or "").strip())
 
     def answer_rollback(self, _content: dict[str, object]) -> None:
         self.rollback()
@@ -74,7 +76,15 @@ class PreviewView(Mounted):
             names = ", ".join(escape(diff.table) for diff in diffs[LIMIT:])
             more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
         head = view(f'<p class="dlk-pv-told"><b>Preview</b> {message}</p>', label="Preview")
-        return head + "".join(diff_view.render(diff) for diff in diffs[:LIMIT]) + more
+        drawn = "".join(diff_view.render(diff) for diff in diffs[:LIMIT])
+        return head + drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+
+    def _became(self) -> str:
+        """The later state of the diffs."""
+        if self.preview.state == "open":
+            return diff_view.NOT_COMMITTED
+        snapshot = self.preview.snapshot
+        return self.preview.state if snapshot is None else str(snapshot.snapshot_id)
 
     def __repr__(self) -> str:
         return repr(self.preview)

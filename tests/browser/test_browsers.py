@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,6 +133,7 @@ def test_a_preview_is_committed_by_its_button(
     bar.get_by_label("Commit message").fill("two more")
     bar.get_by_role("button", name="Commit").click()
     expect(bar).to_contain_text("Committed")
+    expect(notebook.locator(".dlk-pv-state").first).to_have_text(re.compile(r"^\d+$"))
     assert int(output(notebook, 6).split()[0]) == before + 1
 
 

@@ -5,7 +5,7 @@ class Preview {
     this.model = model;
     this.still = still;
     this.line = new Line(model);
-    this.message = element("input", { type: "text", placeholder: "Commit message", "aria-label": "Commit message" });
+    this.message = element("input", { type: "text", placeholder: "Commit message", "aria-label": "Commit message", value: model.get("message") });
     this.message.addEventListener("keydown", (event) => { if (event.key === "Enter") this.end("commit"); });
     this.commit = element("button", { type: "button", class: "dlk-pv-commit", onclick: () => this.end("commit") }, "Commit");
     this.drop = element("button", { type: "button", onclick: () => this.end("rollback") }, "Roll back");
@@ -32,6 +32,8 @@ class Preview {
       this.status.textContent = "Not committed: nothing is in the lake yet.";
       this.bar.replaceChildren(element("b", {}, "Preview"), this.message, this.commit, this.drop, this.status);
     } else {
+      const became = state === "committed" ? `${this.model.get("snapshot") ?? state}` : state;
+      for (const child of this.still) for (const end of child.querySelectorAll(".dlk-pv-state")) end.textContent = became;
       this.bar.replaceChildren(element("b", {}, state === "committed" ? "Committed" : "Rolled back"), this.status);
       this.status.textContent = state === "committed" ? `snapshot ${this.model.get("snapshot")}` : "the lake is as it was";
     }

@@ -1,0 +1,50 @@
+"""A change that is not committed: what its view says before and after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.widgets.preview import PreviewView
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as opened:
+        opened.sql("CREATE TABLE t AS SELECT 1 AS n")
+        yield opened
+
+
+def previewed(session: dl.Session) -> PreviewView:
+    return PreviewView(session.preview("UPDATE t SET n = 2", message="two"))
+
+
+def test_the_box_begins_with_the_message_of_the_cell(session: dl.Session) -> None:
+    view = previewed(session)
+    assert view.message == "two" and "not committed yet" in view.still()
+    view.answer_commit({"message": view.message})
+    assert session.snapshots()[-1].info.commit_message == "two"
+
+
+@pytest.mark.parametrize(("typed", "kept"), [("three", "three"), ("", None), (" ", None)])
+def test_what_is_typed_into_the_box_is_the_message(session: dl.Session, typed: str, kept: str | None) -> None:
+    previewed(session).answer_commit({"message": typed})
+    assert session.snapshots()[-1].info.commit_message == kept
+
+
+def test_the_diffs_say_what_became_of_the_change(session: dl.Session) -> None:
+    view = previewed(session)
+    view.commit()
+    assert view.snapshot == 2 and "snapshot 1 → 2<" in view.still() and "not committed" not in view.still()
+    view = previewed(session)
+    view.rollback()
+    assert "snapshot 2 → rolled back<" in view.still() and "not committed" not in view.still()
+
+
+def test_a_commit_in_another_cell_ends_it(session: dl.Session) -> None:
+    view = previewed(session)
+    session.sql("COMMIT")
+    assert "snapshot 1 → committed<" in view.still()
