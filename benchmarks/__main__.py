@@ -1,4 +1,4 @@
-"""Measures, prints a table of ratios and writes JSON: `python -m benchmarks`."""
+"""Measures, prints a table of ratios, writes JSON and draws it: `python -m benchmarks --plot docs/images`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks import ratios
 from benchmarks.cases import run
 from benchmarks.measure import table
 from ducklake_lab import __version__
@@ -22,7 +23,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=None, help="TPC-H scale; default: 1, with --quick 0.05")
     parser.add_argument("--rounds", type=int, default=None, help="default: 5, with --quick 3")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<time>.json")
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="a folder for pictures of ratios; needs Chromium")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="draw these results; measure nothing")
     options = parser.parse_args()
+    if options.results is not None:
+        if options.plot is None:
+            parser.error("--results needs --plot")
+        ratios.draw(ratios.load(options.results), options.plot)
+        return
     scale = options.scale if options.scale is not None else 0.05 if options.quick else 1.0
     rounds = options.rounds if options.rounds is not None else 3 if options.quick else 5
     started = datetime.now(UTC)
@@ -47,6 +55,8 @@ def main() -> None:
     }
     output.write_text(json.dumps(report, indent=2) + "\n")
     print(f"\n{output}")
+    if options.plot is not None:
+        ratios.draw(results, options.plot)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-#: Colours of the two writers, and of text on light and dark pages.
-_COLOURS = {"ours": "#4c7fd9", "the reference": "#c77c02"}
-_INK = {"": "#333333", "-dark": "#cccccc"}
+from benchmarks.pictures import COLOURS, GRID, MARKS, style, write
+
 _WIDTH, _HEIGHT = 980, 620
 
 
@@ -41,7 +38,7 @@ def figure(points: Sequence[Point], ink: str) -> go.Figure:
     drawn = make_subplots(2, len(kinds), subplot_titles=titles, vertical_spacing=0.16, horizontal_spacing=0.06)
     for row, conflicts in enumerate((False, True), 1):
         for column, kind in enumerate(kinds, 1):
-            for role, colour in _COLOURS.items():
+            for role, colour in COLOURS.items():
                 line = [p for p in points if (p.kind, p.role, p.conflicts) == (kind, role, conflicts)]
                 if not line:
                     continue
@@ -51,23 +48,19 @@ def figure(points: Sequence[Point], ink: str) -> go.Figure:
                     name=role,
                     mode="lines+markers",
                     line={"color": colour, "width": 2},
-                    marker={"size": 7, "symbol": "circle" if role == "ours" else "diamond"},
+                    marker={"size": 7, "symbol": MARKS[role]},
                     legendgroup=role,
                     showlegend=(row, column) == (1, 2),
                     row=row,
                     col=column,
                 )
     writers = sorted({point.writers for point in points})
-    grid = "rgba(128, 128, 128, 0.25)"
-    drawn.update_xaxes(type="log", tickvals=writers, ticktext=list(map(str, writers)), showgrid=False, linecolor=grid)
-    drawn.update_yaxes(rangemode="tozero", gridcolor=grid, zerolinecolor=grid)
+    drawn.update_xaxes(type="log", tickvals=writers, ticktext=list(map(str, writers)), showgrid=False, linecolor=GRID)
+    drawn.update_yaxes(rangemode="tozero", gridcolor=GRID, zerolinecolor=GRID)
     drawn.update_xaxes(title_text="writers", row=2)
     drawn.update_yaxes(title_text="commits/s", col=1)
-    clear = "rgba(0, 0, 0, 0)"
+    style(drawn, ink)
     drawn.update_layout(
-        font={"color": ink, "size": 12},
-        paper_bgcolor=clear,
-        plot_bgcolor=clear,
         legend={"orientation": "h", "x": 0, "y": 1.14},
         margin={"l": 56, "r": 12, "t": 76, "b": 48},
     )
@@ -77,16 +70,4 @@ def figure(points: Sequence[Point], ink: str) -> go.Figure:
 
 def draw(points: Sequence[Point], folder: Path) -> None:
     """Writes `writers.svg` and `writers-dark.svg`; makes the folder if need be."""
-    from playwright.sync_api import sync_playwright
-
-    folder.mkdir(parents=True, exist_ok=True)
-    browser_path = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page()
-        for theme, ink in _INK.items():
-            page.set_content(figure(points, ink).to_html(include_plotlyjs=True, div_id="plot"))
-            size = f"{{format: 'svg', width: {_WIDTH}, height: {_HEIGHT}}}"
-            url = page.evaluate(f"async () => await Plotly.toImage(document.getElementById('plot'), {size})")
-            (folder / f"writers{theme}.svg").write_text(unquote(url.partition(",")[2]), encoding="utf-8")
-        browser.close()
+    write("writers", lambda ink: figure(points, ink), folder, _WIDTH, _HEIGHT)
