@@ -243,3 +243,22 @@ def test_names_that_begin_with_temp_are_names(session: dl.Session) -> None:
     session.sql("DROP TABLE IF EXISTS temp.seen")
     with pytest.raises(BindError, match='no table "seen"'):
         session.sql("FROM seen")
+
+
+def test_a_line_of_a_csv_file_that_cannot_be_read_is_named_in_one_line(session: dl.Session, tmp_path: Path) -> None:
+    file = tmp_path / "values.csv"
+    file.write_text("id,price ($)\n1,2.50\n2,NA\n")
+    with pytest.raises(dl.DuckLakeError) as refused:
+        session.sql(f"FROM read_csv('{file}', types = {{'price ($)': 'DECIMAL(9,2)'}})").fetchall()
+    place = f"Line 3 of {file}"
+    assert str(refused.value) == (
+        f"{place}: column \"price ($)\" holds 'NA', which is no DECIMAL; choose another type for the column."
+    )
+    file.write_text("a,b\n1,2\n3\n")
+    with pytest.raises(dl.DuckLakeError) as refused:
+        session.sql(
+            f"FROM read_csv('{file}', auto_detect = false, header = true, columns = {{a: 'INT', b: 'INT'}})"
+        ).fetchall()
+    assert str(refused.value) == (
+        f"{place} has 1 values, not 2; mend it, or skip such lines: read_csv('{file}', ignore_errors = true)."
+    )
