@@ -42,7 +42,10 @@ class Stoppable:
             connection.interrupt()
             wait([running])
             raise
-        return running.result()
+        try:
+            return running.result()
+        finally:
+            del running  # an error would hold it by this frame, and it the error
 
 
 def is_interrupt(error: BaseException) -> bool:

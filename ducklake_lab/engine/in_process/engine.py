@@ -262,5 +262,5 @@ def _of_csv(message: str) -> str | None:
     if count := _CSV_COUNT.search(message):
         wanted, held = count.groups()
         file = quote_text(found["file"])
-        return f"{place} has {held} values, not {wanted}; mend it, or skip such lines: read_csv({file}, ignore_errors = true)."
+        return f"{place} has another number of values than others ({held}, not {wanted}); mend it, or skip such lines: read_csv({file}, ignore_errors = true)."
     return None
