@@ -110,6 +110,10 @@ def parsers() -> dict[str, Parser]:
         "--type", metavar="NAME=TYPE", action="append", help="a column's type, rather than the one guessed"
     )
     upload.add_argument("--dates", metavar="FORMAT", help="of dates in CSV files, such as %%m/%%d/%%Y")
+    upload.add_argument("--null", metavar="TEXT", action="append", help="a text of CSV files that stands for NULL")
+    upload.add_argument(
+        "--thousands", metavar="MARK", help="between thousands of numbers in CSV files that have a --type"
+    )
     upload.add_argument("--message", metavar="TEXT", help="the commit message; names the files if left out")
     upload.add_argument("--apply", action="store_true", help="write the rows; without it nothing changes")
     tag = add("tag", "name a snapshot, which does not expire then")

@@ -34,7 +34,7 @@ from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import check
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
-from ducklake_lab.session.uploading import Upload, UploadMode, upload
+from ducklake_lab.session.uploading import Upload, UploadMode, csv_form, upload
 from ducklake_lab.session.writing import WriteMode, write_rows
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
@@ -315,6 +315,8 @@ class Session(LakeInfo):
         *,
         types: Mapping[str, str] | None = None,
         date_format: str | None = None,
+        nulls: Sequence[str] = (),
+        thousands: str | None = None,
         clean_names: bool = False,
     ) -> Upload:
         """What files would become as rows of a table; its `apply` writes them, and nothing is written before.
@@ -327,13 +329,16 @@ class Session(LakeInfo):
             mode: `create` a table; `append` to one, columns matched by name; `replace` it.
             types: types of columns, by name, instead of those guessed.
             date_format: of the dates in CSV files, such as `%m/%d/%Y`, instead of the one guessed.
+            nulls: texts of CSV files that stand for NULL, such as `NA`; the empty one always does.
+            thousands: what separates the thousands of numbers in CSV files; give such columns a type.
             clean_names: name columns so that SQL needs no quotes: `Total $` becomes `total`.
 
         Raises:
             UsageError: there is no such file, or it cannot be uploaded.
             EntryExistsError: the table exists, and is to be created.
         """
-        return upload(self._lakes, self.sql, source, table, mode, types, date_format, clean_names=clean_names)
+        form = csv_form(date_format, nulls, thousands)
+        return upload(self._lakes, self.sql, source, table, mode, types, form, clean_names=clean_names)
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None
@@ -393,10 +398,7 @@ class Session(LakeInfo):
             yield handle
 
     def preview(self, text: str, params: Mapping[str, object] | None = None, **given: Any) -> Preview:
-        """Runs statements in a transaction that stays open, and shows what they would change.
-
-        Args:
-            **given: what else `sql` takes.
+        """Runs statements, given what `sql` takes, in a transaction that stays open, and shows what they would change.
 
         Nothing is in the lake before `commit()` of what is returned, or COMMIT.
 

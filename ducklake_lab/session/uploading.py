@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-import shutil
 import unicodedata
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,9 +13,7 @@ from typing import Any, Literal
 
 from ducklake_lab.errors import (
     BindError,
-    DataFileError,
     EntryExistsError,
-    UnsupportedFeatureError,
     UsageError,
     did_you_mean,
 )
@@ -29,16 +22,11 @@ from ducklake_lab.model.quoting import KEYWORDS, quote_identifier, quote_text, q
 from ducklake_lab.model.units import size
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.uploaded_files import downloaded, paths_of, reader_of, sheet_of, stem, without_secrets
 from ducklake_lab.storage import is_local
 
 UploadMode = Literal["create", "append", "replace"]
 
-#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which pandas reads.
-_READERS: dict[str, str | None] = {
-    ".csv": "read_csv", ".tsv": "read_csv", ".txt": "read_csv", ".parquet": "read_parquet",
-    ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json", ".xlsx": None,
-}  # fmt: skip
-_COMPRESSED = (".gz", ".zst")
 #: Under which SQL reads the rows of an Excel file.
 _SHEET = "uploaded_sheet"
 #: Whole numbers of more digits than DOUBLE keeps.
@@ -114,6 +102,15 @@ class Upload(Listing):
         return Listing("", ("table", "rows"), ((self._name, count),), noun="table", note="written")
 
 
+def csv_form(dates: str | None, nulls: Sequence[str], thousands: str | None) -> dict[str, str]:
+    """The options of DuckDB's reader of CSV files that say how values are written, as SQL by name."""
+    found = {"dateformat": dates, "thousands": thousands}
+    form = {name: quote_text(value) for name, value in found.items() if value is not None}
+    if nulls:
+        form["nullstr"] = f"[{', '.join(map(quote_text, ('', *nulls)))}]"
+    return form
+
+
 def upload(
     lakes: Lakes,
     run: Run,
@@ -121,21 +118,25 @@ def upload(
     table: str | None,
     mode: UploadMode,
     types: Mapping[str, str] | None,
-    date_format: str | None,
+    form: Mapping[str, str],
     *,
     clean_names: bool,
 ) -> Upload:
-    """What the files of a source would become; see `Session.upload`."""
+    """What the files of a source would become; see `Session.upload`.
+
+    Args:
+        form: of `csv_form`.
+    """
     if mode not in ("create", "append", "replace"):
         raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
     kept = None
     if re.match(r"https?://", source):
         kept = TemporaryDirectory(prefix="ducklake-lab-")
-        paths = [_downloaded(source, Path(kept.name))]
+        paths = [downloaded(source, Path(kept.name))]
     else:
-        paths = _paths(source)
-    reader = _reader(source, paths)
-    place = lakes.parse(table or quote_identifier(_clean(_stem(paths[0] if len(paths) == 1 else source), set())))
+        paths = paths_of(source)
+    reader = reader_of(source, paths)
+    place = lakes.parse(table or quote_identifier(_clean(stem(paths[0] if len(paths) == 1 else source), set())))
     target = place.find()
     name = place.name
     if target is not None and mode == "create":
@@ -148,18 +149,18 @@ def upload(
         rows: list[tuple[object, ...]] = execute(sql).fetchall()
         return rows
 
-    sheets = {_SHEET: _sheet(paths)} if reader is None else {}
+    sheets = {_SHEET: sheet_of(paths)} if reader is None else {}
 
     def execute(sql: str, **options: object) -> Any:
         return run(sql, **options, **sheets)
 
-    reading = _Reading(ask, paths, reader, date_format, clean=clean_names)
+    reading = _Reading(ask, paths, reader, form, clean=clean_names)
     columns = reading.columns(target if mode == "append" else None, types or {})
     query = reading.query(columns)
     return Upload(
         quoted_path(place.lake.alias, place.schema, place.name),
         name,
-        _shown(source),
+        without_secrets(source),
         query,
         mode,
         paths,
@@ -178,7 +179,7 @@ class _Reading:
         ask: Callable[[str], list[tuple[Any, ...]]],
         paths: Sequence[str],
         reader: str | None,
-        dates: str | None,
+        form: Mapping[str, str],
         *,
         clean: bool,
     ) -> None:
@@ -189,24 +190,26 @@ class _Reading:
         self._files = [quote_text(glob.escape(path) if is_local(path) else path) for path in paths]
         self._options = ["union_by_name => true"] if len(paths) > 1 else []
         self._types: dict[str, str] = {}
-        self._dates = dates
-        if dates is not None and reader != "read_csv":
-            raise UsageError("A format of dates can be given for CSV files.")
+        self._dates: str | None = None
+        if form and reader != "read_csv":
+            raise UsageError("Dates, marks of NULL and separators of thousands can be given for CSV files.")
         if reader == "read_csv":
             # a later value that is no number is found by looking at all of them
-            self._options += ["sample_size => -1", *self._dialect(self._files[0])]
+            self._options += ["sample_size => -1", *self._dialect(self._files[0], form)]
         elif reader == "read_json":
             self._options.append("sample_size => -1")
 
-    def _dialect(self, file: str) -> list[str]:
+    def _dialect(self, file: str, form: Mapping[str, str]) -> list[str]:
         """What the first file says of its form, so that reading some columns as texts finds the same one."""
-        given = "" if self._dates is None else f", dateformat => {quote_text(self._dates)}"
-        ((delimiter, has_header, skipped, dates),) = self._ask(
-            f"SELECT Delimiter, HasHeader, SkipRows, DateFormat FROM sniff_csv({file}, sample_size => -1{given})"
+        given = [f"{name} => {value}" for name, value in form.items()]
+        ((delimiter, has_header, skipped, self._dates),) = self._ask(
+            "SELECT Delimiter, HasHeader, SkipRows, DateFormat "
+            f"FROM sniff_csv({', '.join([file, 'sample_size => -1', *given])})"
         )
-        self._dates = self._dates or dates
-        found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {skipped}"]
-        return found if self._dates is None else [*found, f"dateformat => {quote_text(self._dates)}"]
+        found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {skipped}", *given]
+        if self._dates is not None and "dateformat" not in form:
+            found.append(f"dateformat => {quote_text(self._dates)}")
+        return found
 
     def _source(self) -> str:
         if self._reader is None:
@@ -331,115 +334,4 @@ def _clean(name: str, taken: set[str]) -> str:
         number += 1
         found = f"{plain}_{number}"
     taken.add(found)
-    return found
-
-
-def can_upload(name: str) -> bool:
-    """Whether files of a name can be uploaded."""
-    return _ending(name) in _READERS
-
-
-def _paths(source: str) -> list[str]:
-    """The files that a path, a pattern or a folder names.
-
-    Raises:
-        UsageError: there are none, or some differ in kind.
-    """
-    if "://" in source:
-        return [source]
-    path = Path(source).expanduser()
-    if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
-        found = [
-            file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-        ]
-        if len({_READERS[_ending(file.name)] for file in found}) > 1:
-            kinds = Counter(_ending(file.name) for file in found)
-            shown = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-            raise UsageError(f"{source} holds files of several kinds ({shown}); give a pattern such as {source}/*.csv.")
-        if not found:
-            raise UsageError(f"{source} holds no file that can be uploaded: {', '.join(_READERS)}.")
-        return [str(file) for file in found]
-    if path.is_file():
-        return [str(path)]
-    if any(mark in source for mark in "*?["):
-        anchor = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
-        if found:
-            return [str(file) for file in found if file.is_file()]
-        raise UsageError(f"No file matches {source}.")
-    beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise UsageError(f"There is no file {source}.{did_you_mean(path.name, beside)}")
-
-
-def _reader(source: str, paths: Sequence[str]) -> str | None:
-    endings = {_ending(path) for path in paths}
-    unknown = sorted(endings - set(_READERS))
-    if unknown:
-        raise UsageError(
-            f'{_shown(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
-            f"and not in one of {', '.join(_READERS)}."
-        )
-    empty = next((path for path in paths if is_local(path) and not Path(path).stat().st_size), None)
-    if empty is not None:
-        raise UsageError(f"{empty} is empty.")
-    if len({_READERS[ending] for ending in endings}) > 1:
-        raise UsageError(f"{_shown(source)} matches files of several kinds: {', '.join(sorted(endings))}.")
-    return _READERS[endings.pop()]
-
-
-def _ending(path: str) -> str:
-    """The end of a file's name that says how it is read."""
-    name = PurePosixPath(urllib.parse.urlsplit(path).path if "://" in path else path.replace("\\", "/")).name.lower()
-    for compressed in _COMPRESSED:
-        name = name.removesuffix(compressed)
-    return PurePosixPath(name).suffix
-
-
-def _stem(path: str) -> str:
-    name = PurePosixPath(path.replace("\\", "/").rstrip("/")).name
-    return re.sub(r"\..*", "", name) or "uploaded"
-
-
-def _shown(source: str) -> str:
-    """The source for people: a URL without what may be a secret in it."""
-    if "://" not in source:
-        return source
-    parts = urllib.parse.urlsplit(source)
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def _downloaded(url: str, folder: Path) -> str:
-    """A copy of what a URL names.
-
-    Raises:
-        DataFileError: it cannot be had.
-    """
-    target = folder / (PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "uploaded")
-    try:
-        with urllib.request.urlopen(url, timeout=60) as answer, target.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
-        raise DataFileError(f"{_shown(url)} cannot be read: {reason}.") from None
-    return str(target)
-
-
-def _sheet(paths: Sequence[str]) -> object:
-    """The first sheets of Excel files, one below the other.
-
-    Raises:
-        UnsupportedFeatureError: nothing that reads them is installed.
-        DataFileError: a file is damaged.
-    """
-    import pandas as pd
-
-    try:
-        frames = [pd.read_excel(path) for path in paths]
-    except ImportError:
-        raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
-    except (ValueError, OSError, KeyError) as error:
-        raise DataFileError(f"{paths[0]} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
-    found = pd.concat(frames, ignore_index=True)
-    found.columns = [str(name) for name in found.columns]
     return found

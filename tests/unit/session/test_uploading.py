@@ -6,6 +6,7 @@ import gzip
 import threading
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from functools import partial
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
@@ -98,6 +99,22 @@ def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path)
     with pytest.raises(dl.DuckLakeError, match="01/02/2024"):
         session.upload(path, "other", types={"d": "INTEGER"}).apply()
     assert session.current_snapshot().snapshot_id == before
+
+
+def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path: Path) -> None:
+    file = _file(tmp_path, "prices.csv", 'price,kind,n\n"12,345.67",a,1\nNA,-,\n"1,000",b,3\n')
+    types = {"price": "DECIMAL(9,2)"}
+    found = session.upload(file, types=types, nulls=["NA", "-"], thousands=",")
+    assert _columns(found, "type") == [("DECIMAL(9,2)",), ("VARCHAR",), ("BIGINT",)]
+    found.apply()
+    wanted = [(Decimal("12345.67"), "a", 1), (None, None, None), (Decimal("1000.00"), "b", 3)]
+    assert session.sql("FROM prices").fetchall() == wanted
+    session.upload(file, "prices", "append", nulls=["NA", "-"], thousands=",").apply()
+    assert session.sql("FROM prices").fetchall() == wanted * 2
+    with pytest.raises(dl.ConstraintError, match=r'Line 3 of .*prices\.csv: column "price" holds \'NA\''):
+        session.upload(file, "others", types=types, thousands=",").apply()
+    with pytest.raises(dl.UsageError, match="can be given for CSV files"):
+        session.upload(_file(tmp_path, "x.json", "{}"), nulls=["NA"])
 
 
 def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:

@@ -1,0 +1,133 @@
+"""Files that are uploaded: which ones a source names, and what reads each kind."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.storage import is_local
+
+#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which pandas reads.
+_READERS: dict[str, str | None] = {
+    ".csv": "read_csv", ".tsv": "read_csv", ".txt": "read_csv", ".parquet": "read_parquet",
+    ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json", ".xlsx": None,
+}  # fmt: skip
+_COMPRESSED = (".gz", ".zst")
+
+
+def can_upload(name: str) -> bool:
+    """Whether files of a name can be uploaded."""
+    return _ending(name) in _READERS
+
+
+def paths_of(source: str) -> list[str]:
+    """The files that a path, a pattern or a folder names.
+
+    Raises:
+        UsageError: there are none, or some differ in kind.
+    """
+    if "://" in source:
+        return [source]
+    path = Path(source).expanduser()
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
+        found = [
+            file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        ]
+        if len({_READERS[_ending(file.name)] for file in found}) > 1:
+            kinds = Counter(_ending(file.name) for file in found)
+            shown = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+            raise UsageError(f"{source} holds files of several kinds ({shown}); give a pattern such as {source}/*.csv.")
+        if not found:
+            raise UsageError(f"{source} holds no file that can be uploaded: {', '.join(_READERS)}.")
+        return [str(file) for file in found]
+    if path.is_file():
+        return [str(path)]
+    if any(mark in source for mark in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+        if found:
+            return [str(file) for file in found if file.is_file()]
+        raise UsageError(f"No file matches {source}.")
+    beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise UsageError(f"There is no file {source}.{did_you_mean(path.name, beside)}")
+
+
+def reader_of(source: str, paths: Sequence[str]) -> str | None:
+    endings = {_ending(path) for path in paths}
+    unknown = sorted(endings - set(_READERS))
+    if unknown:
+        raise UsageError(
+            f'{without_secrets(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
+            f"and not in one of {', '.join(_READERS)}."
+        )
+    empty = next((path for path in paths if is_local(path) and not Path(path).stat().st_size), None)
+    if empty is not None:
+        raise UsageError(f"{empty} is empty.")
+    if len({_READERS[ending] for ending in endings}) > 1:
+        raise UsageError(f"{without_secrets(source)} matches files of several kinds: {', '.join(sorted(endings))}.")
+    return _READERS[endings.pop()]
+
+
+def _ending(path: str) -> str:
+    """The end of a file's name that says how it is read."""
+    name = PurePosixPath(urllib.parse.urlsplit(path).path if "://" in path else path.replace("\\", "/")).name.lower()
+    for compressed in _COMPRESSED:
+        name = name.removesuffix(compressed)
+    return PurePosixPath(name).suffix
+
+
+def stem(path: str) -> str:
+    name = PurePosixPath(path.replace("\\", "/").rstrip("/")).name
+    return re.sub(r"\..*", "", name) or "uploaded"
+
+
+def without_secrets(source: str) -> str:
+    """The source for people: a URL without what may be a secret in it."""
+    if "://" not in source:
+        return source
+    parts = urllib.parse.urlsplit(source)
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def downloaded(url: str, folder: Path) -> str:
+    """A copy of what a URL names.
+
+    Raises:
+        DataFileError: it cannot be had.
+    """
+    target = folder / (PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "uploaded")
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer, target.open("wb") as file:
+            shutil.copyfileobj(answer, file)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+        raise DataFileError(f"{without_secrets(url)} cannot be read: {reason}.") from None
+    return str(target)
+
+
+def sheet_of(paths: Sequence[str]) -> object:
+    """The first sheets of Excel files, one below the other.
+
+    Raises:
+        UnsupportedFeatureError: nothing that reads them is installed.
+        DataFileError: a file is damaged.
+    """
+    import pandas as pd
+
+    try:
+        frames = [pd.read_excel(path) for path in paths]
+    except ImportError:
+        raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
+    except (ValueError, OSError, KeyError) as error:
+        raise DataFileError(f"{paths[0]} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
+    found = pd.concat(frames, ignore_index=True)
+    found.columns = [str(name) for name in found.columns]
+    return found
