@@ -52,8 +52,10 @@ def leaves_and_nodes(columns: Iterable[Column], prefix: str = "") -> Iterable[tu
         yield from leaves_and_nodes(column.children, f"{prefix}{column.name}.")
 
 
-def column_stats(title: str, snapshot_id: int, table: Table, files: Sequence[FileEntry]) -> Listing:
-    """Sums of the files' statistics per leaf column."""
+def column_stats(
+    title: str, snapshot_id: int, table: Table, files: Sequence[FileEntry], inlined_rows: int = 0
+) -> Listing:
+    """Sums of the files' statistics per leaf column; the note counts the rows that are in no file."""
     rows = []
     for name, column in leaves_and_nodes(table.columns):
         if column.children:
@@ -73,13 +75,17 @@ def column_stats(title: str, snapshot_id: int, table: Table, files: Sequence[Fil
                 sum(stats.column_size_bytes or 0 for stats in known) or None,
             )
         )
+    left_out = (
+        f", {inlined_rows:,} row{'' if inlined_rows == 1 else 's'} in the catalog left out" if inlined_rows else ""
+    )
     return Listing(
         f"Statistics of {title}",
         ("column", "type", "min", "max", "null share", "NaN", "bytes"),
         rows,
         noun="column",
         total=len(table.columns),
-        note=f"of {len(files):,} data files, rows deleted since included · snapshot {snapshot_id}",
+        note=f"of {len(files):,} data file{'' if len(files) == 1 else 's'}, rows deleted since included{left_out} "
+        f"· snapshot {snapshot_id}",
     )
 
 
@@ -107,6 +113,10 @@ def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, s
     kind = column.data_type
     if not all(stats.has_least_value(kind) for stats in known if stats.min_value == low):
         return None, None
+    if isinstance(pairs[0][0], bool):
+        # the catalog holds them as 0 and 1
+        low, high = (str(value).lower() for value in (pairs[0][0], pairs[-1][0]))
+        return low, high
     largest = all(stats.has_largest_value(kind) for stats in known if stats.max_value == high)
     return low, high if largest else f"≤ {high}"
 

@@ -91,7 +91,8 @@ class Listing(_Listing[dict[str, object]]):
 
     def __repr__(self) -> str:
         lines = ["  ".join(f"{name}={value}" for name, value in row.items()) for row in self]
-        return "\n".join([self.title, *lines] if self.title else lines) or f"No {self.noun}s."
+        parts = ([self.title] if self.title else []) + lines or [f"No {self.noun}s."]
+        return "\n".join([*parts, self.note] if self.note else parts)
 
 
 class FileListing(_Listing[FileEntry]):

@@ -110,8 +110,10 @@ class TableHandle:
         """Per column, nested ones too: smallest and largest value, share of NULL, size; from the files' statistics."""
         place = self._place()
         with place.lake.connect() as connection:
-            entries, _ = table_files(place.lake, connection, place.state, place.table())
-        return column_stats(self.name, place.state.snapshot.snapshot_id, place.table(), entries)
+            snapshot_id, table = place.state.snapshot.snapshot_id, place.table()
+            entries, _ = table_files(place.lake, connection, place.state, table)
+            inlined = inlined_rows(connection, snapshot_id, table.table_id).get(table.table_id, 0)
+        return column_stats(self.name, snapshot_id, table, entries, inlined)
 
     def view(self) -> RowsView:
         """The rows to look through: sorted, filtered, by page; read in process, up to MAX_ROWS of them."""

@@ -27,6 +27,16 @@ def test_nested_fields_are_no_columns(session: dl.Session) -> None:
     assert "4 columns · of 0 data files" in session.table("t").column_stats()._repr_html_()
 
 
+def test_statistics_say_which_rows_they_leave_out(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i AS a, i > 5 AS b FROM range(30000) r(i)")
+    session.sql("INSERT INTO t VALUES (-7, NULL)")
+    found = session.table("t").column_stats()
+    assert [(row["min"], row["max"]) for row in found] == [("0", "29999"), ("false", "true")]
+    assert found.note == "of 1 data file, rows deleted since included, 1 row in the catalog left out · snapshot 2"
+    # a terminal shows the note as well
+    assert repr(found).endswith(found.note)
+
+
 def test_a_share_is_neither_all_nor_nothing_where_it_is_not(session: dl.Session) -> None:
     session.sql(
         "CREATE TABLE t AS SELECT CASE WHEN i = 0 THEN i END AS nearly, CASE WHEN i > 0 THEN i END AS hardly, "
