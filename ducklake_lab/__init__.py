@@ -30,6 +30,7 @@ for _name, _target in {
     "display": "IPython.display:display",
     "result.grid": "ducklake_lab.widgets.grids:bundle",
     "result.html": "ducklake_lab.widgets.result:render",
+    "result.text": "ducklake_lab.widgets.text:of_shell",
     "chart.html": "ducklake_lab.widgets.chart_view:render",
     "chart.plot": "ducklake_lab.plots.chart:plot",
     "diff.live": "ducklake_lab.widgets.diff_browser:live",

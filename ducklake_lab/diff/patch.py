@@ -283,7 +283,7 @@ class Patch:
         name = _line(self._from.state.qualified_name(self._old))
         s = self._summary
         inserted, deleted = (s.deleted, s.inserted) if self._revert else (s.inserted, s.deleted)
-        yield f"Makes {name} as of {_state(self._from)} what {self._goal()} is: {inserted:,} rows inserted, {s.updated:,} updated, {deleted:,} deleted."
+        yield f"Turns {name} as of {_state(self._from)} into {self._goal()}: {inserted:,} rows inserted, {s.updated:,} updated, {deleted:,} deleted."
         if empty:
             yield "Nothing differs."
             return
@@ -299,7 +299,7 @@ class Patch:
 
     def _goal(self) -> str:
         if self._sides.same:
-            return f"it is as of {_state(self._to)}"
+            return f"what it is as of {_state(self._to)}"
         return f"{_line(self._to.state.qualified_name(self._new))} as of {_state(self._to)}"
 
 

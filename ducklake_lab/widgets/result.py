@@ -45,7 +45,7 @@ def render(result: Result, limit: int | None = None) -> str:
     footer = f'<div class="dlk-foot">{escape(summary(result, limit))}</div>'
     if not result.is_query or not result.columns:
         return view(footer, label="Result")
-    columns = _columns(result, limit)
+    columns = shown_columns(result, limit)
     numeric = [values.is_number(name) for name in result.types]
     head = [
         heading(clip(result.columns[at], 80), right=numeric[at], note=clip(result.types[at].lower(), 40))
@@ -58,7 +58,7 @@ def render(result: Result, limit: int | None = None) -> str:
     return view(scroll(table(head, rows), "Rows") + footer, style=_STYLE, label="Result")
 
 
-def _columns(result: Result, limit: int) -> list[list[object]]:
+def shown_columns(result: Result, limit: int) -> list[list[object]]:
     """The values shown, column by column."""
     shown = result.head(limit + 1).slice(0, limit)
     from ducklake_lab.duckdb.handing import texts_to_show

@@ -234,6 +234,9 @@ class Result:
     def __repr__(self) -> str:
         return f"<Result {', '.join(f'{c} {t}' for c, t in zip(self.columns, self.types, strict=True))}>"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(hook("result.text")(self))
+
     def _repr_html_(self) -> str:
         html: str = hook("result.html")(self)
         return html

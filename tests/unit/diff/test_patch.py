@@ -34,7 +34,7 @@ def test_a_patch_writes_the_cells_that_differ_and_no_others(session: dl.Session)
     found = session.table("t").diff(start).patch().splitlines()
     comment = [line for line in found if line.startswith("--")]
     assert comment[0] == (
-        f"-- Makes main.t as of snapshot {start} what it is as of snapshot {end} is: 0 rows inserted, 2 updated, 1 deleted."
+        f"-- Turns main.t as of snapshot {start} into what it is as of snapshot {end}: 0 rows inserted, 2 updated, 1 deleted."
     )
     assert any("no row ids of inserted rows" in line for line in comment)
     assert found[len(comment) :] == [
