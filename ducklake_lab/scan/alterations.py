@@ -12,6 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.files import among
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.quoting import quoted_if_needed, split_dotted
 from ducklake_lab.model.transforms import parse_transform
 
 #: Alterations of one table that a snapshot shows; more of them are counted.
@@ -69,7 +70,9 @@ def view_alterations(
         name = names.get(view, f"#{view}")
         texts = list(_renamed("view", entries[view], snapshot, names.get(view, "")))
         texts += [f"commented on {name}"] * len(comments.get((view, snapshot), ()))
-        texts += [f"commented on column {column} of {name}" for column in columns.get((view, snapshot), ())]
+        texts += [
+            f"commented on column {quoted_if_needed(column)} of {name}" for column in columns.get((view, snapshot), ())
+        ]
         if texts:
             found[view, snapshot] = _first(texts, name)
     return found
@@ -128,8 +131,9 @@ def _renamed(kind: str, entries: Sequence[_Entry], snapshot: int, name: str) -> 
     before = next((entry.name for entry in entries if entry.end == snapshot and entry.begin != snapshot), None)
     after = next((entry.name for entry in entries if entry.begin == snapshot and entry.end != snapshot), None)
     if before is not None and after is not None and before != after:
-        schema = name.rpartition(".")[0]
-        yield f"renamed {kind} {schema}.{before} to {schema}.{after}"
+        *schema, _ = map(quoted_if_needed, split_dotted(name))
+        old, new = (".".join((*schema, quoted_if_needed(part))) for part in (before, after))
+        yield f"renamed {kind} {old} to {new}"
 
 
 def _columns(connection: sa.Connection, ids: Collection[int]) -> Mapping[int, Sequence[_Row]]:
@@ -182,7 +186,7 @@ class _History:
     def _changed(self, old: Column, new: Column) -> Iterator[str]:
         path = _safe(self.path(new.column_id))
         if old.name != new.name:
-            yield f"renamed column {_safe(_path(old.column_id, self._before))} of {{}} to {_safe(new.name)}"
+            yield f"renamed column {_safe(_path(old.column_id, self._before))} of {{}} to {_safe(quoted_if_needed(new.name))}"
         if old.type != new.type:
             kinds = (_safe(column.data_type.sql()) for column in (old, new))
             yield f"changed column {path} of {{}} from {next(kinds)} to {next(kinds)}"
@@ -205,7 +209,7 @@ def _path(number: int, rows: Mapping[int, _Row]) -> str:
     parts: list[str] = []
     row = rows.get(number)
     while row is not None and len(parts) <= len(rows):
-        parts.insert(0, row.column.name)
+        parts.insert(0, quoted_if_needed(row.column.name))
         row = rows.get(row.parent) if row.parent is not None else None
     return ".".join(parts) or f"#{number}"
 

@@ -18,6 +18,7 @@ from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
+from ducklake_lab.model.quoting import quoted_if_needed
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.scan.alterations import alterations, view_alterations
@@ -200,7 +201,12 @@ def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[s
             if snapshot != first[entry_id]
         }
         found |= tables
-    return {entry_id: ".".join(parts) for entry_id, parts in found.items()}, tables, begun
+    return {entry_id: _written(parts) for entry_id, parts in found.items()}, tables, begun
+
+
+def _written(parts: Iterable[str]) -> str:
+    """A name as SQL reads it."""
+    return ".".join(map(quoted_if_needed, parts))
 
 
 def _path(schema_id: int, rows: Mapping[int, tuple[str, int | None]]) -> tuple[str, ...]:
@@ -248,7 +254,7 @@ def _readable(change: Change, names: Mapping[int, str]) -> str:
     if isinstance(change.value, int):
         name = names.get(change.value, f"#{change.value}")
     else:
-        name = ".".join(change.value)
+        name = _written(change.value)
     return _READABLE.get(change.kind, change.kind.replace("_", " ") + " {}").format(name)
 
 

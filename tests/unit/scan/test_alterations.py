@@ -91,10 +91,10 @@ def test_a_table_that_was_renamed_was_not_created(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["{0}", "a.b", "<b>"])
-def test_names_are_said_as_they_are(column: str, tmp_path: Path) -> None:
+def test_names_are_quoted_where_sql_needs_it(column: str, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
         session.sql(f'CREATE TABLE t (i INTEGER); ALTER TABLE t ADD COLUMN "{column}" INTEGER')
-        assert _said(session, 1) == [[f"added column {column} INTEGER to main.t"]]
+        assert _said(session, 1) == [[f'added column "{column}" INTEGER to main.t']]
 
 
 def test_comments_of_views_are_said(lake_uri: Callable[..., str], tmp_path: Path) -> None:
@@ -123,3 +123,17 @@ def test_comments_of_views_that_the_reference_gave_are_said(
     detach(reference)
     with dl.connect(uri, alias="lake") as session:
         assert _said(session, 0) == [["created view main.v"], ["commented on main.v"]]
+
+
+def test_names_are_written_as_sql_reads_them(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql('CREATE TABLE "my. orders" ("a b" INTEGER); CREATE TABLE "select" AS SELECT 1 AS a')
+        session.sql('ALTER TABLE "my. orders" RENAME COLUMN "a b" TO "c.d"; ALTER TABLE "my. orders" RENAME TO "x. y"')
+        history = session.history()
+        assert [entry.changes for entry in history[3:]] == [
+            ('renamed column "a b" of main."x. y" to "c.d"',),
+            ('renamed table main."my. orders" to main."x. y"',),
+        ]
+        assert history[2].changes[0] == 'created table main."select"'
+        # the snapshot browser finds the tables by these names
+        assert [session.table(name).name for entry in history for name in entry.tables]
