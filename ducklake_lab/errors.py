@@ -94,6 +94,18 @@ class SqlError(DuckLakeError):
         self.column = column
 
 
+class CsvLineError(SqlError):
+    """A line of a CSV file does not fit the others, or the type of a column.
+
+    Attributes:
+        value: the text that does not fit its type; None where the line has another number of columns.
+    """
+
+    def __init__(self, message: str, *, value: str | None = None) -> None:
+        super().__init__(message)
+        self.value = value
+
+
 class SqlSyntaxError(SqlError):
     """A statement cannot be parsed."""
 

@@ -1,4 +1,4 @@
-"""Files that are uploaded: which ones a source names, and what reads each kind."""
+"""Files that can be uploaded: those that a path, a pattern, a folder or a URL names, and what reads them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.storage import is_local
@@ -65,14 +66,14 @@ def reader_of(source: str, paths: Sequence[str]) -> str | None:
     unknown = sorted(endings - set(_READERS))
     if unknown:
         raise UsageError(
-            f'{without_secrets(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
+            f'{shown_source(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
             f"and not in one of {', '.join(_READERS)}."
         )
     empty = next((path for path in paths if is_local(path) and not Path(path).stat().st_size), None)
     if empty is not None:
         raise UsageError(f"{empty} is empty.")
     if len({_READERS[ending] for ending in endings}) > 1:
-        raise UsageError(f"{without_secrets(source)} matches files of several kinds: {', '.join(sorted(endings))}.")
+        raise UsageError(f"{shown_source(source)} matches files of several kinds: {', '.join(sorted(endings))}.")
     return _READERS[endings.pop()]
 
 
@@ -89,7 +90,7 @@ def stem(path: str) -> str:
     return re.sub(r"\..*", "", name) or "uploaded"
 
 
-def without_secrets(source: str) -> str:
+def shown_source(source: str) -> str:
     """The source for people: a URL without what may be a secret in it."""
     if "://" not in source:
         return source
@@ -109,11 +110,11 @@ def downloaded(url: str, folder: Path) -> str:
             shutil.copyfileobj(answer, file)
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
-        raise DataFileError(f"{without_secrets(url)} cannot be read: {reason}.") from None
+        raise DataFileError(f"{shown_source(url)} cannot be read: {reason}.") from None
     return str(target)
 
 
-def sheet_of(paths: Sequence[str]) -> object:
+def sheet(paths: Sequence[str]) -> Any:
     """The first sheets of Excel files, one below the other.
 
     Raises:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -13,7 +15,9 @@ from typing import Any, Literal
 
 from ducklake_lab.errors import (
     BindError,
+    CsvLineError,
     EntryExistsError,
+    SqlError,
     UsageError,
     did_you_mean,
 )
@@ -22,7 +26,7 @@ from ducklake_lab.model.quoting import KEYWORDS, quote_identifier, quote_text, q
 from ducklake_lab.model.units import size
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.uploaded_files import downloaded, paths_of, reader_of, sheet_of, stem, without_secrets
+from ducklake_lab.session.uploaded_files import downloaded, paths_of, reader_of, sheet, shown_source, stem
 from ducklake_lab.storage import is_local
 
 UploadMode = Literal["create", "append", "replace"]
@@ -32,6 +36,10 @@ _SHEET = "uploaded_sheet"
 #: Whole numbers of more digits than DOUBLE keeps.
 _LONG = r"\s*[+-]?[0-9]{16,}\s*"
 _ISO_DATE = "%Y-%m-%d"
+#: Texts that files have for NULL.
+_NULLS = ("NA", "N/A", "n/a", "NULL", "null", "None", "nan", "-", "?")
+_NUMBER = r"[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(,[0-9]{3})+)([.][0-9]+)?"
+_FIRST = 1000
 _EXAMPLES = 100
 _EXAMPLE_CHARACTERS = 60
 
@@ -68,7 +76,7 @@ class Upload(Listing):
         mode: UploadMode,
         files: Sequence[str],
         run: Run,
-        rows: Sequence[Sequence[object]],
+        rows: Sequence[Sequence[Any]],
         note: str,
         downloads: TemporaryDirectory[str] | None,
     ) -> None:
@@ -107,7 +115,7 @@ def csv_form(dates: str | None, nulls: Sequence[str], thousands: str | None) -> 
     found = {"dateformat": dates, "thousands": thousands}
     form = {name: quote_text(value) for name, value in found.items() if value is not None}
     if nulls:
-        form["nullstr"] = f"[{', '.join(map(quote_text, ('', *nulls)))}]"
+        form["nullstr"] = f"[{', '.join(map(quote_text, dict.fromkeys(('', *nulls))))}]"
     return form
 
 
@@ -146,29 +154,49 @@ def upload(
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[object, ...]] = execute(sql).fetchall()
+        with _advice(paths[0]):
+            rows: list[tuple[Any, ...]] = execute(sql).fetchall()
         return rows
 
-    sheets = {_SHEET: sheet_of(paths)} if reader is None else {}
+    sheets = {_SHEET: sheet(paths)} if reader is None else {}
 
-    def execute(sql: str, **options: object) -> Any:
-        return run(sql, **options, **sheets)
+    def execute(sql: str, **options: Any) -> Any:
+        with _advice(paths[0]):
+            return run(sql, **options, **sheets)
 
     reading = _Reading(ask, paths, reader, form, clean=clean_names)
     columns = reading.columns(target if mode == "append" else None, types or {})
     query = reading.query(columns)
+    examples = ask(f"{query} LIMIT {_EXAMPLES}")
     return Upload(
         quoted_path(place.lake.alias, place.schema, place.name),
         name,
-        without_secrets(source),
+        shown_source(source),
         query,
         mode,
         paths,
         execute,
-        _rows(columns, ask(f"{query} LIMIT {_EXAMPLES}")),
-        _note(paths, columns, mode, target, clean_names=clean_names),
+        _rows(columns, examples),
+        _note(paths, columns, mode, target, reading.skipped, clean_names=clean_names),
         kept,
     )
+
+
+@contextmanager
+def _advice(file: str) -> Iterator[None]:
+    """Says what to do about a line of a CSV file that cannot be read.
+
+    Raises:
+        SqlError: there is such a line.
+    """
+    try:
+        yield
+    except CsvLineError as error:
+        if error.value is None:
+            do = f"Mend it, or leave such lines out: CREATE TABLE … AS FROM read_csv({quote_text(file)}, ignore_errors => true)."
+        else:
+            do = f"If this means NULL, add --null {shlex.quote(error.value)}; else give the column the type VARCHAR."
+        raise SqlError(f"{error} {do}") from None
 
 
 class _Reading:
@@ -191,8 +219,9 @@ class _Reading:
         self._options = ["union_by_name => true"] if len(paths) > 1 else []
         self._types: dict[str, str] = {}
         self._dates: str | None = None
+        self.skipped = 0
         if form and reader != "read_csv":
-            raise UsageError("Dates, marks of NULL and separators of thousands can be given for CSV files.")
+            raise UsageError("Dates, texts that mean NULL and marks of thousands can be given for CSV files.")
         if reader == "read_csv":
             # a later value that is no number is found by looking at all of them
             self._options += ["sample_size => -1", *self._dialect(self._files[0], form)]
@@ -202,14 +231,34 @@ class _Reading:
     def _dialect(self, file: str, form: Mapping[str, str]) -> list[str]:
         """What the first file says of its form, so that reading some columns as texts finds the same one."""
         given = [f"{name} => {value}" for name, value in form.items()]
-        ((delimiter, has_header, skipped, self._dates),) = self._ask(
-            "SELECT Delimiter, HasHeader, SkipRows, DateFormat "
-            f"FROM sniff_csv({', '.join([file, 'sample_size => -1', *given])})"
+        asked = f"FROM sniff_csv({', '.join([file, 'sample_size => -1', *given])}"
+        ((delimiter, has_header, self.skipped, self._dates, columns),) = self._ask(
+            f"SELECT Delimiter, HasHeader, SkipRows, DateFormat, [c.name FOR c IN Columns] {asked})"
         )
-        found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {skipped}", *given]
+        if len(columns) == 1:
+            self._refuse_broken(file, asked, columns[0])
+        found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {self.skipped}", *given]
         if self._dates is not None and "dateformat" not in form:
             found.append(f"dateformat => {quote_text(self._dates)}")
         return found
+
+    def _refuse_broken(self, file: str, asked: str, name: str) -> None:
+        """Looks for columns in a file of one column: a line with too many or too few hides them.
+
+        Raises:
+            SqlError: there is such a line.
+        """
+        ((delimiter, quote, escape, skipped, columns),) = self._ask(
+            f'SELECT Delimiter, "Quote", "Escape", SkipRows, [c.name FOR c IN Columns] {asked}, ignore_errors => true)'
+        )
+        if len(columns) < 2 or name.count(delimiter) < len(columns) - 1:
+            return
+        types = ", ".join(f"'c{at}': 'VARCHAR'" for at in range(len(columns)))
+        marks = f"delim => {quote_text(delimiter)}, quote => {_mark(quote)}, escape => {_mark(escape)}"
+        self._ask(
+            f"SELECT count(*) FROM read_csv({file}, {marks}, skip => {skipped}, header => true, "
+            f"auto_detect => false, columns => {{{types}}})"
+        )
 
     def _source(self) -> str:
         if self._reader is None:
@@ -242,6 +291,7 @@ class _Reading:
             notes = {name: "text: a lake holds no BIGNUM" for name, kind in free if kind == "BIGNUM"}
             notes |= self._long_numbers(name for name, kind in free if kind == "DOUBLE")
             wanted |= dict.fromkeys(notes, "VARCHAR")
+            notes |= self._nearly_numbers(name for name, kind in free if kind == "VARCHAR")
             if self._dates not in (None, _ISO_DATE):
                 notes |= {name: f"dates as {self._dates}" for name, kind in found if wanted.get(name, kind) == "DATE"}
         self._types = wanted
@@ -281,6 +331,34 @@ class _Reading:
         (found,) = self._ask(f"SELECT {asked} FROM {self._source()}")
         return {name: "text: DOUBLE would lose digits" for name, is_so in zip(names, found, strict=True) if is_so}
 
+    def _nearly_numbers(self, columns: Iterable[str]) -> dict[str, str]:
+        """Why columns are texts that hold numbers beside marks of NULL, or with commas between their digits."""
+        # most columns of words are recognised by their first values
+        names = list(self._numbers_in_texts(columns, f"(FROM {self._source()} LIMIT {_FIRST})"))
+        return self._numbers_in_texts(names, self._source())
+
+    def _numbers_in_texts(self, columns: Iterable[str], rows: str) -> dict[str, str]:
+        names = list(columns)
+        if not names:
+            return {}
+        marks = f"({', '.join(map(quote_text, _NULLS))})"
+        asked = []
+        for value in map(quote_identifier, names):
+            number = f"regexp_full_match({value}, {quote_text(_NUMBER)})"
+            asked += [
+                f"coalesce(bool_and({number}) FILTER ({value} NOT IN {marks}), false)",
+                f"list(DISTINCT {value}) FILTER ({value} IN {marks})",
+                f"any_value({value}) FILTER (contains({value}, ','))",
+            ]
+        (found,) = self._ask(f"SELECT {', '.join(asked)} FROM {rows}")
+        notes = {}
+        for name, numbers, nulls, comma in zip(names, found[::3], found[1::3], found[2::3], strict=True):
+            parts = [f"--null {shlex.quote(null)} reads {null} as NULL" for null in sorted(nulls or ())]
+            parts += [f"--thousands , and a --type make {comma} a number"] if comma is not None else []
+            if numbers and (parts or rows != self._source()):
+                notes[name] = "text: " + "; ".join(parts)
+        return notes
+
     def query(self, columns: Sequence[_Column]) -> str:
         """What gives the columns under their new names."""
         parts = []
@@ -292,22 +370,39 @@ class _Reading:
         return f"SELECT {', '.join(parts)} FROM {self._source()}"
 
 
-def _rows(columns: Sequence[_Column], examples: Sequence[Sequence[object]]) -> list[tuple[Any, ...]]:
+def _rows(columns: Sequence[_Column], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     found = []
     for at, column in enumerate(columns):
-        value = next((str(row[at]) for row in examples if row[at] is not None), None)
+        value = next((_example(row[at]) for row in examples if row[at] is not None), None)
         shown = value if value is None or len(value) <= _EXAMPLE_CHARACTERS else f"{value[:_EXAMPLE_CHARACTERS]}…"
         found.append((column.source, column.name, column.type, shown, column.note))
     return found
 
 
+def _example(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _mark(found: str) -> str:
+    """A quote or escape that DuckDB found in a file, as an option; it writes "(empty)" for none."""
+    return quote_text(found if len(found) == 1 else "")
+
+
 def _note(
-    paths: Sequence[str], columns: Sequence[_Column], mode: UploadMode, target: Table | None, *, clean_names: bool
+    paths: Sequence[str],
+    columns: Sequence[_Column],
+    mode: UploadMode,
+    target: Table | None,
+    skipped: int,
+    *,
+    clean_names: bool,
 ) -> str:
     local = [path for path in paths if is_local(path)]
     parts = [f"{len(paths)} files" if len(paths) > 1 else "1 file"]
     if local:
         parts[0] += f", {size(sum(Path(path).stat().st_size for path in local))}"
+    if skipped:
+        parts.append(f"the first {skipped:,} line{'' if skipped == 1 else 's'} left out")
     if target is not None and mode == "append":
         given = {column.name.casefold() for column in columns}
         missing = [column.name for column in target.columns if column.name.casefold() not in given]

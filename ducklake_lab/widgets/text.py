@@ -35,7 +35,7 @@ def render(result: Result, width: int | None = None) -> str:
     limit = result.limit or LIMIT
     if not result.is_query or not result.columns:
         return summary(result, limit)
-    columns = []
+    columns: list[list[str]] = []
     room = width or shutil.get_terminal_size().columns
     for name, kind, cells in zip(result.columns, result.types, shown_columns(result, limit), strict=False):
         texts = [clip(visible(text), _CELL) for text in (name, kind.lower(), *map(values.text, cells))]

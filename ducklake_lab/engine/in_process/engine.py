@@ -17,9 +17,10 @@ from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.zones import in_zone
+from ducklake_lab.engine.in_process.csv_errors import csv_line_error
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
 from ducklake_lab.sql.plan import SOURCE_PREFIX
 
@@ -221,19 +222,15 @@ def _unwrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
 _LONG_NAME = "NameListToString NOT IMPLEMENTED"
 
 
-#: What DuckDB says of a line of a CSV file: it repeats the line, and lists every option of its reader.
-_CSV = re.compile(r"CSV Error on Line: (?P<line>\d+) Original Line: .* file = (?P<file>.*?) delimiter = ", re.DOTALL)
-_CSV_VALUE = re.compile(r'Error when converting column "(.+?)"\. Could not convert string "(.*?)" to \'(.+?)\'')
-_CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
-
-
 def translated(error: duckdb.Error) -> DuckLakeError:
     """The error of ours for one of DuckDB's, in one line."""
+    of_line = csv_line_error(str(error))
+    if of_line is not None:
+        return of_line
     text = str(error).strip().split("\n\nLINE ")[0].splitlines()
     message = " ".join(line.strip() for line in text if line.strip())
     _, _, rest = message.partition("Error: ")
     message = rest or message
-    message = _of_csv(message) or message
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
@@ -248,19 +245,3 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     if isinstance(error, duckdb.NotImplementedException) or variants.NO_FORM in message:
         return UnsupportedFeatureError(message)
     return SqlError(message)
-
-
-def _of_csv(message: str) -> str | None:
-    """What is wrong with a line of a CSV file; None where the message is about something else."""
-    found = _CSV.match(message)
-    if found is None:
-        return None
-    place = f"Line {found['line']} of {found['file']}"
-    if value := _CSV_VALUE.search(message):
-        column, text, kind = value.groups()
-        return f'{place}: column "{column}" holds {text!r}, which is no {kind}; choose another type for the column.'
-    if count := _CSV_COUNT.search(message):
-        wanted, held = count.groups()
-        file = quote_text(found["file"])
-        return f"{place} has another number of values than others ({held}, not {wanted}); mend it, or skip such lines: read_csv({file}, ignore_errors = true)."
-    return None

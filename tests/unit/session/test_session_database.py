@@ -250,16 +250,10 @@ def test_a_line_of_a_csv_file_that_cannot_be_read_is_named_in_one_line(session: 
     file.write_text("id,price ($)\n1,2.50\n2,NA\n")
     with pytest.raises(dl.DuckLakeError) as refused:
         session.sql(f"FROM read_csv('{file}', types = {{'price ($)': 'DECIMAL(9,2)'}})").fetchall()
-    place = f"Line 3 of {file}"
-    assert str(refused.value) == (
-        f"{place}: column \"price ($)\" holds 'NA', which is no DECIMAL; choose another type for the column."
-    )
+    assert str(refused.value) == f'Line 3 of {file}: "NA" in the column "price ($)" is no DECIMAL.'
     file.write_text("a,b\n1,2\n3\n")
     with pytest.raises(dl.DuckLakeError) as refused:
         session.sql(
             f"FROM read_csv('{file}', auto_detect = false, header = true, columns = {{a: 'INT', b: 'INT'}})"
         ).fetchall()
-    assert str(refused.value) == (
-        f"{place} has another number of values than others (1, not 2); mend it, or skip such lines: "
-        f"read_csv('{file}', ignore_errors = true)."
-    )
+    assert str(refused.value) == f"Line 3 of {file} has 1 columns, not 2."

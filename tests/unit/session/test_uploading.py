@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.errors import SqlError, UsageError
 
 MESSY = "Order ID,Größe (cm),Total $,order id,when,\n1,0.5,<b>1</b>😀,7,2024-01-31,x\n2,,,8,2024-02-29,y\n"
 
@@ -111,10 +112,8 @@ def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path
     assert session.sql("FROM prices").fetchall() == wanted
     session.upload(file, "prices", "append", nulls=["NA", "-"], thousands=",").apply()
     assert session.sql("FROM prices").fetchall() == wanted * 2
-    with pytest.raises(dl.ConstraintError, match=r'Line 3 of .*prices\.csv: column "price" holds \'NA\''):
+    with pytest.raises(SqlError, match=r'Line 3 of .*prices\.csv: "NA" in the column "price" is no DECIMAL'):
         session.upload(file, "others", types=types, thousands=",").apply()
-    with pytest.raises(dl.UsageError, match="can be given for CSV files"):
-        session.upload(_file(tmp_path, "x.json", "{}"), nulls=["NA"])
 
 
 def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
@@ -215,3 +214,47 @@ def test_what_cannot_be_uploaded(session: dl.Session, tmp_path: Path) -> None:
     with pytest.raises(dl.UsageError, match="create, append or replace"):
         session.upload(str(tmp_path / "orders.csv"), mode="merge")  # type: ignore[arg-type]
     assert session.current_snapshot().snapshot_id == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("7,seven", r"Line 52 of .*rows\.csv has 2 columns, not 3\. Mend it, or leave such lines out: CREATE TABLE"),
+        ("7,seven,8,9", r"Line 52 of .*rows\.csv has more than 3 columns\. Mend it"),
+    ],
+)
+def test_a_broken_line_makes_no_table_of_one_column(session: dl.Session, tmp_path: Path, line: str, error: str) -> None:
+    rows = [f"{at},name {at},{at / 2}" for at in range(100)]
+    file = _file(tmp_path, "rows.csv", "\n".join(["id,name,half", *rows[:50], line, *rows[50:]]) + "\n")
+    with pytest.raises(SqlError, match=error):
+        session.upload(file)
+    session.sql(f"CREATE TABLE others AS FROM read_csv('{file}', ignore_errors => true)")
+    assert session.sql("SELECT count(*) FROM others").fetchall() == [(100,)]
+    # commas in a text make no columns
+    words = _file(tmp_path, "words.csv", "words\nhello\none, two\nthree\n")
+    assert _columns(session.upload(words), "column") == [("words",)]
+
+
+def test_why_numbers_are_texts(session: dl.Session, tmp_path: Path) -> None:
+    text = 'id,amount,zip,word\n1,"1,234.50",01234,a\n2,NA,NA,NA\n3,7,22222,b\n'
+    file = _file(tmp_path, "money.csv", text)
+    found = session.upload(file)
+    assert _columns(found, "type", "note") == [
+        ("BIGINT", ""),
+        ("VARCHAR", "text: --null NA reads NA as NULL; --thousands , and a --type make 1,234.50 a number"),
+        ("VARCHAR", ""),
+        ("VARCHAR", ""),
+    ]
+    error = r'Line 3 of .*money.csv: "NA" in the column "zip" is no INTEGER\. If this means NULL, add --null NA;'
+    with pytest.raises(SqlError, match=error):
+        session.upload(file, types={"zip": "INTEGER"}).apply()
+    session.upload(file, types={"zip": "INTEGER"}, nulls=["NA"]).apply()
+    assert session.sql("SELECT zip, word FROM money").fetchall() == [(1234, "a"), (None, None), (22222, "b")]
+    with pytest.raises(UsageError, match="can be given for CSV files"):
+        session.upload(_file(tmp_path, "rows.json", '{"a": 1}'), nulls=["NA"])
+
+
+def test_lines_left_out_are_counted(session: dl.Session, tmp_path: Path) -> None:
+    rows = "".join(f"{at},{at}\n" for at in range(50))
+    found = session.upload(_file(tmp_path, "titled.csv", f"Report of May\n\nid,half\n{rows}"))
+    assert "the first 2 lines left out" in found.note

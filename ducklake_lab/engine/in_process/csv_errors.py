@@ -1,0 +1,33 @@
+"""What DuckDB says of a line of a CSV file, in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+from ducklake_lab.errors import CsvLineError
+
+_PLACE = re.compile(r"CSV Error on Line: (\d+)\n")
+_FILE = re.compile(r"^  file = (.*)$", re.MULTILINE)
+_WIDTH = re.compile(r"^Expected Number of Columns: (\d+) Found: (\d+)$", re.MULTILINE)
+_VALUE = re.compile(
+    r"^Error when converting column \"(.*)\"\. Could not convert string \"(.*?)\" to '(.*)'$", re.MULTILINE | re.DOTALL
+)
+_SHOWN = 60
+
+
+def csv_line_error(text: str) -> CsvLineError | None:
+    """The error for a text of DuckDB's; None where it is about no line of a file, or about something else in it."""
+    place, file = _PLACE.search(text), _FILE.findall(text)
+    if place is None or not file:
+        return None
+    where = f"Line {int(place[1]):,} of {file[-1]}"
+    width, value = _WIDTH.search(text), _VALUE.search(text)
+    if value is not None:
+        name, found, kind = value.groups()
+        shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
+        return CsvLineError(f'{where}: "{shown}" in the column "{name}" is no {kind}.', value=found)
+    if width is not None:
+        expected, number = map(int, width.groups())
+        has = f"{number:,} columns, not {expected:,}" if number < expected else f"more than {expected:,} columns"
+        return CsvLineError(f"{where} has {has}.")
+    return None
