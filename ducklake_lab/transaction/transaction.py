@@ -43,6 +43,7 @@ class Transaction(EntryChanges):
         self.batch: StreamBatch | None = None
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
+        self.is_rolled_back = False
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
         self._discarded: list[str] = []
@@ -230,6 +231,7 @@ class Transaction(EntryChanges):
 
     def rollback(self) -> None:
         """Forgets everything and removes the files that were written."""
+        self.is_rolled_back = True
         Storage().discard(self.written_paths())
         self.data.clear()
         self._discarded.clear()

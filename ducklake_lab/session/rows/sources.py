@@ -14,11 +14,7 @@ from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import (
-    BindError,
-    SqlError,
-    UnsupportedFeatureError,
-)
+from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.entries import Table
@@ -138,11 +134,19 @@ class Sources:
         if columns is None:
             return None
         time_zone, types = self._database.time_zone(), [kind for _, kind in columns]
+        transaction = self._lakes.transaction
 
         def rows(limit: int | None) -> pa.Table:
             some = plan.duckdb_sql if limit is None else f"SELECT * FROM ({plan.duckdb_sql}) LIMIT {limit:d}"
-            with self._database.in_zone(time_zone):
-                return self.run_in_process(replace(plan, duckdb_sql=some), loaded, types).table
+            try:
+                with self._database.in_zone(time_zone):
+                    return self.run_in_process(replace(plan, duckdb_sql=some), loaded, types).table
+            except DataFileError:
+                if transaction is None or not transaction.is_rolled_back:
+                    raise
+                raise TransactionError(
+                    "The transaction whose rows this result shows was rolled back; run the query again."
+                ) from None
 
         return Waiting(columns, rows)
 

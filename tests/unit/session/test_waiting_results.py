@@ -9,6 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
+from ducklake_lab.errors import TransactionError
 
 
 @pytest.fixture
@@ -56,3 +57,13 @@ def test_results_are_written_and_compared(session: dl.Session) -> None:
     assert session.sql("SELECT count(*), sum(i) FROM copied").fetchall() == [(10, 45)]
     with pytest.raises(dl.DuckLakeError, match="ghost"):
         session.sql("SELECT ghost FROM t")
+
+
+def test_rows_of_a_transaction_that_was_rolled_back(session: dl.Session) -> None:
+    session.sql("BEGIN; INSERT INTO t SELECT i, now() FROM range(5000) r(i)")
+    result = session.sql("SELECT i FROM t WHERE i >= 0")
+    assert result.head(51).num_rows == 51
+    session.sql("ROLLBACK")
+    with pytest.raises(TransactionError, match="was rolled back; run the query again"):
+        result.fetchall()
+    assert session.sql("SELECT count(*) FROM t WHERE i >= 0").fetchall() == [(1000,)]
