@@ -28,7 +28,7 @@ def kept(lab: Lab) -> str:
 
 def open_again(lab: Lab, page: Page, name: str) -> Locator:
     """Opens another notebook in a page with the state of the last one; its sidebar."""
-    for _ in range(5):
+    for _ in range(30):
         page.goto(f"{lab.address}/lab/tree/{name}")
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         if "/workspaces/" not in page.url:
