@@ -21,7 +21,7 @@ class HistoryEntry:
     Attributes:
         kind: insert (rows only added), delete (only removed), update (both), schema, maintenance, none.
         changes: readable, in order, e.g. `created table main.flights`, `inserted into main.flights`.
-        tables: `schema.table` of every table it touched.
+        tables: `schema.table` of every table it touched, quoted where SQL needs it.
         rows_added: rows inserted by it, inlined ones included; updated rows count here and in `rows_removed`.
         rows_removed: rows deleted by it, those of dropped tables included. Rows that were only rewritten count nowhere.
             None where it deleted some and the snapshot before it expired: the catalog has lost what was there before.

@@ -189,7 +189,7 @@ def test_names_with_everything_in_them(session: dl.Session) -> None:
     session.sql(f"UPDATE {quoted}.{quoted} SET {quoted} = 'w'")
     result = session.sql(f"FROM {quoted}.{quoted}")
     assert (result.columns, result.fetchall()) == ([name], [("w",)])
-    assert session.snapshots()[-1].tables == (f"{name}.{name}",)
+    assert session.snapshots()[-1].tables == (f"{quoted}.{quoted}",)
 
 
 def test_not_null_is_kept(session: dl.Session) -> None:
