@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,24 @@ from ducklake_lab.magics.questions import Questions
 from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.widgets import grids
 
+#: Runs a cell; gives its value, and raises what it raised.
+Run = Callable[[str], Any]
 
-def test_a_real_lake_without_spark(shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    ducklake_lab.load_ipython_extension(shell)
 
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
     def run(cell: str) -> Any:
         outcome = shell.run_cell(cell)
         outcome.raise_error()
         return outcome.result
+
+    return run
+
+
+def test_a_real_lake_without_spark(
+    shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    ducklake_lab.load_ipython_extension(shell)
 
     line = run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
     assert repr(line).startswith("small.ducklake · created · snapshot 0 · 1 schema · 0 tables · 0 rows")
@@ -61,13 +72,8 @@ def test_a_wrong_setting_of_the_project_is_told(tmp_path: Path):
         project_settings(tmp_path, ["limit"])
 
 
-def test_options_against_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+def test_options_against_a_real_lake(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
-
-    def run(cell: str) -> Any:
-        outcome = shell.run_cell(cell)
-        outcome.raise_error()
-        return outcome.result
 
     run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake --alias 'my lake'")
     run("%%ducklake\nCREATE TABLE t (a INTEGER, s STRUCT(x DOUBLE))")
@@ -89,13 +95,8 @@ def test_options_against_a_real_lake(shell: InteractiveShell, tmp_path: Path):
     assert "other" in repr(other)
 
 
-def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveShell, tmp_path: Path):
+def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
-
-    def run(cell: str) -> Any:
-        outcome = shell.run_cell(cell)
-        outcome.raise_error()
-        return outcome.result
 
     run(f"%ducklake connect ducklake:sqlite:{tmp_path}/real.sqlite --alias real")
     run("%config DuckLakeMagics.engine = 'duckdb'")
@@ -115,13 +116,8 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
         run("%ducklake diff t 2 3 --revert")
 
 
-def test_a_cell_may_show_a_grid(shell: InteractiveShell, tmp_path: Path):
+def test_a_cell_may_show_a_grid(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
-
-    def run(cell: str) -> Any:
-        outcome = shell.run_cell(cell)
-        outcome.raise_error()
-        return outcome.result
 
     run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
     cells = ("%%ducklake --grid\nSELECT 1 AS i", "%%ducklake\nSELECT 1 AS i", "%%ducklake --no-grid\nSELECT 1 AS i")
@@ -162,15 +158,10 @@ def test_an_upload_is_shown_before_it_is_written(
 
 
 def test_disconnect_and_a_connect_that_fails(
-    shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     ducklake_lab.load_ipython_extension(shell)
     magics = shell.magics_manager.registry["DuckLakeMagics"]
-
-    def run(cell: str) -> Any:
-        outcome = shell.run_cell(cell)
-        outcome.raise_error()
-        return outcome.result
 
     broken = tmp_path / "broken.sqlite"
     ducklake_lab.connect(f"ducklake:sqlite:{broken}").close()

@@ -1,3 +1,7 @@
+"""Results in a terminal."""
+
+from __future__ import annotations
+
 import pyarrow as pa
 
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result
