@@ -43,19 +43,20 @@ def _of_kind(kind: str, place: Place, folder: Path, rounds: int) -> Iterator[Com
         f"CREATE TABLE wide ({', '.join(f'c{i} {name}' for i, name in enumerate(_COLUMNS))})",
         "CREATE TABLE narrow (a INTEGER, b VARCHAR, c DOUBLE)",
     ]
-    with reference.connect() as connection, dl.connect(f"ducklake:{place('ours')}", data_path=f"{folder}/o") as session:
+    with (
+        reference.connect() as connection,
+        dl.connect(f"ducklake:{place('ours')}", data_path=f"{folder}/o") as session,
+        dl.connect(f"ducklake:{place('held')}", data_path=f"{folder}/h", exclusive=kind == "DuckDB") as held,
+    ):
         connection.execute(f"ATTACH 'ducklake:{place('theirs')}' AS lake (DATA_PATH '{folder}/t'); USE lake")
         for statement in create:
             session.sql(statement)
+            held.sql(statement)
             connection.execute(statement)
-        for name, text in (("10 rows × 23 columns", _wide), ("1 row × 3 columns", _narrow)):
-            yield compare(
-                f"{kind}: INSERT of {name}",
-                "DuckDB",
-                _each(session.sql, text),
-                _each(connection.execute, text),
-                rounds * 5,
-            )
+        ways = [("", session.sql), (", EXCLUSIVE", held.sql)] if kind == "DuckDB" else [("", session.sql)]
+        for (name, text), (way, insert) in itertools.product(_INSERTS.items(), ways):
+            theirs = _each(connection.execute, text)
+            yield compare(f"{kind}: INSERT of {name}{way}", "DuckDB", _each(insert, text), theirs, rounds * 5)
         yield compare(
             f"{kind}: {FLUSHES} commits of 10 rows by an appender",
             "DuckDB",
@@ -77,6 +78,10 @@ def _wide(number: int) -> str:
 
 def _narrow(number: int) -> str:
     return f"INSERT INTO narrow VALUES ({number}, 'text {number}', {number}.5)"
+
+
+#: The inserts that are measured.
+_INSERTS = {"10 rows × 23 columns": _wide, "1 row × 3 columns": _narrow}
 
 
 def _ten(number: int) -> str:

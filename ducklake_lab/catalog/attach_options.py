@@ -25,6 +25,7 @@ class AttachOptions:
     ducklake_version: str | None = None
     storage_version: str | None = None
     override_data_path: bool = False
+    exclusive: bool = False
     metadata_catalog: str | None = None
     metadata_schema: str | None = None
     data_inlining_row_limit: int | None = None

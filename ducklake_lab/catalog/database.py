@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import sqlalchemy as sa
@@ -76,6 +76,7 @@ class CatalogDatabase:
         self._engine = engine_of(location, os.getpid())
         self._keeping: int | None = None
         self._idle: sa.Connection | None = None
+        self._exclusive = ExitStack()
         #: The spec version the catalog is known to have.
         self.version: Version | None = None
 
@@ -107,6 +108,10 @@ class CatalogDatabase:
             yield
         finally:
             connection.close()
+
+    def hold(self) -> None:
+        """Keeps a DuckDB file open until `dispose`, as the reference does."""
+        self._exclusive.enter_context(self.held())
 
     def exists(self) -> bool:
         """Whether there is a catalog file; True for servers, which only a connection can tell."""
@@ -363,6 +368,7 @@ class CatalogDatabase:
     def dispose(self) -> None:
         """Closes pooled connections; nobody needs this catalog any more."""
         self.release()
+        self._exclusive.close()
         self._engine.dispose()
         if self.backend == "duckdb" and self.location.path is not None:
             FILES.write_back(self.location.path)

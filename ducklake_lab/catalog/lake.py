@@ -287,6 +287,10 @@ def open_lake(
         location = replace(location, storage_version=asked and checked_storage_version(asked))
     elif options.storage_version is not None:
         raise UnsupportedFeatureError(f"Catalogs in {location.backend} have no storage version; leave it out.")
+    elif options.exclusive:
+        raise UnsupportedFeatureError(
+            f"EXCLUSIVE is for catalogs in DuckDB files; those in {location.backend} open at no cost, so leave it out."
+        )
     database = CatalogDatabase(location)
     if location.path is not None and options.creates:
         _check_folder(location.path.parent, create=options.create_folders)
@@ -304,6 +308,8 @@ def open_lake(
         chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
         lake = Lake(alias, database, chosen, options, session, created=not exists)
         lake.snapshot(connection)  # what has none cannot be used
+        if options.exclusive:
+            database.hold()
         return lake
 
 

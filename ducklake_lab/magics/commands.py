@@ -100,7 +100,7 @@ class Commands:
     def _run_connect(self, given: argparse.Namespace) -> LakeSummary:
         chosen: dict[str, object] = {
             name: value
-            for name in ("data_path", "alias", "read_only", "encrypted", "create_folders")
+            for name in ("data_path", "alias", "read_only", "encrypted", "create_folders", "exclusive")
             if (value := getattr(given, name)) not in (None, False)
         }
         if given.existing:

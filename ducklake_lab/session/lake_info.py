@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -32,6 +33,21 @@ class LakeInfo:
     _sources: Sources
     _engine: SparkEngine
     sql: Callable[..., Result]
+
+    @property
+    def lakes(self) -> list[Lake]:
+        """The attached lakes."""
+        return list(self._lakes)
+
+    @property
+    def current_lake(self) -> Lake:
+        """The lake of unqualified names."""
+        return self._lakes.get()
+
+    @property
+    def current_schema(self) -> str:
+        """The schema of unqualified names."""
+        return self._lakes.current_schema
 
     def snapshots(self, table: str | None = None, last: int | None = None) -> History:
         """The snapshots of the current lake, oldest first, with what each changed."""

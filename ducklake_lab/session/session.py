@@ -151,6 +151,7 @@ class Session(LakeInfo):
         ducklake_version: str | None = None,
         storage_version: str | None = None,
         override_data_path: bool = False,
+        exclusive: bool = False,
         metadata_catalog: str | None = None,
         metadata_schema: str | None = None,
         data_inlining_row_limit: int | None = None,
@@ -166,7 +167,7 @@ class Session(LakeInfo):
             read_only: refuse to write.
             snapshot_version: read the lake as of this snapshot, without writing.
             snapshot_time: likewise as of this time; one without a zone is in the session's TimeZone.
-            encrypted: encrypt the files of a lake that is created; files of an encrypted lake are read and written so anyway.
+            encrypted: encrypt the files of a lake that is created.
             create_if_not_exists: make a lake where there is none.
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
             automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0 with DuckDB 1.5
@@ -176,6 +177,8 @@ class Session(LakeInfo):
             storage_version: DuckDB's storage version of a catalog file that is created, `latest` or e.g. `v2.0.0`; by
                 default one that DuckDB 1.5 reads.
             override_data_path: use `data_path` although the lake says another one.
+            exclusive: keep a catalog in a DuckDB file open until it is detached: statements do not open it anew, and no
+                other process can use it.
             metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
             metadata_schema: the schema of the catalog database that the metadata tables are in.
             data_inlining_row_limit: rows up to which inserts are inlined, where the lake does not say.
@@ -198,6 +201,7 @@ class Session(LakeInfo):
             ducklake_version=ducklake_version,
             storage_version=storage_version,
             override_data_path=override_data_path,
+            exclusive=exclusive,
             metadata_catalog=metadata_catalog,
             metadata_schema=metadata_schema,
             data_inlining_row_limit=data_inlining_row_limit,
@@ -212,20 +216,6 @@ class Session(LakeInfo):
     def use(self, name: str) -> None:
         """Makes `lake`, `schema` or `lake.schema` the place of unqualified names."""
         self._lakes.use(split_name(name))
-
-    @property
-    def lakes(self) -> list[Lake]:
-        """The attached lakes."""
-        return list(self._lakes)
-
-    @property
-    def current_lake(self) -> Lake:
-        return self._lakes.get()
-
-    @property
-    def current_schema(self) -> str:
-        """The schema of unqualified names."""
-        return self._lakes.current_schema
 
     # Statements
 

@@ -69,6 +69,44 @@ def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None
     assert not log_of(path).exists()
 
 
+@pytest.mark.parametrize("sql", [True, False])
+def test_an_exclusive_session_holds_its_file_until_it_detaches(tmp_path: Path, *, sql: bool) -> None:
+    path = tmp_path / "lake.ducklake"
+    with dl.Session() as session:
+        if sql:
+            session.sql(f"ATTACH 'ducklake:{path}' AS lake (DATA_PATH '{tmp_path}/d', EXCLUSIVE)")
+            session.use("lake")
+        else:
+            session.attach(f"ducklake:{path}", "lake", f"{tmp_path}/d", exclusive=True)
+        assert held(path)
+        session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+        with pytest.raises(dl.ConstraintError), session.transaction():
+            session.sql("INSERT INTO t VALUES ('no number')")
+        assert held(path)
+        with dl.connect(f"ducklake:{path}", alias="again") as second:  # this process shares it
+            second.sql("INSERT INTO t VALUES (2)")
+        assert session.sql("FROM t ORDER BY i").fetchall() == [(1,), (2,)]
+        assert held(path)
+        session.detach("lake")
+        assert not held(path)
+        assert not log_of(path).exists()
+    with duckdb.connect(str(path), read_only=True) as other:
+        assert other.execute("SELECT max(snapshot_id) FROM ducklake_snapshot").fetchone() == (3,)
+
+
+def test_a_lake_that_takes_the_place_of_an_exclusive_one_lets_go_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "lake.ducklake"
+    with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d", exclusive=True) as session:
+        session.sql(f"ATTACH OR REPLACE 'ducklake:{path}' AS lake")
+        assert not held(path)
+
+
+def test_only_catalogs_in_duckdb_files_are_held(tmp_path: Path) -> None:
+    with pytest.raises(dl.UnsupportedFeatureError, match="EXCLUSIVE is for catalogs in DuckDB files; those in sqlite"):
+        dl.connect(f"ducklake:sqlite:{tmp_path}/lake.sqlite", exclusive=True)
+    assert not (tmp_path / "lake.sqlite").exists()
+
+
 def test_who_holds_a_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "lake.ducklake"
     with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d") as session:
