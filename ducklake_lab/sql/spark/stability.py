@@ -13,10 +13,10 @@ from ducklake_lab.sql.spark.typing import moment
 
 #: Functions that give something else each time, and nothing but that.
 _RANDOM = frozenset(("random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"))
-#: Functions of the session, which a worker does not have.
+#: Functions of the session, which a worker does not have, and of how its memory holds a value.
 _OF_THE_SESSION = frozenset(
     "getvariable current_setting current_catalog current_query ago get_block_size alias "
-    "current_localtime get_current_time".split()
+    "current_localtime get_current_time vector_type".split()
 )
 #: Macros of the time, and words for it that stand without parentheses.
 _OF_THE_TIME = frozenset(
