@@ -13,6 +13,7 @@ from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.model.binning import bin_sql, edge, equal_bins
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.labels import label
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 
 _BINS = 12
@@ -116,5 +117,5 @@ def _categories(changed: ChangedRows, index: int) -> Histogram | None:
     labels, before, after, distinct, total = (column.to_pylist() for column in found.columns)
     if distinct[0] > _MANY and sum(before) + sum(after) < _SHARE * int(total[0]):
         return None
-    named = tuple("NULL" if label is None else label for label in labels)
+    named = tuple(label(text) for text in labels)
     return Histogram(named, tuple(before), tuple(after), numeric=False, more=distinct[0] - len(named))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.labels import distinct
 from ducklake_lab.plots.style import AFTER, Picture, finish, plain
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def plot(chart: Chart) -> go.Figure:
 
 
 def _trace(chart: Chart, points: Mapping[str, Sequence[object]]) -> go.Bar | go.Scatter:
-    labels = ["NULL" if label is None else plain(label) for label in points["label"]]
+    labels = distinct(plain(label) for label in chart.labels)
     x = points["x"] if chart.x_role == "number" else labels
     if chart.choice.kind == "bar":
         return go.Bar(x=labels, y=points["y"])
@@ -56,10 +57,10 @@ def _widths(chart: Chart, points: Mapping[str, Sequence[object]]) -> list[float]
 def code(view: RowsView, chart: Chart) -> str:
     """Python that draws the same points by Plotly, of a variable `result` that holds the result or the table."""
     choice = chart.choice
-    x = 'points["x"]' if chart.x_role == "number" else 'points["label"].fillna("NULL")'
+    x = 'points["x"]' if chart.x_role == "number" else "chart.labels"
     scale = f" * {_MILLISECONDS}" if chart.x_role == "time" else ""
     trace = {
-        "bar": 'go.Bar(x=points["label"].fillna("NULL"), y=points["y"])',
+        "bar": 'go.Bar(x=chart.labels, y=points["y"])',
         "line": f'go.Scatter(x={x}, y=points["y"], mode="lines+markers")',
         "histogram": f'go.Bar(x={x}, y=points["y"], offset=0, width=(points["x_end"] - points["x"]){scale})',
         "scatter": f'go.Scatter(x={x}, y=points["y"], mode="markers", marker={{"color": points["rows"], "showscale": True}})',

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.labels import distinct
 from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.plots.style import AFTER, BEFORE, KINDS, Picture, finish, plain
 
@@ -70,7 +71,8 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
     data = column.histogram
     if data is None:
         return
-    labels: list[object] = list(_middles(data)) if data.numeric else [plain(label, 24) for label in data.labels]
+    names = [plain(label, 24) for label in data.labels]
+    labels: list[object] = list(_middles(data)) if data.numeric else [*distinct(names)]
     # Where rows are only deleted, or only inserted, the colour says which.
     before = BEFORE if any(data.after) else KINDS["delete"]
     after = AFTER if any(data.before) else KINDS["insert"]
@@ -84,7 +86,7 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
             row=row,
             col=col,
             x=labels,
-            customdata=[plain(label, 24) for label in data.labels],
+            customdata=names,
             y=counts,
             name=name,
             legendgroup=name,

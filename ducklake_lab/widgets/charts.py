@@ -81,7 +81,8 @@ def _categories(name: str, data: Histogram) -> str:
         label = data.labels[index]
         before, after = data.before[index], data.after[index]
         parts.append(f"<g><title>{escape(label)}: {count(before)} before, {count(after)} after</title>")
-        parts.append(f'<text x="0" y="{y + 10}">{escape(clip(label, 12))}</text>')
+        # of its own width, so that the name ends before the bars
+        parts.append(f'<svg x="0" y="{y}" width="25%" height="17"><text y="10">{escape(clip(label, 12))}</text></svg>')
         if before:
             parts.append(_bar(y + (1 if after else 3), room * before / largest, old))
         if after:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import RoundBins, round_bins
+from ducklake_lab.model.labels import distinct, label
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
 
@@ -66,6 +67,11 @@ class Chart:
     points: pa.Table
     notes: tuple[str, ...]
     sql: str
+
+    @property
+    def labels(self) -> list[str]:
+        """What the points stand for on the x axis, no two alike."""
+        return distinct(label(text) for text in self.points.column("label").to_pylist())
 
     def _repr_html_(self) -> str:
         html: str = hook("chart.html")(self)

@@ -9,6 +9,8 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.plots.chart import code
+from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows.view import RowsView
 
 QUERY = """SELECT DATE '2025-01-01' + i::INTEGER AS day, ['a', NULL, '<b>b</b>'][i % 3 + 1] AS region, i / 4 AS n, i * 7 % 31 AS m
 FROM range(3000) AS r(i)"""
@@ -18,6 +20,17 @@ FROM range(3000) AS r(i)"""
 def session() -> Iterator[dl.Session]:
     with dl.Session(engine="duckdb") as session:
         yield session
+
+
+def _coded(result: dl.Result, view: RowsView, chart: Chart) -> go.Figure:
+    """The figure of the code that is handed out."""
+    scope: dict[str, object] = {"result": result}
+    *lines, last = code(view, chart).splitlines()
+    assert last == "figure"
+    exec("\n".join(lines), scope)
+    figure = scope["figure"]
+    assert isinstance(figure, go.Figure)
+    return figure
 
 
 @pytest.mark.parametrize(
@@ -43,13 +56,8 @@ def test_the_figure_and_its_code_draw_the_points(
     (drawn,) = view.plot(*given).data
     assert drawn.type == trace
     assert list(drawn.y) == chart.points.column("y").to_pylist()
-    scope: dict[str, object] = {"result": result}
-    *lines, last = code(view, chart).splitlines()
-    assert (last, len(lines)) == ("figure", 8 if filters else 7)
-    exec("\n".join(lines), scope)
-    figure = scope["figure"]
-    assert isinstance(figure, go.Figure)
-    (coded,) = figure.data
+    assert len(code(view, chart).splitlines()) == (9 if filters else 8)
+    (coded,) = _coded(result, view, chart).data
     assert (coded.type, list(coded.y)) == (drawn.type, list(drawn.y))
     plain = [str(label).replace("&lt;", "<") for label in drawn.x]
     assert [str(label)[:10] for label in coded.x] == [label[:10] for label in plain]
@@ -68,3 +76,17 @@ def test_what_is_left_out_stands_on_the_figure_and_below_the_still_one(session: 
     hostile = view.chart("bar", "region")._repr_html_()
     assert "&lt;b&gt;b&lt;/b&gt;" in hostile and "<b>b" not in hostile
     assert "&lt;b>b" in str(view.plot("bar", "region").data[0].x)
+
+
+def test_labels_that_look_alike_are_bars_of_their_own(session: dl.Session) -> None:
+    long = "https://example.org/" + "a" * 200
+    texts = [None, "NULL", "", "'NULL'", f"{long}1", f"{long}2", "a\x01", "a\x02"]
+    values = ", ".join("(NULL)" if text is None else f"('{text.replace(chr(39), chr(39) * 2)}')" for text in texts)
+    result = session.sql(f"SELECT * FROM (VALUES {values}) AS t(name)")
+    view = result.view()
+    chart = view.chart("bar", "name", aggregate="count")
+    assert {"NULL", "'NULL'", "''", "''NULL''"} < set(chart.labels)
+    for figure in (view.plot("bar", "name", aggregate="count"), _coded(result, view, chart)):
+        (bars,) = figure.data
+        assert len(set(bars.x)) == len(texts)
+        assert list(bars.y) == [1] * len(texts)

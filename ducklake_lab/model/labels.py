@@ -1,0 +1,23 @@
+"""Names of values that stand beside each other in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def label(text: str | None) -> str:
+    """The name of a value: NULL as such, and texts that could be taken for it, or for none, in quotes."""
+    if text is None:
+        return "NULL"
+    return f"'{text}'" if text in ("NULL", "") or text[0] == text[-1] == "'" else text
+
+
+def distinct(labels: Iterable[str]) -> list[str]:
+    """The labels, numbered where an earlier one is the same: bars of one label would lie over each other."""
+    found: dict[str, None] = {}
+    for text in labels:
+        name, number = text, 2
+        while name in found:
+            name, number = f"{text} ({number})", number + 1
+        found[name] = None
+    return list(found)
