@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from ducklake_lab.duckdb.connections import of_thread
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 
@@ -55,7 +56,7 @@ def constant_text(sql: str) -> tuple[str | None, str]:
     try:
         value, kind = _one(f"SELECT CAST(({sql}) AS VARCHAR), typeof(({sql}))")
     except duckdb.Error as error:
-        raise BindError(f"{sql} is not a constant: {str(error).splitlines()[0]}") from error
+        raise BindError(f"{sql} is not a constant: {worded(error)}") from error
     return value, str(kind)
 
 
@@ -70,8 +71,7 @@ def check_parameters(macro: str, lists: Sequence[str]) -> None:
             f"CREATE OR REPLACE TEMP MACRO {quote_identifier(macro)} {', '.join(f'({some}) AS NULL' for some in lists)}"
         )
     except duckdb.Error as error:
-        _, _, message = str(error).splitlines()[0].partition(": ")
-        raise BindError(f"{message.rstrip('.')}.") from None
+        raise BindError(f"{worded(error).rstrip('.')}.") from None
 
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\s+|.", re.DOTALL)

@@ -13,6 +13,7 @@ from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.connections import of_thread, scratch
 from ducklake_lab.duckdb.spelling import spelled
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_arrow, from_field, is_marked, is_primitive
@@ -27,7 +28,7 @@ def evaluate_constant(sql: str) -> object:
     try:
         ((value,),) = scratch().execute(f"SELECT {sql}").fetchall()
     except duckdb.Error as error:
-        raise ConstraintError(str(error).splitlines()[0]) from None
+        raise ConstraintError(worded(error)) from None
     return value
 
 
@@ -80,9 +81,9 @@ def _cast(chosen: pa.Table, types: Mapping[str, DataType], time_zone: str) -> pa
     try:
         result = variants.read_all(cast, list(types.values()))
     except duckdb.ConversionException as error:
-        raise ConstraintError(str(error).splitlines()[0]) from None
+        raise ConstraintError(worded(error, list(types))) from None
     except duckdb.InvalidInputException as error:
-        raise UnsupportedFeatureError(str(error).splitlines()[0].partition(": ")[2]) from None
+        raise UnsupportedFeatureError(worded(error)) from None
     return result.rename_columns(list(types)).cast(schema)
 
 
@@ -271,9 +272,9 @@ def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.Chu
             .column(0)
         )
     except duckdb.ConversionException as error:
-        raise ConstraintError(str(error).splitlines()[0]) from None
+        raise ConstraintError(worded(error)) from None
     except duckdb.InvalidInputException as error:
-        raise UnsupportedFeatureError(str(error).splitlines()[0].partition(": ")[2]) from None
+        raise UnsupportedFeatureError(worded(error)) from None
 
 
 def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Array:

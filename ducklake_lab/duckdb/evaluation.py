@@ -16,6 +16,7 @@ import duckdb
 
 from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.duckdb.connections import sealed
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType
@@ -90,7 +91,7 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
         relation = connection(settings).sql(f"SELECT ({sql}) FROM (SELECT {', '.join(columns) or '1 AS one'})")
     except duckdb.Error as error:
         _drop(settings)
-        raise BindError(_message(error)) from error
+        raise BindError(worded(error)) from error
     kinds = relation.types
     if len(kinds) != 1:
         raise UnsupportedFeatureError(f"{sql} gives {len(kinds)} columns, which is not supported in Spark.")
@@ -116,7 +117,7 @@ def constant(sql: str, kind: DataType, settings: Settings) -> object:
         ((value,),) = connection(settings).execute(f"SELECT {shown}").fetchall()
     except duckdb.Error as error:
         _drop(settings)
-        raise SqlError(_message(error)) from error
+        raise SqlError(worded(error)) from error
     return value
 
 
@@ -182,12 +183,7 @@ def names_like(names: Sequence[str], pattern: str) -> set[str]:
     try:
         return {name for (name,) in connection(()).execute(query).fetchall()} if names else set()
     except duckdb.Error as error:
-        raise BindError(_message(error)) from error
-
-
-def _message(error: duckdb.Error) -> str:
-    text = str(error).splitlines()[0]
-    return text.partition("Error: ")[2] or text
+        raise BindError(worded(error)) from error
 
 
 def rows_sql(evaluation: Evaluation, arguments: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from ducklake_lab.duckdb.casting import carried_sql
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow, batches
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 from ducklake_lab.files.parts import check_encrypted
 from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
@@ -185,5 +186,4 @@ def _failure(
     if of_file is not None or query is None:
         return of_file or unreadable(error, places)
     kind = ConstraintError if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) else SqlError
-    text = str(error).splitlines()[0]
-    return kind(text.partition("Error: ")[2] or text)
+    return kind(worded(error))

@@ -11,6 +11,7 @@ from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError
 from ducklake_lab.model.entries import Column, SortSpec, Table
 from ducklake_lab.model.quoting import quote_identifier
@@ -50,9 +51,7 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
             connection, f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
         )
     except (duckdb.CatalogException, duckdb.BinderException) as error:
-        raise BindError(
-            f"The sort keys of {table.name} cannot be evaluated here: {str(error).splitlines()[0]}"
-        ) from None
+        raise BindError(f"The sort keys of {table.name} cannot be evaluated here: {worded(error)}") from None
     finally:
         connection.close()
     return rows.take(found.column(0))

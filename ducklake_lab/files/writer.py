@@ -23,6 +23,7 @@ from ducklake_lab.duckdb.casting import typed_sql
 from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
@@ -235,13 +236,11 @@ class Writer:
                 f"COPY ({self._query([*self._kept(), *others])}) TO {quote_text(target)} ({self._options()}, {manner})"
             ).fetchall()
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
-            raise ConstraintError(str(error).splitlines()[0]) from None
+            raise ConstraintError(worded(error)) from None
         except (duckdb.NotImplementedException, duckdb.InvalidInputException) as error:
-            raise UnsupportedFeatureError(
-                f"{self.table.name} cannot be written: {str(error).splitlines()[0]}"
-            ) from None
+            raise UnsupportedFeatureError(f"{self.table.name} cannot be written: {worded(error)}") from None
         except duckdb.IOException as error:
-            raise DataFileError(f"A data file cannot be written: {str(error).splitlines()[0]}") from None
+            raise DataFileError(f"A data file cannot be written: {worded(error)}") from None
         finally:
             self.connection.unregister("source")
         files = [

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import REFUSALS
 from ducklake_lab.duckdb.evaluation import NULL, Evaluation, connection, rows_sql
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
@@ -68,8 +69,7 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
         try:
             values = database.from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
         except duckdb.Error as error:
-            text = str(error).splitlines()[0]
-            raise marked(_error(error, text.partition("Error: ")[2] or text)) from None
+            raise marked(_error(error, worded(error))) from None
         return with_variants(values, kind).cast(arrow)
 
     return run

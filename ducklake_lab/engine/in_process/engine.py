@@ -16,6 +16,7 @@ from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process.csv_errors import csv_line_error
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
@@ -227,10 +228,7 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     of_line = csv_line_error(str(error))
     if of_line is not None:
         return of_line
-    text = str(error).strip().split("\n\nLINE ")[0].splitlines()
-    message = " ".join(line.strip() for line in text if line.strip())
-    _, _, rest = message.partition("Error: ")
-    message = rest or message
+    message = worded(error)
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):

@@ -69,19 +69,22 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         query.set("expressions", [_named(i.unalias(), c) for i, c in zip(query.expressions, columns, strict=True)])
         return finish(query, _outputs(columns), binder)
     places = {column.column_id: index for index, column in enumerate(given)}
+    names = [column.name for column in given]
+    if len({name.casefold() for name in names}) < len(names):
+        names = [f"c{index}" for index in range(len(names))]  # DuckDB folds case, and the table's columns do not
     items: list[exp.Expr] = []
     for column in columns:
         index = places.get(column.column_id)
         if index is None:
             items.append(_named(_default(column, binder), column))
             continue
-        value = exp.column(_quoted(f"c{index}"), table=_quoted(_ROWS), copy=False)
+        value = exp.column(_quoted(names[index]), table=_quoted(_ROWS), copy=False)
         # Values of VALUES are cast where they stand.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
         # Spark has these as text or bytes, and the writer makes them
         later = outputs[index].type == _carrier(column.data_type) != column.data_type
         items.append(_named(value if later else _converted(value, column.data_type), column))
-    alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(f"c{index}") for index in range(len(outputs))])
+    alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(name) for name in names])
     tree = exp.Select(expressions=items).from_(exp.Subquery(this=query, alias=alias), copy=False)
     return finish(tree, _outputs(columns), binder)
 

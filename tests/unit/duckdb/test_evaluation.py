@@ -27,7 +27,7 @@ def test_constants_have_the_zone_of_the_settings() -> None:
     kind = DataType("timestamptz")
     berlin = constant("'1970-01-01 01:00:00'", kind, (("TimeZone", "Europe/Berlin"),))
     assert (constant("'1970-01-01 00:00:00'", kind, UTC), berlin) == (0, 0)
-    with pytest.raises(SqlError, match="Could not convert"):
+    with pytest.raises(SqlError, match=r"^'x' is no INTEGER"):
         constant("'x'", INTEGER, UTC)
 
 

@@ -105,7 +105,7 @@ def test_not_null_is_checked_against_the_rows_there_are(session: dl.Session) -> 
         ("ALTER TABLE t ALTER s TYPE INTEGER", "cannot be changed"),
         ("ALTER TABLE t ALTER s TYPE STRUCT(a SMALLINT)", "Cannot change type of column a"),
         ("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 1 + 1", "must be a literal"),
-        ("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 'x'", "Could not convert"),
+        ("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 'x'", "'x' is no INTEGER"),
         ("ALTER TABLE t ADD COLUMN i.x INTEGER", "only be added to structs"),
         ("ALTER TABLE t ADD COLUMN s.a INTEGER", 'has a field "a" already'),
         ("ALTER TABLE t ADD COLUMN nope.a INTEGER", 'column with name "nope"'),

@@ -1,0 +1,145 @@
+"""DuckDB's errors in one line: types by their names in SQL, what does not fit, and what to do.
+
+What is not known here keeps DuckDB's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+#: DuckDB's own names of types that SQL calls otherwise.
+_TYPES = {
+    "BOOL": "BOOLEAN",
+    "INT8": "TINYINT",
+    "INT16": "SMALLINT",
+    "INT32": "INTEGER",
+    "INT64": "BIGINT",
+    "INT128": "HUGEINT or UUID",
+    "UINT8": "UTINYINT",
+    "UINT16": "USMALLINT",
+    "UINT32": "UINTEGER",
+    "UINT64": "UBIGINT",
+    "UINT128": "UHUGEINT",
+    "INTEGER_LITERAL": "INTEGER",
+    "STRING_LITERAL": "VARCHAR",
+}
+_TYPE = re.compile(rf"\b(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
+#: How the parts of a time are written.
+_FORMS = {"date": "YYYY-MM-DD", "time": "HH:MM:SS", "timestamp": "YYYY-MM-DD HH:MM:SS"}
+#: Window functions, which DuckDB does not find where OVER is missing.
+_WINDOW_FUNCTIONS = frozenset(
+    "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()
+)
+#: Signatures of a function that are shown.
+_SHOWN = 6
+
+_SOURCE = re.compile(r" when casting from source column (.+)$", re.DOTALL)
+_NO_MATCH = re.compile(
+    r"No function matches the given name and argument types '(.+?)\((.*)\)'\. You might need.*", re.DOTALL
+)
+_CANDIDATE = re.compile(r"^\s+\"?(\S+?)\"?\((.*?)(?:, /)?\) -> \S", re.MULTILINE)
+#: Names of parameters, which DuckDB 2.0 shows before their types.
+_PARAMETER = re.compile(r"(^|, )\*?\"?[a-z_]\w*\"? (?=[A-Z])")
+_AMBIGUOUS = re.compile(
+    r'Could not choose a best candidate function for the function call "(.+?)\((.*)\)"\..*', re.DOTALL
+)
+_MISSING = re.compile(r"Scalar Function with name (\w+) does not exist!.*", re.DOTALL)
+
+
+def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
+    """What an error of DuckDB says, in one line.
+
+    Args:
+        columns: what `c0`, `c1`, … stand for in the statement, where its columns have such names.
+    """
+    text = str(error).strip().split("\n\nLINE ")[0]
+    head, mark, rest = text.partition("Error: ")
+    text = rest if mark and "\n" not in head else text
+    source = _SOURCE.search(text)
+    text = text[: source.start()] if source is not None else text
+    for pattern, said in _RULES:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            text = said(found, text)
+            break
+    text = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    if source is None:
+        return text
+    name = source[1]
+    if (place := re.fullmatch(r"c(\d+)", name)) is not None and int(place[1]) < len(columns):
+        name = columns[int(place[1])]
+    return f"Column {name}: {text}{' TRY_CAST gives NULL instead.' if ' is no ' in text else ''}"
+
+
+def _types(text: str) -> str:
+    return _TYPE.sub(lambda found: _TYPES[found[0]], text)
+
+
+def _unfit(found: re.Match[str], _text: str) -> str:
+    return f"'{found['value']}' is no {_types(found['type'])}."
+
+
+def _unfit_time(found: re.Match[str], _text: str) -> str:
+    kind = found["kind"]
+    return f"'{found['value']}' is no {kind.upper()} ({_FORMS[kind]})."
+
+
+def _too_large(found: re.Match[str], _text: str) -> str:
+    return f"{found['value']} does not fit {_types(found['type'])}."
+
+
+def _overflow(found: re.Match[str], _text: str) -> str:
+    return f"{found['value']} is out of the range of {_types(found['type'])}; cast to a larger type first."
+
+
+def _no_cast(found: re.Match[str], _text: str) -> str:
+    return f"{found['from']} cannot be cast to {found['type']}."
+
+
+def _no_function(found: re.Match[str], text: str) -> str:
+    """A function, or an operator, that takes no arguments of these types."""
+    name, given = found[1], _types(found[2])
+    candidates = [_PARAMETER.sub(r"\1", some) for called, some in _CANDIDATE.findall(text) if called == name]
+    alone = [one for one in candidates if "," not in one.replace("[ANY...]", "")]
+    if not name.isidentifier():
+        return f"There is no {given.replace(', ', f' {name} ') if ', ' in given else name + given}; cast one of the values."
+    shown = list(dict.fromkeys(candidates))
+    if len(alone) == len(candidates):
+        wanted = ", ".join(shown)
+    else:
+        wanted = ", ".join(f"({one})" for one in shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
+    return f"{name} takes no ({given}), but {wanted}; cast what it is given."
+
+
+def _ambiguous(found: re.Match[str], _text: str) -> str:
+    return f"{found[1]}({_types(found[2])}) may mean several functions; cast what it is given."
+
+
+def _no_window(found: re.Match[str], text: str) -> str:
+    name = found[1]
+    return f"{name} is a window function; write {name}(…) OVER (…)." if name in _WINDOW_FUNCTIONS else text
+
+
+_VALUE = r"(?P<value>.*)"
+_RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] = [
+    (re.compile(pattern, re.DOTALL), said)
+    for pattern, said in (
+        (rf"Could not convert string (['\"]){_VALUE}\1 to (?P<type>.+)", _unfit),
+        (rf"Type VARCHAR with value '{_VALUE}' can't be cast to the destination type (?P<type>.+)", _unfit),
+        (rf"invalid (?P<kind>date|time|timestamp) field format: \"{_VALUE}\", expected format is .*", _unfit_time),
+        (
+            rf"(?P<kind>date|time|timestamp) field value out of range: \"{_VALUE}\"(?:, expected format is .*)?",
+            _unfit_time,
+        ),
+        (rf"Could not cast value {_VALUE} to (?P<type>.+)", _too_large),
+        (rf"Casting value \"{_VALUE}\" to type (?P<type>.+) failed: value is out of range!", _too_large),
+        (
+            rf"Type \S+ with value {_VALUE} can't be cast because the value is out of range for the destination type "
+            r"(?P<type>.+)",
+            _too_large,
+        ),
+        (rf"Overflow in \w+ of (?P<type>\S+) \({_VALUE}\)!", _overflow),
+        (r"Unimplemented type for cast \((?P<from>.+) -> (?P<type>.+)\)", _no_cast),
+    )
+] + [(_NO_MATCH, _no_function), (_AMBIGUOUS, _ambiguous), (_MISSING, _no_window)]

@@ -1,0 +1,62 @@
+"""What DuckDB's errors say in our words: each is raised by DuckDB itself."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from ducklake_lab.duckdb.wording import worded
+from ducklake_lab.version import SINCE_DUCKDB_2
+
+VALUES = "(SELECT 1::INTEGER AS i, 'x' AS s, DATE '2026-01-01' AS d, [1] AS l)"
+SAID = {
+    "SELECT 'abc'::INTEGER": "'abc' is no INTEGER.",
+    "SELECT 'it''s'::DOUBLE": "'it's' is no DOUBLE.",
+    "SELECT s::BIGINT FROM t": "Column s: 'x' is no BIGINT. TRY_CAST gives NULL instead.",
+    "SELECT s::DECIMAL(10, 2) FROM t": "Column s: 'x' is no DECIMAL(10,2). TRY_CAST gives NULL instead.",
+    "SELECT 1 FROM t WHERE s": "Column s: 'x' is no BOOLEAN. TRY_CAST gives NULL instead.",
+    "SELECT s::INTEGER[] FROM t": "Column s: 'x' is no INTEGER[]. TRY_CAST gives NULL instead.",
+    "SELECT 'x'::DATE": "'x' is no DATE (YYYY-MM-DD).",
+    "SELECT '2026-13-01'::DATE": "'2026-13-01' is no DATE (YYYY-MM-DD).",
+    "SELECT '25:00:00'::TIME": "'25:00:00' is no TIME (HH:MM:SS).",
+    "SELECT s::TIMESTAMP FROM t": "Column s: 'x' is no TIMESTAMP (YYYY-MM-DD HH:MM:SS). TRY_CAST gives NULL instead.",
+    "SELECT 300::TINYINT": "300 does not fit TINYINT.",
+    "SELECT (i + 300)::UTINYINT FROM t": "301 does not fit UTINYINT.",
+    "SELECT 123456::DECIMAL(4, 2)": "123456 does not fit DECIMAL(4,2).",
+    "SELECT (i * 123456.00)::DECIMAL(4, 2) FROM t": "123456.00 does not fit DECIMAL(4,2).",
+    "SELECT i + 2147483647::INTEGER FROM t": "1 + 2147483647 is out of the range of INTEGER; cast to a larger type first.",
+    "SELECT i::DATE FROM t": "Column i: INTEGER cannot be cast to DATE.",
+    "SELECT i + s FROM t": "There is no INTEGER + VARCHAR; cast one of the values.",
+    "SELECT -s FROM t": "There is no -VARCHAR; cast one of the values.",
+    "SELECT upper(i) FROM t": "upper takes no (INTEGER), but VARCHAR; cast what it is given.",
+    "SELECT lpad(s) FROM t": "lpad takes no (VARCHAR), but (VARCHAR, INTEGER, VARCHAR); cast what it is given.",
+    "SELECT error('as it is')": "as it is",
+    "SELECT uper(s) FROM t": 'Scalar Function with name uper does not exist! Did you mean "upper"?',
+}
+
+
+if not SINCE_DUCKDB_2:
+    # 2.0 says of each that window functions are not supported there
+    SAID["SELECT rank() FROM t"] = "rank is a window function; write rank(…) OVER (…)."
+
+
+@pytest.mark.parametrize("query", SAID)
+def test_errors_name_types_as_sql_does(query: str) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        duckdb.connect().execute(f"WITH t AS MATERIALIZED {VALUES} {query}").fetchall()
+    assert worded(caught.value) == SAID[query]
+
+
+def test_a_function_with_many_signatures_shows_some() -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        duckdb.connect().execute("SELECT date_diff(1, 2, 3)")
+    said = worded(caught.value)
+    assert said.startswith("date_diff takes no (INTEGER, INTEGER, INTEGER), but (VARCHAR, DATE, DATE), ")
+    assert said.endswith("; cast what it is given.")
+    assert len(said) < 300
+
+
+def test_numbered_columns_get_the_names_they_stand_for() -> None:
+    text = "Conversion Error: Could not convert string 'x' to INT32 when casting from source column c1"
+    assert worded(text, ["a", "b"]) == "Column b: 'x' is no INTEGER. TRY_CAST gives NULL instead."
+    assert worded(text, ["a"]) == "Column c1: 'x' is no INTEGER. TRY_CAST gives NULL instead."
