@@ -76,7 +76,12 @@ def parsers() -> dict[str, Parser]:
     add("history", "the same, of one table").add_argument("table", metavar="TABLE")
     diff = add("diff", "what changed in a table, or in the lake, between two snapshots")
     diff.add_argument("table", metavar="TABLE", help="the whole lake if left out: diff A B")
-    diff.add_argument("start", metavar="A", nargs="?", help="the earlier snapshot: its id, a tag or a time")
+    diff.add_argument(
+        "start",
+        metavar="A",
+        nargs="?",
+        help="the earlier snapshot: its id, a tag or a time; the last change if left out",
+    )
     diff.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
     diff.add_argument("--with", dest="other", metavar="TABLE", help="the later state is that of this table")
     diff.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between, not by row id")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from IPython.display import display
+
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
@@ -197,17 +199,13 @@ class Commands:
             raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
         if given.end is None and self._is_snapshot(given.table):
             return self._lake_diff(given)
-        if given.start is None:
-            raise UsageError(
-                "%ducklake diff: A is missing, the earlier snapshot: diff TABLE A B, or diff A B for the lake."
-            )
         table = self._session().table(given.table)
         more: dict[str, object] = {}
         if given.key:
             more["key"] = [name.strip() for name in given.key.split(",")]
         if given.other:
             more["other"] = given.other
-        diff = table.diff(options.snapshot(given.start), _at(given.end), **more)
+        diff = table.diff(_at(given.start), _at(given.end), **more)
         shown: dict[str, object] = {"kind": given.kind, "changed": given.changed, "limit": given.rows}
         if given.sort:
             shown["sort"] = [(given.sort, given.descending)]
@@ -215,8 +213,10 @@ class Commands:
             diff = diff.showing(**chosen)
         if given.html:
             diff.to_html(Path(given.html))
+            _say_written(given.html)
         if given.patch:
             diff.write_patch(Path(given.patch), revert=given.revert)
+            _say_written(given.patch)
         return diff
 
     def _is_snapshot(self, word: str) -> bool:
@@ -240,6 +240,7 @@ class Commands:
         found = self._session().diff(options.snapshot(given.table), _at(given.start))
         if given.html:
             found.to_html(Path(given.html))
+            _say_written(given.html)
         return found
 
     def _run_restore(self, given: argparse.Namespace) -> object:
@@ -309,6 +310,10 @@ class Commands:
 
 def _at(text: str | None) -> At:
     return None if text is None else options.snapshot(text)
+
+
+def _say_written(path: str) -> None:
+    display({"text/plain": f"Wrote {path}, {Path(path).stat().st_size:,} bytes."}, raw=True)
 
 
 def _tags(tags: Mapping[str, int], note: str) -> Listing:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _SNAPSHOTS = 50
 _FILES = 200
-#: Snapshots that are searched first for the last change of a table.
-_RECENT = 1000
 
 Answer = dict[str, Any]
 
@@ -227,20 +225,12 @@ class Questions:
 
         Snapshots that only rewrote its files do not count.
         """
-        from ducklake_lab.scan.history import snapshot_before, touched_tables
+        from ducklake_lab.scan.history import last_change
 
         asked = self._session(session)
         lake, state = _lake(asked, alias), asked.state(alias)
-        table_id, newest = state.table(schema, table).table_id, state.snapshot.snapshot_id
         with lake.connect() as connection:
-            for oldest in (max(newest - _RECENT, 0), 0):
-                touched = touched_tables(connection, (oldest, newest), maintenance=False)
-                if table_id in touched:
-                    break
-            end = touched.get(table_id, newest)
-            start = snapshot_before(connection, end)
-            if start is not None and table_id not in lake.state(connection, lake.snapshot(connection, start)).tables:
-                start = None
+            start, end = last_change(lake, connection, state, state.table(schema, table))
         return {"start": start, "end": end}
 
     def _session(self, variable: str) -> Session:

@@ -52,6 +52,8 @@ _READABLE = {
 }
 _INSERTS = {"inserted_into_table", "inlined_insert"}
 _DELETES = {"deleted_from_table", "inlined_delete"}
+#: Snapshots that are searched first for the last change of a table.
+_RECENT = 1000
 _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"}
 
 
@@ -242,6 +244,24 @@ def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
     column = t.snapshot.c.snapshot_id
     before: int | None = connection.scalar(sa.select(sa.func.max(column)).where(column < snapshot_id))
     return before
+
+
+def last_change(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> tuple[int | None, int]:
+    """The newest snapshot that changed a table, up to that of the state, and the one before it, which comes first.
+
+    Snapshots that only rewrote its files do not count. The first is None where the table was not there yet.
+    """
+    newest = state.snapshot.snapshot_id
+    touched: dict[int, int] = {}
+    for oldest in (max(newest - _RECENT, 0), 0):
+        touched = touched_tables(connection, (oldest, newest), maintenance=False)
+        if table.table_id in touched:
+            break
+    end = touched.get(table.table_id, newest)
+    start = snapshot_before(connection, end)
+    if start is not None and table.table_id not in lake.state(connection, lake.snapshot(connection, start)).tables:
+        start = None
+    return start, end
 
 
 def _table_of(change: Change, tables: Mapping[int, tuple[str, ...]], ids: Mapping[tuple[str, ...], int]) -> int | None:

@@ -16,11 +16,11 @@ from ducklake_lab.duckdb.handing import arrow_table, pandas_frame
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import SnapshotNotFoundError
+from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
-from ducklake_lab.scan.history import lake_history, table_files
+from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.listings import FileListing, History, Listing
@@ -146,7 +146,7 @@ class TableHandle:
 
     def diff(
         self,
-        start: int | datetime | str,
+        start: int | datetime | str | None = None,
         end: int | datetime | str | None = None,
         *,
         key: Sequence[str] | None = None,
@@ -155,13 +155,33 @@ class TableHandle:
         """What differs between two snapshots.
 
         Args:
-            start: the earlier snapshot, by its id, a time or a tag.
+            start: the earlier snapshot, by its id, a time or a tag; the one before the table's last change up to `end` if
+                left out, and within a transaction the one it began with.
             end: the later one; the newest if left out.
             key: columns by which rows are paired; needed where the rows have other row ids in the two states.
             other: a table whose state at `end` is the later one.
         """
         with self._lakes.statement():
+            if start is None:
+                if other is not None:
+                    raise UsageError(f"Say which snapshot of {self.name} is compared with {other}.")
+                start, end = self._last_change(end)
             return self._diff(start, end, key or (), other)
+
+    def _last_change(self, end: int | datetime | str | None) -> tuple[int, int | None]:
+        """The snapshots around the last change of the table, up to `end`."""
+        place = self._place(end)
+        table = place.table()
+        transaction = self._lakes.transaction
+        if transaction is not None and place.state is transaction.state:
+            return transaction.base.snapshot.snapshot_id, None
+        with place.lake.connect() as connection:
+            before, changed = last_change(place.lake, connection, place.state, table)
+        if before is None:
+            raise SnapshotNotFoundError(
+                f"Snapshot {changed} made {self.name}; there is no earlier state to compare with."
+            )
+        return before, changed
 
     def _diff(
         self, start: int | datetime | str, end: int | datetime | str | None, key: Sequence[str], other: str | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -126,14 +127,23 @@ def _columns(changes: Sequence[ColumnChange]) -> str:
 
 
 def _diffs(diff: LakeDiff) -> str:
-    """The diffs of the first tables that both states have; those of the others read rows, and are to be asked for."""
+    """The diffs of the first tables that both states have, and which command shows the rows of each other table."""
     both = [one for one in diff if one.kind in ("altered", "changed")]
     folded = "".join(
         f'<details class="dlk-table"><summary>{escape(clip(one.name, 160))}</summary>{diff_view.render(one.diff)}</details>'
         for one in both[:_DRAWN]
     )
-    left = len(diff) - min(len(both), _DRAWN)
-    first = diff[0].name if diff else ""
-    hint = f"diff.table({first!r}).diff" if left else ""
-    more = f'<div class="dlk-foot">Of {counted(left, "more table")} the rows are in <code class="dlk-mono">{escape(hint)}</code>.</div>'
-    return view(folded + (more if left else ""), style=_STYLE, label="Tables") if diff else ""
+    start, end = diff.start.snapshot_id, diff.end.snapshot_id
+    left = (
+        (both[_DRAWN:], "more table", f"diff {{}} {start} {end}"),
+        (diff.of_kind("created"), "created table", f"preview {{}} --at {end}"),
+        (diff.of_kind("dropped"), "dropped table", f"preview {{}} --at {start}"),
+    )
+    more = "".join(_hint(tables, kind, command) for tables, kind, command in left if tables)
+    return view(folded + more, style=_STYLE, label="Tables") if diff else ""
+
+
+def _hint(tables: Sequence[TableDiff], kind: str, command: str) -> str:
+    """How many tables are left, and what shows the rows of the first."""
+    shown = "%ducklake " + command.format(shlex.quote(tables[0].name))
+    return f'<div class="dlk-foot">{counted(len(tables), kind)}: <code class="dlk-mono">{escape(shown)}</code></div>'

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -118,7 +119,9 @@ def test_views(session: dl.Session, tmp_path: Path) -> None:
     assert "main.gone dropped − 1 – – –" in text and "main.t changed − 5 + 1 → 3 3" in text
     assert "s.new was s.old altered" in text and "main.a <b> created" in text
     assert "45 unchanged" not in text and "42 unchanged" in text  # the diff of t
-    assert "Of 2 more tables the rows are in diff.table('main.gone').diff" in text
+    start, end = found.start.snapshot_id, found.end.snapshot_id
+    assert f"1 created table: %ducklake preview 'main.a <b>' --at {end}" in text
+    assert f"1 dropped table: %ducklake preview main.gone --at {start}" in text
     found.save(tmp_path / "lake.html")
     found.save(tmp_path / "lake.json")
     page = (tmp_path / "lake.html").read_text()
@@ -151,8 +154,11 @@ def test_commands(tmp_path: Path) -> None:
     assert len(run("%ducklake diff first 2")) == 1  # type: ignore[arg-type]
     assert run("%ducklake diff t 1 2").summary.inserted == 1  # type: ignore[attr-defined]
     assert run("%ducklake diff t 1").summary.inserted == 1  # type: ignore[attr-defined]
+    last: Any = run("%ducklake diff t")
+    assert (last.start.snapshot_id, last.end.snapshot_id, last.summary.inserted) == (1, 2, 1)
     for cell, message in (
-        ("diff t", "A is missing"),
+        ("diff u", "Snapshot 3 made main.u; there is no earlier state to compare with."),
+        ("diff t --with u", "Say which snapshot of main.t is compared with u."),
         ("diff nowhere 2", 'no table "nowhere"'),
         ("diff 1 2 --patch x.sql", "--patch is of one table; name it: %ducklake diff TABLE 1"),
         ("diff 1 2 --with t", "--with is of one table"),

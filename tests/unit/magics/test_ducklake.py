@@ -218,7 +218,7 @@ def test_choices_reach_the_session(notebook: Notebook):
     ("cell", "message"),
     [
         ("%ducklake snapshts", 'no subcommand "snapshts". Did you mean snapshots'),
-        ("%ducklake diff flights", "A"),
+        ("%ducklake diff flights --revert", "--revert is of a patch"),
         ("%ducklake connect ducklake:x.ducklake --at soon", "neither a snapshot id nor a time"),
         ("%ducklake tag q3 soon", "invalid int value"),
         ("%ducklake files 'flights", "No closing quotation"),
