@@ -5,12 +5,15 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from ducklake_lab.model.quoting import quote_identifier
 
 _UNREAD = "ducklake_unread"
 #: Execution options of a statement whose result nobody reads. PostgreSQL gets it together with the next one that has a
@@ -97,6 +100,19 @@ class PostgreSQLDialect(PGDialect_psycopg):
             first = first or error
         if first is not None:
             raise first
+
+
+@cache
+def insert_arrays(table: sa.Table, columns: tuple[str, ...]) -> sa.TextClause:
+    """INSERT of many rows, whose parameters `c0`, `c1`, … are the values of one column each.
+
+    PostgreSQL parses and plans it once, not once a row.
+    """
+    names = ", ".join(map(quote_identifier, columns))
+    arrays = ", ".join(f":c{index}" for index in range(len(columns)))
+    return sa.text(f"INSERT INTO {quote_identifier(table.name)} ({names}) SELECT * FROM unnest({arrays})").bindparams(
+        *(sa.bindparam(f"c{index}", type_=ARRAY(table.c[name].type)) for index, name in enumerate(columns))
+    )
 
 
 #: What URLs name the dialect.

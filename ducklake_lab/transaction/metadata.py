@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -14,12 +14,14 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp
 from ducklake_lab.catalog.database import raw_duckdb
-from ducklake_lab.catalog.postgresql import UNREAD
+from ducklake_lab.catalog.postgresql import UNREAD, insert_arrays
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import quote_identifier
 
-#: Rows above which a DuckDB catalog takes them as one Arrow table rather than one by one.
+#: Rows above which DuckDB takes them as one Arrow table, and PostgreSQL as arrays, rather than one by one.
 _BULK = 8
+#: Rows that PostgreSQL takes in one statement.
+_MOST = 10_000
 
 
 class Ids:
@@ -108,10 +110,13 @@ class Metadata:
         """Inserts the rows that are held; `last`: nothing is written after them, so that errors of all come up now."""
         held, self._held = self._held, {}
         for number, ((table, _), rows) in enumerate(held.items(), 1):
-            if self._connection.dialect.name == "duckdb" and len(rows) > _BULK:
+            options = {} if last and number == len(held) else UNREAD
+            backend = self._connection.dialect.name
+            if backend == "duckdb" and len(rows) > _BULK:
                 self._insert_bulk(table, rows)
+            elif backend == "postgresql" and len(rows) > _BULK:
+                self._insert_arrays(table, rows, options)
             else:
-                options = {} if last and number == len(held) else UNREAD
                 self._connection.execute(_insert(table), rows, execution_options=options)
 
     def _insert_bulk(self, table: sa.Table, rows: Sequence[dict[str, object]]) -> None:
@@ -124,6 +129,15 @@ class Metadata:
             raw.execute(f"INSERT INTO {quote_identifier(table.name)} BY NAME SELECT * FROM ducklake_lab_rows")
         finally:
             raw.unregister("ducklake_lab_rows")
+
+    def _insert_arrays(self, table: sa.Table, rows: Sequence[dict[str, object]], options: Mapping[str, object]) -> None:
+        """Inserts rows into a PostgreSQL catalog as an array for each column."""
+        names = tuple(rows[0])
+        statement = insert_arrays(table, names)
+        for start in range(0, len(rows), _MOST):
+            part = rows[start : start + _MOST]
+            arrays = {f"c{index}": [row[name] for row in part] for index, name in enumerate(names)}
+            self._connection.execute(statement, arrays, execution_options=options)
 
 
 @cache

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg.rows import dict_row
 
 import ducklake_lab as dl
+from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.postgresql import UNREAD
+from ducklake_lab.transaction.metadata import Metadata
 
 
 @pytest.fixture
@@ -132,3 +136,39 @@ def test_an_insert_makes_few_round_trips(session: dl.Session, monkeypatch: pytes
     assert len(held) >= 8
     commands = [name for name in sent if name in ("_execute_gen", "_pipeline_exit_gen", "_exit_gen", "_commit_gen")]
     assert len(commands) - len(held) <= 8
+
+
+def test_many_rows_are_one_array_for_each_column(lake: Lake, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ducklake_lab.transaction.metadata._MOST", 20)
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
+    texts = ["", "NULL", "{a,b}", "q\"uo'te", "back\\slash", "é", None]
+    stats = [
+        {"table_id": 1, "column_id": i, "contains_null": i % 2 == 0 if i % 3 else None, "contains_nan": None,
+         "min_value": texts[i % 7], "max_value": texts[(i + 1) % 7], "extra_stats": None}
+        for i in range(100, 150)
+    ]  # fmt: skip
+    old = [
+        {"data_file_id": i, "path": f"{i}.parquet", "path_is_relative": True, "schedule_start": moment}
+        for i in range(9)
+    ]
+    with lake.connect(fresh=True) as connection:
+        metadata = Metadata(connection, 100)
+        metadata.insert_many(t.table_column_stats, stats)
+        metadata.insert_many(t.files_scheduled_for_deletion, old)
+        metadata.flush(last=True)
+        connection.commit()
+    with psycopg.connect(place, row_factory=dict_row) as other:
+        names = ", ".join(stats[0])
+        query = f"SELECT {names} FROM ducklake_table_column_stats WHERE column_id >= 100 ORDER BY column_id"
+        assert other.execute(query.encode()).fetchall() == stats
+        assert other.execute("SELECT * FROM ducklake_files_scheduled_for_deletion ORDER BY 1").fetchall() == old
+
+
+def test_a_row_of_many_that_does_not_fit_writes_none(lake: Lake, place: str) -> None:
+    rows = [{"snapshot_id": i, "schema_version": None} for i in (*range(100, 120), 100)]
+    with lake.connect(fresh=True) as connection:
+        metadata = Metadata(connection, 100)
+        metadata.insert_many(t.snapshot, rows)
+        with pytest.raises(sa.exc.IntegrityError):
+            metadata.flush(last=True)
+    assert snapshots(place) == 2
