@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from ducklake_lab.widgets.tables import TableListing
 
 
+#: Subcommands by what other tools call the like.
+_ELSEWHERE = {
+    "head": "preview",
+    "import": "upload",
+    "ingest": "upload",
+    "load": "upload",
+    "log": "history",
+    "optimize": "maintain",
+    "undo": "restore",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Help:
     """Help as text that keeps its lines."""
@@ -88,7 +100,12 @@ class Commands:
             raise UsageError(f"%ducklake: {error}; quote a text as 'text'.") from None
         name, *arguments = words or ["help"]
         if name not in self._runs:
-            hint = did_you_mean(name, self.names) or f" Choose one of: {', '.join(self.names)}."
+            meant = _ELSEWHERE.get(name.casefold())
+            hint = (
+                f" Did you mean {meant}?"
+                if meant
+                else did_you_mean(name, self.names) or f" Choose one of: {', '.join(self.names)}."
+            )
             # a word with more than letters in it may be a URI with a password
             shown = f'subcommand "{name}"' if name.replace("-", "_").isidentifier() else "such subcommand"
             raise UsageError(f"%ducklake has no {shown}.{hint}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -332,5 +333,7 @@ def _places(composed: Composed) -> Iterator[None]:
 
 def _is_sql(text: str) -> bool:
     word = text.partition(" ")[0].rstrip(";(").casefold()
+    if word == "load" and re.fullmatch(r"\w+\s+[^'\s;]*[^'\w\s;][^'\s;]*", text):
+        return False  # a file: LOAD takes the name of an extension
     # USE and DESCRIBE are subcommands as well; as such they do the same or more.
     return text.startswith(("(", "--", "/*")) or (word in _SQL_WORDS and word not in ("use", "describe"))

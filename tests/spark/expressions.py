@@ -10,7 +10,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -290,14 +290,18 @@ def where_it_runs_in(text: str, settings: Settings = (("TimeZone", "UTC"),)) -> 
 
 
 # A file holds a TIMETZ without its zone, and of intervals that are equal the first: neither is of expressions.
-def bound(expressions: Iterable[Expression], connection: duckdb.DuckDBPyConnection) -> Iterator[Expression]:
-    """Those that DuckDB takes."""
-    for expression in expressions:
-        try:
-            connection.sql(f"SELECT {expression.sql} AS v FROM t")
-        except duckdb.Error:
-            continue
-        yield expression
+def every() -> list[Expression]:
+    """All that may be taken, each once."""
+    return list(dict.fromkeys([*operators(), *functions()]))
+
+
+def is_bound(expression: Expression, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether DuckDB takes an expression."""
+    try:
+        connection.sql(f"SELECT {expression.sql} AS v FROM t")
+    except duckdb.Error:
+        return False
+    return True
 
 
 def connect(settings: Settings = ()) -> duckdb.DuckDBPyConnection:
@@ -319,12 +323,14 @@ def connect(settings: Settings = ()) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def chosen(every: Iterable[Expression], share: float, seed: int) -> list[Expression]:
-    """A share of some expressions, of each group at least two."""
+def chosen(
+    expressions: Iterable[Expression], share: float, seed: int, fits: Callable[[Expression], bool] = lambda _: True
+) -> list[Expression]:
+    """A share of the expressions that fit, of each group at least two."""
     maker, seen = random.Random(seed), Counter[str]()
     found = []
-    for expression in every:
-        if seen[expression.group] < 2 or maker.random() < share:
+    for expression in expressions:
+        if (seen[expression.group] < 2 or maker.random() < share) and fits(expression):
             seen[expression.group] += 1
             found.append(expression)
     return found
@@ -338,7 +344,7 @@ def _groups(every: Iterable[Expression]) -> list[str]:
 def page() -> str:
     """The page that says what runs where."""
     with connect() as connection:
-        taken = list(dict.fromkeys([*bound(operators(), connection), *bound(functions(), connection)]))
+        taken = [expression for expression in every() if is_bound(expression, connection)]
     places = {expression: where_it_runs(expression.sql) for expression in taken}
     columns = re.compile(rf"\b({'|'.join(('k', *TYPES))})\b")
     places = {

@@ -181,19 +181,20 @@ def _check(both: Both, every: Sequence[Expression]) -> None:
     assert not different, f"{len(different)} differ:\n" + "\n".join(different)
 
 
-def _taken(both: Both) -> list[Expression]:
-    taken = dict.fromkeys([*made.bound(made.operators(), both.plain), *made.bound(made.functions(), both.plain)])
-    return list(taken) if ALL else made.chosen(taken, 0.1, 1)
+@pytest.fixture(scope="module")
+def taken(both: Both) -> list[Expression]:
+    """Expressions that DuckDB takes: all of them, or a share."""
+    return made.chosen(made.every(), 1.0 if ALL else 0.1, 1, lambda expression: made.is_bound(expression, both.plain))
 
 
-def test_what_spark_computes(both: Both) -> None:
-    native = [e for e in _taken(both) if made.where_it_runs(e.sql) == "native"]
+def test_what_spark_computes(both: Both, taken: list[Expression]) -> None:
+    native = [e for e in taken if made.where_it_runs(e.sql) == "native"]
     assert len(native) > 500
     _check(both, native)
 
 
-def test_what_workers_evaluate(both: Both) -> None:
-    evaluated = [e for e in _taken(both) if made.where_it_runs(e.sql) == "worker"]
+def test_what_workers_evaluate(both: Both, taken: list[Expression]) -> None:
+    evaluated = [e for e in taken if made.where_it_runs(e.sql) == "worker"]
     assert len(evaluated) > 500
     _check(both, evaluated if ALL else made.chosen(evaluated, 0.05, 2))
 
@@ -265,20 +266,26 @@ def test_windows(both: Both) -> None:
     _compare(both, _of_all_types(_WINDOWS), lambda items: f"SELECT k, {_named(items)} FROM t ORDER BY k")
 
 
+#: Queries that sort, group and join by a column.
+_BY_COLUMN = (
+    "SELECT {0} FROM t ORDER BY {0}, k",
+    "SELECT {0} FROM t ORDER BY {0} DESC NULLS FIRST, k LIMIT 7",
+    "SELECT k FROM t ORDER BY {0} NULLS FIRST, k",
+    "SELECT min(k) AS k, count(*) AS n FROM t GROUP BY {0} ORDER BY 1",
+    "SELECT a.k, b.k AS other FROM t a JOIN t b ON a.{0} = b.{0} ORDER BY 1, 2",
+    "SELECT a.k, b.k AS other FROM t a LEFT JOIN t b USING ({0}) ORDER BY 1, 2 NULLS FIRST",
+    "SELECT k FROM t WHERE {0} IN (SELECT {0} FROM t WHERE k > 5) ORDER BY k",
+    "SELECT count(*) AS n FROM (SELECT DISTINCT {0} FROM t)",
+    "SELECT count(*) AS n FROM (SELECT {0} FROM t WHERE k < 9 INTERSECT SELECT {0} FROM t WHERE k > 3)",
+)
+
+
 def test_rows_are_sorted_and_grouped(both: Both) -> None:
     different = []
-    for column in made.TYPES:
-        for query in (
-            f"SELECT {column} FROM t ORDER BY {column}, k",
-            f"SELECT {column} FROM t ORDER BY {column} DESC NULLS FIRST, k LIMIT 7",
-            f"SELECT k FROM t ORDER BY {column} NULLS FIRST, k",
-            f"SELECT min(k) AS k, count(*) AS n FROM t GROUP BY {column} ORDER BY 1",
-            f"SELECT a.k, b.k AS other FROM t a JOIN t b ON a.{column} = b.{column} ORDER BY 1, 2",
-            f"SELECT a.k, b.k AS other FROM t a LEFT JOIN t b USING ({column}) ORDER BY 1, 2 NULLS FIRST",
-            f"SELECT k FROM t WHERE {column} IN (SELECT {column} FROM t WHERE k > 5) ORDER BY k",
-            f"SELECT count(*) AS n FROM (SELECT DISTINCT {column} FROM t)",
-            f"SELECT count(*) AS n FROM (SELECT {column} FROM t WHERE k < 9 INTERSECT SELECT {column} FROM t WHERE k > 3)",
-        ):
+    # the small size takes each for a third of the types, and each type for a third of these
+    for n, column in enumerate(made.TYPES):
+        for template in _BY_COLUMN if ALL else _BY_COLUMN[n % 3 :: 3]:
+            query = template.format(column)
             if made.where_it_runs_in(query) in ("native", "worker"):
                 # DuckDB sorts -0.0 as 0.0, and gives that back
                 different += both.difference(query, sums=True)

@@ -218,6 +218,7 @@ def test_choices_reach_the_session(notebook: Notebook):
     ("cell", "message"),
     [
         ("%ducklake snapshts", 'no subcommand "snapshts". Did you mean snapshots'),
+        ("%ducklake load x.csv", 'no subcommand "load". Did you mean upload?'),
         ("%ducklake diff flights --revert", "--revert is of a patch"),
         ("%ducklake connect ducklake:x.ducklake --at soon", "neither a snapshot id nor a time"),
         ("%ducklake tag q3 soon", "invalid int value"),
