@@ -31,8 +31,8 @@ _FORMS = {"date": "YYYY-MM-DD", "time": "HH:MM:SS", "timestamp": "YYYY-MM-DD HH:
 _WINDOW_FUNCTIONS = frozenset(
     "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()
 )
-#: Signatures of a function that are shown.
-_SHOWN = 6
+#: Signatures of a function that are shown, and characters of a value.
+_SHOWN, _WIDTH = 6, 100
 
 _SOURCE = re.compile(r" when casting from source column (.+)$", re.DOTALL)
 _NO_MATCH = re.compile(
@@ -58,35 +58,49 @@ def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
     text = rest if mark and "\n" not in head else text
     source = _SOURCE.search(text)
     text = text[: source.start()] if source is not None else text
-    for pattern, said in _RULES:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            text = said(found, text)
-            break
+    text, is_castable = _reworded(text)
     text = " ".join(line.strip() for line in text.splitlines() if line.strip())
     if source is None:
         return text
+    if is_castable:
+        text += " TRY_CAST gives NULL instead."
     name = source[1]
+    if name.startswith("_ducklake_"):
+        return text  # an argument of an expression that a worker evaluates
     if (place := re.fullmatch(r"c(\d+)", name)) is not None and int(place[1]) < len(columns):
         name = columns[int(place[1])]
-    return f"Column {name}: {text}{' TRY_CAST gives NULL instead.' if ' is no ' in text else ''}"
+    return f"Column {name}: {text}"
+
+
+def _reworded(text: str) -> tuple[str, bool]:
+    """The text by the rules, and whether TRY_CAST would give NULL rather than fail."""
+    for pattern, said in _RULES:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            return said(found, text), said in (_unfit, _unfit_time)
+    return text, False
 
 
 def _types(text: str) -> str:
     return _TYPE.sub(lambda found: _TYPES[found[0]], text)
 
 
+def _value(found: re.Match[str]) -> str:
+    text = found["value"]
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
 def _unfit(found: re.Match[str], _text: str) -> str:
-    return f"'{found['value']}' is no {_types(found['type'])}."
+    return f"'{_value(found)}' is no {_types(found['type'])}."
 
 
 def _unfit_time(found: re.Match[str], _text: str) -> str:
     kind = found["kind"]
-    return f"'{found['value']}' is no {kind.upper()} ({_FORMS[kind]})."
+    return f"'{_value(found)}' is no {kind.upper()} ({_FORMS[kind]})."
 
 
 def _too_large(found: re.Match[str], _text: str) -> str:
-    return f"{found['value']} does not fit {_types(found['type'])}."
+    return f"{_value(found)} does not fit {_types(found['type'])}."
 
 
 def _overflow(found: re.Match[str], _text: str) -> str:

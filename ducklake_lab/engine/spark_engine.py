@@ -48,6 +48,8 @@ class SparkEngine:
         self.on_progress: Callable[[Progress], None] | None = None
         self._lock = threading.RLock()
         self._configured = False
+        #: None outside of statements; in one, whether Spark was seen to run. To ask it takes some milliseconds.
+        self._seen_alive: bool | None = None
         self._before_jobs = before_jobs
         self._kept: dict[Hashable, DataFrame] = {}
         self._kept_by: SparkSession | None = None
@@ -69,7 +71,7 @@ class SparkEngine:
     def _started(self) -> SparkSession:
         from ducklake_lab.spark import runtime
 
-        if self.session is None or not runtime.is_alive(self.session):
+        if self.session is None or not (self._seen_alive or runtime.is_alive(self.session)):
             self.starting = True
             try:
                 self.session = runtime.start()
@@ -78,6 +80,7 @@ class SparkEngine:
         elif not self._configured:
             runtime.configure(self.session)
         self._configured = True
+        self._seen_alive = None if self._seen_alive is None else True
         runtime.set_time_zone(self.session, self.time_zone())
         return self.session
 
@@ -89,11 +92,11 @@ class SparkEngine:
     def asking(self, engine: Engine | None) -> Iterator[None]:
         """Around a statement that says itself where its rows are worked; None for what the session says."""
         before = self.asked
-        self.asked = engine or before
+        self.asked, self._seen_alive = engine or before, False
         try:
             yield
         finally:
-            self.asked = before
+            self.asked, self._seen_alive = before, None
 
     def temporary_view(self, name: str) -> DataFrame | None:
         """A temporary view by name; None where there is none, or Spark does not run."""

@@ -60,3 +60,10 @@ def test_numbered_columns_get_the_names_they_stand_for() -> None:
     text = "Conversion Error: Could not convert string 'x' to INT32 when casting from source column c1"
     assert worded(text, ["a", "b"]) == "Column b: 'x' is no INTEGER. TRY_CAST gives NULL instead."
     assert worded(text, ["a"]) == "Column c1: 'x' is no INTEGER. TRY_CAST gives NULL instead."
+
+
+def test_arguments_of_workers_have_no_names_and_long_values_are_cut() -> None:
+    text = (
+        f"Conversion Error: Could not convert string '{'x' * 500}' to INT64 when casting from source column _ducklake_0"
+    )
+    assert worded(text) == f"'{'x' * 99}…' is no BIGINT. TRY_CAST gives NULL instead."
