@@ -211,6 +211,28 @@ def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypat
     assert (pattern.condition, pattern.share, pattern.unchanged_share) == ("n = 3", 1.0, None)
 
 
+def test_without_a_snapshot_the_last_change_is_shown(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); CREATE TABLE other (i INTEGER)")
+    with pytest.raises(dl.SnapshotNotFoundError, match=r"Snapshot 1 made main\.t; there is no earlier state"):
+        session.table("t").diff()
+    session.sql("INSERT INTO t FROM range(5)")
+    session.sql("UPDATE t SET i = 10 WHERE i > 2")
+    changed = newest(session)
+    session.sql("INSERT INTO other VALUES (1); CALL lake.flush_inlined_data()")
+    assert newest(session) > changed
+    diff = session.table("t").diff()
+    assert (diff.start.snapshot_id, diff.end.snapshot_id, counts(diff)) == (changed - 1, changed, (0, 0, 2, 3))
+    before = session.table("t").diff(end=changed - 1)
+    assert (before.end.snapshot_id, counts(before)) == (changed - 1, (5, 0, 0, 0))
+    with session.transaction() as tx:
+        session.sql("DELETE FROM t WHERE i = 10")
+        assert counts(session.table("t").diff()) == (0, 2, 0, 3)
+        assert counts(session.table("t").diff(end=changed)) == (0, 0, 2, 3)
+        tx.rollback()
+    with pytest.raises(dl.UsageError, match=r"Say which snapshot of main\.t is compared with other"):
+        session.table("t").diff(other="other")
+
+
 def test_the_open_transaction_as_diffs(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2); CREATE TABLE gone AS SELECT 1 AS a")
     with session.transaction() as tx:
