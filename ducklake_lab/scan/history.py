@@ -247,7 +247,7 @@ def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
 
 
 def last_change(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> tuple[int | None, int]:
-    """The newest snapshot that changed a table, up to that of the state, and the one before it, which comes first.
+    """The newest snapshot that changed a table, looked for from the state's on, after the one before it.
 
     Snapshots that only rewrote its files do not count. The first is None where the table was not there yet.
     """

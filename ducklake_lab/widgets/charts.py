@@ -74,7 +74,7 @@ def _categories(name: str, data: Histogram) -> str:
     largest = max(1, *data.before, *data.after)
     old, new = colors(data)
     paired = any(data.before) and any(data.after)
-    room = 44 if paired else 56
+    room = 34 if paired else 46
     parts = []
     for line, index in enumerate(shown):
         y = line * 17
@@ -82,7 +82,10 @@ def _categories(name: str, data: Histogram) -> str:
         before, after = data.before[index], data.after[index]
         parts.append(f"<g><title>{escape(label)}: {count(before)} before, {count(after)} after</title>")
         # of its own width, so that the name ends before the bars
-        parts.append(f'<svg x="0" y="{y}" width="25%" height="17"><text y="10">{escape(clip(label, 12))}</text></svg>')
+        parts.append(
+            f'<svg x="0" y="{y}" width="36%" height="17" style="overflow:hidden">'
+            f'<text y="10">{escape(clip(label, 13))}</text></svg>'
+        )
         if before:
             parts.append(_bar(y + (1 if after else 3), room * before / largest, old))
         if after:
@@ -99,7 +102,7 @@ def _categories(name: str, data: Histogram) -> str:
 
 
 def _bar(y: float, width: float, color: str) -> str:
-    return f'<rect x="26%" y="{y}" width="{max(width, 0.8):.1f}%" height="5" rx="1.5" fill="{color}"/>'
+    return f'<rect x="38%" y="{y}" width="{max(width, 0.8):.1f}%" height="5" rx="1.5" fill="{color}"/>'
 
 
 def _baseline() -> str:
