@@ -266,6 +266,8 @@ def _columns(
     by_table: dict[int, list[Any]] = defaultdict(list)
     # tens of thousands of rows for many tables: fetched at once, and taken by place
     for row in connection.execute(query).all():
+        if row[2] is None or row[5] is None:
+            raise ValueError("a column without an id or a type")  # the connection says what is damaged
         by_table[row[0]].append(row)
 
     def columns(table: int) -> tuple[Column, ...]:

@@ -148,6 +148,8 @@ def _check(path: Path, uri: str, name: str, call: Callable[[dl.Session], Any]) -
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(what=_damages, names=st.sets(st.sampled_from(sorted(_CALLS)), min_size=5, max_size=8))
 @example(what=("text", ("ducklake_data_file", "row_id_start"), 1), names={"flush", "merge", "checkpoint"})
+@example(what=("null", ("ducklake_column", "column_id"), 0), names={"schema browser", "files", "alter", "checkpoint"})
+@example(what=("null", ("ducklake_column", "column_type"), 0), names={"schema browser", "files", "by time", "alter"})
 def test_a_damaged_catalog_is_an_error_of_one_line(
     whole: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory, what: tuple[Any, ...], names: set[str]
 ) -> None:
