@@ -167,7 +167,7 @@ class Session(LakeInfo):
             read_only: refuse to write.
             snapshot_version: read the lake as of this snapshot, without writing.
             snapshot_time: likewise as of this time; one without a zone is in the session's TimeZone.
-            encrypted: encrypt the files of a lake that is created.
+            encrypted: encrypt the files of a lake that is created; those of an encrypted lake always are.
             create_if_not_exists: make a lake where there is none.
             create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
             automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0 with DuckDB 1.5
