@@ -186,6 +186,7 @@ class QueryPlan:
         columns: the output names as DuckDB gives them; None where they are not known before running.
         bound: names and columns were checked; if not, DuckDB has to, and `refusal` says what was found wrong.
         digest: how the catalog alone may answer; None where rows are needed.
+        types: DuckDB's names of the columns' types, where each column is known to have its type.
     """
 
     sources: tuple[Source, ...]
@@ -194,6 +195,7 @@ class QueryPlan:
     columns: tuple[str, ...] | None = None
     bound: bool = True
     digest: Digest | None = None
+    types: tuple[str, ...] | None = None
 
     @cached_property
     def _translated(self) -> SparkQuery | DuckLakeError:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from tests.merges import MERGES, TABLES, duckdb_rows
 
 
 def test_merge_on_files_as_the_reference_reads_it(
@@ -30,3 +31,10 @@ def test_merge_on_files_as_the_reference_reads_it(
             session.sql("MERGE INTO t USING (SELECT 1 AS i FROM range(20)) u ON t.i = u.i WHEN MATCHED THEN DELETE")
     reference.execute(f"ATTACH '{uri}' AS lake")
     assert reference.execute("SELECT rowid, i, s FROM lake.t ORDER BY i").fetchall() == wanted
+
+
+def test_rows_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/a.ducklake", spark=spark, engine="spark") as session:
+        for merge in MERGES:
+            session.sql(f"{TABLES}; MERGE INTO t {merge}")
+            assert session.sql("SELECT * FROM t ORDER BY ALL").fetchall() == duckdb_rows(merge), merge

@@ -202,7 +202,7 @@ class Sources:
                 raise
             raise plan.refusal from error
         try:
-            return self._database.run(plan.duckdb_sql, tables, types)
+            return self._database.run(plan.duckdb_sql, tables, types or plan.types)
         except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error

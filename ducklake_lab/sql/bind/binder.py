@@ -17,6 +17,7 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatur
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause
+from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
 from ducklake_lab.sql.bind.group_and_order import bind_group, bind_having, bind_order, bind_order_of_names
@@ -356,10 +357,7 @@ class QueryBinder:
         # what FROM has comes first, its rows too; a name with a dot never means a column of the SELECT list
         is_alias = len(parts) == 1 and name in aliases
         if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
-            value = aliases[name].copy()
-            base: exp.Expr = value if isinstance(value, exp.Column | exp.Literal) else exp.Paren(this=value)
-            base.meta[TYPE] = value.meta.get(TYPE)
-            return base
+            return alias_value(node, aliases[name])
         found = resolve(parts, scope)
         return node if found is None else found
 

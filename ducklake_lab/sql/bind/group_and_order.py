@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
-from ducklake_lab.sql.scope import BOUND, TYPE, Ctes, Outputs, Relation, Scope
+from ducklake_lab.sql.bind.aliases import alias_value
+from ducklake_lab.sql.scope import BOUND, Ctes, Outputs, Relation, Scope
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.bind.binder import QueryBinder
@@ -61,8 +62,7 @@ def bind_having(
         if name not in aliases or column.table or name in grouped or _is_inside(column, clause):
             continue
         if not is_all or _has_aggregate(aliases[name]):
-            value = exp.Paren(this=aliases[name].copy())
-            value.meta[TYPE] = aliases[name].meta.get(TYPE)
+            value = alias_value(column, aliases[name])
             value.meta[BOUND] = True
             column.replace(value)
     clause.set("this", binder.expression(clause.this, scope, ctes, aliases))

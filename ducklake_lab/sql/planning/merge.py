@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sqlglot import exp
 
@@ -15,6 +16,7 @@ from ducklake_lab.sql.operations import Merge, MergeClause
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
+from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Output column: what happens to the row, e.g. `update`.
@@ -23,6 +25,9 @@ ACTION = "_ducklake_merge_action"
 MESSAGE = "_ducklake_merge_message"
 #: Column of the source, true: NULL where no source row matches.
 _HERE = "_ducklake_merge_here"
+
+#: What is computed of each row first, and its column with the number of the clause that applies.
+_ROWS, _BRANCH = "_ducklake_merge_rows", "_ducklake_merge_branch"
 
 _INTEGER, _VARCHAR = DataType("int32"), DataType("varchar")
 
@@ -44,23 +49,20 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     names = [output.name for output in sources]
     alias = _source_alias(op.source)
     builder = _Values(op, target, alias, names, columns)
-    branches = [(builder.condition(clause), clause) for clause in op.clauses]
 
-    def case(value: Callable[[MergeClause], exp.Expr], kind: DataType) -> exp.Expr:
-        node = exp.Case()
-        for condition, clause in branches:
-            node.append("ifs", exp.If(this=condition.copy(), true=exp.Cast(this=value(clause), to=to_sqlglot(kind))))
-        return node
+    def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
+        """A value for each row by the clause that applies to it; NULL where that gives none."""
+        found = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
+        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in found if value is not None]
+        return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
-    action = case(lambda clause: _action(clause), _VARCHAR)
-    message: exp.Expr = exp.Cast(this=exp.Null(), to=to_sqlglot(_VARCHAR))
-    if any(clause.message for clause in op.clauses):
-        message = case(lambda clause: clause.message.copy() if clause.message else exp.Null(), _VARCHAR)
-    items: list[exp.Expr] = [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
-    items += [_aliased(action, ACTION), _aliased(message, MESSAGE)]
-    for column in columns:
-        value = case(lambda clause, column=column: builder.value(clause, column), column.data_type)  # type: ignore[misc]
-        items.append(_aliased(value, column.name))
+    items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
+    items += [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
+    items.append(_aliased(case(lambda clause: exp.Literal.string(clause.action), _VARCHAR), ACTION))
+    items.append(_aliased(case(lambda clause: clause.message and clause.message.copy(), _VARCHAR), MESSAGE))
+    items += [
+        _aliased(case(partial(builder.value, column=column), column.data_type), column.name) for column in columns
+    ]
     tree = exp.Select(expressions=items).from_(_table(op), copy=False)
     join = exp.Join(this=_marked(op.source, alias), side=_side(op))
     if op.using:
@@ -68,9 +70,61 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     else:
         join.set("on", op.condition.copy() if op.condition is not None else exp.true())
     tree.append("joins", join)
-    tree.set("where", exp.Where(this=exp.Not(this=exp.Is(this=exp.Paren(this=action.copy()), expression=exp.Null()))))
     outputs = binder.query(tree, None, {})
-    return finish(tree, outputs, binder)
+    kinds = [*VIRTUAL_COLUMNS.values(), _VARCHAR, _VARCHAR, *(column.data_type for column in columns)]
+    return finish(_branched_once(tree, op.using), outputs and outputs[2:], binder, kinds)
+
+
+def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
+    """The bound query with the branch of a row, its first column, computed once: a condition may differ by evaluation."""
+    branch, here, *items = tree.expressions
+    relations = [column.unalias().meta[RELATION] for column in (here, items[0])]
+    # queries inside name the columns of USING as they are called
+    passed: dict[tuple[str, str], exp.Expr] = {(name, ""): _aliased(exp.column(_quoted(name)), name) for name in using}
+
+    def is_own(column: exp.Column) -> bool:
+        """Whether a column is one of the two tables', not of a query inside."""
+        if not column.table:
+            return column.find_ancestor(exp.Query) is None
+        return any(column.meta.get(RELATION) is relation for relation in relations)
+
+    def outside(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or node.meta.get(BOUND) or not is_own(node):
+            return node
+        key = node.name, node.table
+        if key not in passed:
+            taken = {column.alias.casefold() for column in passed.values()}
+            # errors name columns as they are called inside
+            name = node.name if node.name.casefold() not in taken else f"_ducklake_merge_{len(passed)}"
+            passed[key] = _aliased(node.copy(), name)
+        return _of_rows(passed[key].alias, node.meta.get(TYPE))
+
+    outer = exp.Select(expressions=[item.transform(outside, copy=False) for item in items])
+    columns = [*passed.values(), branch]
+    tree.set("expressions", columns)
+    tree.meta[OUTPUTS] = tuple(Output(column.alias, column.unalias().meta.get(TYPE)) for column in columns)
+    outer.from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=_quoted(_ROWS))), copy=False)
+    outer.set("where", exp.Where(this=exp.Not(this=exp.Is(this=_branch(), expression=exp.Null()))))
+    return outer
+
+
+def _branch() -> exp.Column:
+    return _of_rows(_BRANCH, _INTEGER)
+
+
+def _of_rows(name: str, kind: DataType | None) -> exp.Column:
+    """A bound reference to what is computed of a row before its action and new values."""
+    column = exp.column(_quoted(name), table=_quoted(_ROWS))
+    column.meta.update({TYPE: kind, BOUND: True})
+    return column
+
+
+def _number(number: int) -> exp.Expr:
+    return exp.Literal.number(number)
+
+
+def _cast(value: exp.Expr, kind: DataType) -> exp.Cast:
+    return exp.Cast(this=value, to=to_sqlglot(kind))
 
 
 def _aliased(value: exp.Expr, name: str) -> exp.Expr:
@@ -115,10 +169,6 @@ def _side(op: Merge) -> str | None:
     return "LEFT" if keeps_target else "RIGHT" if keeps_source else None
 
 
-def _action(clause: MergeClause) -> exp.Expr:
-    return exp.Null() if clause.action == "nothing" else exp.Literal.string(clause.action)
-
-
 class _Values:
     """Conditions and new values of the clauses."""
 
@@ -130,7 +180,18 @@ class _Values:
         self.columns = columns
         self._given: dict[int, dict[int, exp.Expr]] = {}
 
-    def condition(self, clause: MergeClause) -> exp.Expr:
+    def branch(self) -> exp.Expr:
+        """The number of the clause that applies to a row; NULL where none does, or nothing is done."""
+        ifs = [
+            exp.If(this=self._condition(clause), true=exp.Null() if clause.action == "nothing" else _number(number))
+            for number, clause in enumerate(self.op.clauses)
+        ]
+        return _cast(exp.Case(ifs=ifs), _INTEGER)
+
+    def here(self) -> exp.Column:
+        return self._of_source(_HERE)
+
+    def _condition(self, clause: MergeClause) -> exp.Expr:
         in_target = exp.Is(this=self._of_target(ROW_ID), expression=exp.Null())
         in_source = exp.Is(this=self._of_source(_HERE), expression=exp.Null())
         parts: list[exp.Expr] = []
@@ -142,10 +203,10 @@ class _Values:
             parts.append(exp.Paren(this=clause.condition.copy()))
         return exp.and_(*parts, copy=False)
 
-    def value(self, clause: MergeClause, column: Column) -> exp.Expr:
-        """The new value of a column where the clause applies."""
+    def value(self, clause: MergeClause, column: Column) -> exp.Expr | None:
+        """The new value of a column where the clause applies; None where it gives none."""
         if clause.action not in ("update", "insert"):
-            return exp.Null()
+            return None
         given = self._given.setdefault(id(clause), {})
         if not given:
             given.update(self._updated(clause) if clause.action == "update" else self._inserted(clause))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,6 +10,7 @@ from sqlglot import exp
 from ducklake_lab.errors import (
     DuckLakeError,
 )
+from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
@@ -78,8 +79,8 @@ def _duckdb_sql(tree: exp.Expr) -> str:
     return tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
 
 
-def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
-    """The plan of a bound query."""
+def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder, types: Sequence[DataType] | None = None) -> QueryPlan:
+    """The plan of a bound query; `types` are those of its columns, where each is in its type."""
     sources = tuple(binder.sources)
     columns = tuple(output.name for output in outputs) if outputs is not None else None
 
@@ -94,6 +95,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder) -> QueryPlan:
         on_spark,
         columns,
         digest=digest_of(tree, binder.sources),
+        types=tuple(kind.sql() for kind in types) if types is not None else None,
     )
 
 

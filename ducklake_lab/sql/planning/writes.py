@@ -110,7 +110,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
     if others and condition is not None:
         target = tree.expressions[0].unalias().meta[RELATION]
         pushdown.restrict(target, tree.args["where"].this.this.args["where"].this)
-    return finish(tree, outputs, binder)
+    return finish(tree, outputs, binder, tuple(VIRTUAL_COLUMNS.values()))
 
 
 def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
@@ -144,7 +144,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
-    return finish(tree, outputs, binder)
+    return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:

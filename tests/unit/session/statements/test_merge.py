@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from tests.merges import MERGES, TABLES, duckdb_rows
 
 
 @pytest.fixture
@@ -112,3 +113,22 @@ def test_a_wrong_name_leaves_the_transaction_open(session: dl.Session) -> None:
         session.sql("UPDATE t SET nope = 1")
     session.sql("COMMIT")
     assert session.sql("SELECT count(*) FROM t").fetchone() == (2,)
+
+
+def test_a_condition_that_differs_by_evaluation_is_asked_once_a_row(session: dl.Session) -> None:
+    session.sql("CREATE OR REPLACE TABLE t AS SELECT range AS id, range AS v FROM range(400)")
+    session.sql(
+        "MERGE INTO t USING (SELECT range AS id FROM range(800)) s USING (id) "
+        "WHEN MATCHED AND random() < 0.3 THEN UPDATE SET v = -1 "
+        "WHEN MATCHED AND random() < 0.3 THEN DELETE "
+        "WHEN NOT MATCHED AND random() < 0.5 THEN INSERT VALUES (id, -2)"
+    )
+    rows = session.sql("SELECT id, v FROM t ORDER BY id").fetchall()
+    assert all(v in ((key, -1) if key < 400 else (-2,)) for key, v in rows)
+    assert len({key for key, _ in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_rows_are_those_of_duckdb(session: dl.Session, merge: str) -> None:
+    session.sql(f"{TABLES}; MERGE INTO t {merge}")
+    assert session.sql("SELECT * FROM t ORDER BY ALL").fetchall() == duckdb_rows(merge)

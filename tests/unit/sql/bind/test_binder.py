@@ -40,6 +40,14 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
         ("SELECT 1 FROM planes WHERE EXISTS (SELECT 1 FROM airlines WHERE nmae = 'x')", None),
         ("SELECT * FROM planes AT (VERSION => year)", 'AT needs a constant, not column "year" (line 1, column 37).'),
         ("SELECT * FROM snapshots(note)", None),
+        (
+            "SELECT random() AS r, r + 1 FROM planes",
+            '"r" is the name of an expression that gives another value each time (line 1, column 23). '
+            "Compute it in a subquery, and use it around that.",
+        ),
+        ("SELECT uuid() AS u FROM planes WHERE u > 'a'", None),
+        ("SELECT random() AS r FROM planes QUALIFY row_number() OVER (ORDER BY r) < 3", None),
+        ("SELECT random() AS r, count(*) FROM planes GROUP BY ALL HAVING count(*) > r", None),
     ],
 )
 def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
@@ -48,6 +56,18 @@ def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
     assert "\n" not in str(caught.value)
     if message is not None:
         assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sum(random()) AS r, r + 1 FROM planes",
+        "SELECT random() AS r FROM planes GROUP BY r ORDER BY r",
+        "SELECT now() AS n, n FROM planes",
+    ],
+)
+def test_names_of_the_select_list_stand_for_values_that_stay(text: str) -> None:
+    assert plan(text).bound
 
 
 def test_a_bind_error_knows_its_place() -> None:

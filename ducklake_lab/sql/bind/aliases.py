@@ -1,0 +1,36 @@
+"""Names of the SELECT list used in other expressions: what they stand for is written there once more."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
+from ducklake_lab.sql.scope import TYPE, bind_error
+
+
+def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
+    """What a name of the SELECT list stands for, to be put in the name's place.
+
+    Raises:
+        BindError: another evaluation would give another value than the one shown.
+    """
+    if _differs_by_evaluation(value):
+        raise bind_error(
+            f'"{column.name}" is the name of an expression that gives another value each time',
+            column.this,
+            " Compute it in a subquery, and use it around that.",
+        )
+    copied = value.copy()
+    found: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
+    found.meta[TYPE] = value.meta.get(TYPE)
+    return found
+
+
+def _differs_by_evaluation(node: exp.Expr) -> bool:
+    """Whether an expression calls a volatile function outside of aggregates, which are computed once."""
+    if isinstance(node, exp.Anonymous):
+        if is_aggregate(node.name):
+            return False
+        if stabilities().get(node.name.lower()) == "VOLATILE":
+            return True
+    return any(_differs_by_evaluation(child) for child in node.iter_expressions())
