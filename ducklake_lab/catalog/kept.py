@@ -13,7 +13,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.files import TableStats, read_table_stats
 from ducklake_lab.catalog.options import OptionRow
-from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.model.entries import ColumnVersion, Snapshot
 
 _c = t.table_column_stats.c
 
@@ -59,12 +59,14 @@ class Kept:
         snapshot: the newest.
         options: the rows of `ducklake_metadata`; None where nobody has read them.
         tables: by table id.
+        columns: what the columns of a table ever were, by table id.
     """
 
     content: int
     snapshot: Snapshot
     options: Sequence[OptionRow] | None = None
     tables: Mapping[int, TableFacts] = field(default_factory=dict)
+    columns: Mapping[int, Sequence[ColumnVersion]] = field(default_factory=dict)
 
     def after(self, content: int, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> Kept:
         """What holds after a commit that changed no more than some tables' rows."""

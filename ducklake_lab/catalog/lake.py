@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -24,7 +24,7 @@ from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import Options, SessionOptions, options_of, read_options
-from ducklake_lab.catalog.reader import read_snapshot, read_state
+from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
 from ducklake_lab.catalog.snapshot_tags import tagged
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.versions.version import Version
@@ -38,7 +38,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
@@ -257,6 +257,15 @@ class Lake:
             rows = read_options(connection)
             self._kept = replace(kept, options=rows) if kept is not None else self._kept
         return options_of(rows, self.session, self._attached)
+
+    def column_versions(self, connection: sa.Connection, table_id: int) -> Sequence[ColumnVersion]:
+        """What every column that a table ever had was; see `read_column_versions`."""
+        kept = self.kept(connection)
+        found = kept.columns.get(table_id) if kept is not None else None
+        if found is None:
+            found = read_column_versions(connection, table_id)
+            self._kept = replace(kept, columns={**kept.columns, table_id: found}) if kept is not None else self._kept
+        return found
 
     def __repr__(self) -> str:
         return f"<Lake {self.alias}: {self.location.display}>"

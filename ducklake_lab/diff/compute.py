@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.reader import read_column_versions, read_history_of
+from ducklake_lab.catalog.reader import read_history_of
 from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Aligned, Side, Sides, align
@@ -131,7 +131,7 @@ def _returned(before: Side, old: Table, new: Table) -> frozenset[int]:
     if not made:
         return frozenset()
     with before.lake.connect() as connection:
-        versions = read_column_versions(connection, new.table_id)
+        versions = before.lake.column_versions(connection, new.table_id)
     return frozenset(v.column_id for v in versions if v.column_id in made and v.begin_snapshot <= before.snapshot_id)
 
 

@@ -17,7 +17,6 @@ from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_versions
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
@@ -233,7 +232,7 @@ class _Feed:
         self._lake.check_data_path(file.path for file in files)
         size = sum(file.data_file.file_size_bytes for file in files)
         found = InlinedRows(rows) if rows is not None and rows.num_rows else None
-        history = history_of(self._table.columns, read_column_versions(self._connection, self._table.table_id))
+        history = history_of(self._table.columns, self._lake.column_versions(self._connection, self._table.table_id))
         check_encrypted(self._table.columns, files, history.reused)
         table = replace(self._table, columns=history.columns)
         return ScanPlan(

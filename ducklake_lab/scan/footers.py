@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.scan.kept_reads import KeptReads
 from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
@@ -19,16 +20,22 @@ from ducklake_lab.storage import Storage
 _FIELD_ID = b"PARQUET:field_id"
 #: What the names of files begin with that were written for a lake.
 _OWN = "ducklake-"
+#: The names of a file's columns, and all field ids in it.
+_Columns = tuple[tuple[str, ...], frozenset[int]]
+_columns: KeptReads[tuple[str, Storage], _Columns] = KeptReads(100_000, lambda columns: 1)
+_schemas: KeptReads[tuple[str, Storage], pa.Schema] = KeptReads(10_000, lambda schema: 1)
 
 
 def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
     """The field ids in each Parquet file, at any depth, by path."""
-    return in_parallel({path: path for path in paths}, lambda path: _columns(path, storage)[1])
+    return {path: ids for path, (_, ids) in _file_columns(paths, storage).items()}
 
 
 def file_schemas(paths: Iterable[str], storage: Storage) -> dict[str, pa.Schema]:
     """The columns of each Parquet file, by path."""
-    return in_parallel({path: path for path in paths}, lambda path: _schema(path, storage))
+    return in_parallel(
+        {path: path for path in paths}, lambda path: _schema(path, storage), lambda path: (path, storage) in _schemas
+    )
 
 
 def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> list[ScanFile]:
@@ -43,7 +50,7 @@ def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], 
     added = [file.path for file in files if _may_lack_ids(file)]
     if not added:
         return list(files)
-    found = in_parallel({path: path for path in added}, lambda path: _columns(path, storage))
+    found = _file_columns(added, storage)
     without = {path: names for path, (names, ids) in found.items() if not ids}
     return [_mapped(file, columns, without[file.path]) if file.path in without else file for file in files]
 
@@ -66,15 +73,23 @@ def _entry(name: str, column: Column) -> NameMapping:
     return NameMapping(name, column.column_id, children=children)
 
 
-@lru_cache(maxsize=100_000)
-def _columns(path: str, storage: Storage) -> tuple[tuple[str, ...], frozenset[int]]:
-    """The names of a file's columns, and all field ids in it."""
-    schema = _schema(path, storage)
-    return tuple(schema.names), frozenset(_all_ids(schema))
+def _file_columns(paths: Iterable[str], storage: Storage) -> dict[str, _Columns]:
+    def columns(path: str) -> _Columns:
+        schema = _schema(path, storage)
+        return tuple(schema.names), frozenset(_all_ids(schema))
+
+    return in_parallel(
+        {path: path for path in paths},
+        lambda path: _columns.read((path, storage), lambda: columns(path)),
+        lambda path: (path, storage) in _columns,
+    )
 
 
-@lru_cache(maxsize=10_000)
 def _schema(path: str, storage: Storage) -> pa.Schema:
+    return _schemas.read((path, storage), lambda: _read_schema(path, storage))
+
+
+def _read_schema(path: str, storage: Storage) -> pa.Schema:
     with storage.open_input(path) as source:
         try:
             return pq.read_schema(source)

@@ -64,8 +64,14 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def in_parallel(items: Mapping[str, Item], function: Callable[[Item], Found]) -> dict[str, Found]:
-    """What a function finds for each item, several at a time."""
-    if len(items) < 2 or _pool.is_mine:
-        return {key: function(item) for key, item in items.items()}
-    return _pool.map(function, items)
+def in_parallel(
+    items: Mapping[str, Item], function: Callable[[Item], Found], is_quick: Callable[[Item], bool] = lambda item: False
+) -> dict[str, Found]:
+    """What a function finds for each item, several at a time.
+
+    Args:
+        is_quick: whether an item takes less time than handing it to a thread.
+    """
+    slow = {} if _pool.is_mine else {key: item for key, item in items.items() if not is_quick(item)}
+    found = _pool.map(function, slow) if len(slow) > 1 else {}
+    return {key: found[key] if key in found else function(item) for key, item in items.items()}

@@ -21,7 +21,6 @@ from ducklake_lab.catalog.files import (
 )
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.projection import project
-from ducklake_lab.catalog.reader import read_column_versions
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile, WrittenDeletes, WrittenFile
@@ -60,7 +59,7 @@ def plan_scan(
     folder = lake.folder(state, table)
     at = state.snapshot.snapshot_id
     found = _Files()
-    history = history_of(table.columns, read_column_versions(connection, table.table_id) if committed else ())
+    history = history_of(table.columns, lake.column_versions(connection, table.table_id) if committed else ())
     if committed:
         gone = _gone(staged) if staged is not None else set()
         found = _committed_files(lake, connection, table, folder, at, predicate, gone, history)

@@ -5,8 +5,6 @@ Positions are metadata, not rows: reading them here costs a few milliseconds, an
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
@@ -25,6 +23,7 @@ from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id
+from ducklake_lab.scan.kept_reads import KeptReads
 from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
@@ -33,6 +32,9 @@ from ducklake_lab.storage import Storage
 _STORAGE = Storage()
 #: Memory for deletions that were read; each takes 8 or 16 bytes.
 _KEPT_BYTES = 64 << 20
+#: Positions, then the snapshot ids, if the file has them.
+Deletions = tuple[Positions, Positions | None]
+_Key = tuple[str, str, str | None]
 _UNREADABLE = (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError)
 
 
@@ -68,7 +70,8 @@ def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, 
     Raises:
         DataFileError: a delete file is missing or cannot be read.
     """
-    return in_parallel({file.path: file for file in files if file.has_deletes}, lambda file: _positions(file, storage))
+    wanted = {file.path: file for file in files if file.has_deletes}
+    return in_parallel(wanted, lambda file: _positions(file, storage), _is_quick)
 
 
 def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) -> dict[str, Positions]:
@@ -102,7 +105,7 @@ def pack(positions: Positions) -> npt.NDArray[np.int64]:
     return np.packbits(bits, bitorder="little").view("<i8").astype(np.int64)
 
 
-def read_deletions(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
+def read_deletions(file: ScanFile, storage: Storage) -> Deletions:
     """The positions that the delete file of a data file names, and the snapshots that deleted them, if it has these."""
     positions, snapshots = _read_delete_file(file, storage)
     if file.deleted_up_to is not None and snapshots is not None:
@@ -119,60 +122,42 @@ def _positions(file: ScanFile, storage: Storage) -> Positions:
     return ascending(np.concatenate([stored, inlined]) if len(inlined) else stored)
 
 
-def _read_delete_file(file: ScanFile, storage: Storage) -> tuple[Positions, Positions | None]:
+def _read_delete_file(file: ScanFile, storage: Storage) -> Deletions:
     assert file.delete_file is not None and file.delete_path is not None  # asked for only where there is one
-    return _kept.read(file.delete_path, file.delete_file, storage)
+    path, delete = file.delete_path, file.delete_file
+    return _kept.read(_key(path, delete), lambda: _fixed(read_delete_file(path, delete, storage)))
 
 
 def keep_written(path: str, delete: WrittenDeletes, positions: Positions, snapshots: Positions | None) -> None:
     """Keeps the deletions of a delete file that was written here, as if it had been read."""
-    _kept.keep(_key(path, delete), (positions, snapshots))
+    _kept.keep(_key(path, delete), _fixed((positions, snapshots)))
 
 
-def _key(path: str, delete: DeleteFile | WrittenDeletes) -> tuple[str, str, str | None]:
+def _is_quick(file: ScanFile) -> bool:
+    """Whether the deletions of a file are known without reading one."""
+    return file.delete_path is None or file.delete_file is None or _key(file.delete_path, file.delete_file) in _kept
+
+
+def _key(path: str, delete: DeleteFile | WrittenDeletes) -> _Key:
     """What decides on what is read of a file."""
     return path, delete.format.lower(), delete.encryption_key
 
 
-class _Kept:
-    """Deletions that were read, the ones used last, as files never change."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, str, str | None], tuple[Positions, Positions | None]] = OrderedDict()
-        self._bytes = 0
-
-    def read(self, path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:
-        key = _key(path, delete)
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-                return found
-        found = read_delete_file(path, delete, storage)
-        self.keep(key, found)
-        return found
-
-    def keep(self, key: tuple[str, str, str | None], found: tuple[Positions, Positions | None]) -> None:
-        for part in found:
-            if part is not None:
-                part.flags.writeable = False
-        with self._lock:
-            if key not in self._found:
-                self._found[key] = found
-                self._bytes += _size(found)
-            while self._bytes > _KEPT_BYTES:
-                self._bytes -= _size(self._found.popitem(last=False)[1])
+def _fixed(deletions: Deletions) -> Deletions:
+    for part in deletions:
+        if part is not None:
+            part.flags.writeable = False
+    return deletions
 
 
-def _size(deletions: tuple[Positions, Positions | None]) -> int:
+def _size(deletions: Deletions) -> int:
     return sum(part.nbytes for part in deletions if part is not None)
 
 
-_kept = _Kept()
+_kept: KeptReads[_Key, Deletions] = KeptReads(_KEPT_BYTES, _size)
 
 
-def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> tuple[Positions, Positions | None]:
+def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> Deletions:
     """Positions, then the snapshot ids if the file has them.
 
     Raises:
@@ -227,7 +212,7 @@ def _counted(snapshots: Positions) -> Mapping[int, int]:
     return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
 
-def _read_encrypted_deletes(path: str, key: str, storage: Storage) -> tuple[Positions, Positions | None]:
+def _read_encrypted_deletes(path: str, key: str, storage: Storage) -> Deletions:
     positions, snapshots = _read_encrypted(path, key, storage, [DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD])
     assert positions is not None
     return positions, snapshots
@@ -245,7 +230,7 @@ def _read_encrypted(path: str, key: str, storage: Storage, fields: Sequence[int]
     ]
 
 
-def _read_parquet(file: pq.ParquetFile) -> tuple[Positions, Positions | None]:
+def _read_parquet(file: pq.ParquetFile) -> Deletions:
     by_id = {field_id(field): field.name for field in file.schema_arrow}
     names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
     names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []

@@ -1,0 +1,49 @@
+"""What was read of files, kept for the next statement: files never change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found")
+
+
+class KeptReads(Generic[Key, Found]):
+    """What was read, the entries used last; thread-safe.
+
+    Args:
+        limit: the sum of sizes up to which entries are kept.
+        size: of an entry, in the unit of the limit.
+    """
+
+    def __init__(self, limit: int, size: Callable[[Found], int]) -> None:
+        self._limit = limit
+        self._size = size
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Key, Found] = OrderedDict()
+        self._sum = 0
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._found
+
+    def read(self, key: Key, read: Callable[[], Found]) -> Found:
+        """The entry of a key, read where it is not kept."""
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found
+        found = read()
+        self.keep(key, found)
+        return found
+
+    def keep(self, key: Key, found: Found) -> None:
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = found
+                self._sum += self._size(found)
+            while self._sum > self._limit:
+                self._sum -= self._size(self._found.popitem(last=False)[1])
