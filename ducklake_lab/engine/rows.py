@@ -170,16 +170,14 @@ class OnSpark:
         return self.query(f"SELECT * EXCLUDE ({excluded}) FROM rows WHERE {quote_identifier(column)} IN ({listed})")
 
     def query(self, sql: str, **others: Rows) -> OnSpark:
-        from ducklake_lab.spark import evaluating
+        from ducklake_lab.spark import querying
 
         inputs: dict[str, Rows] = {"rows": self, **others}
         spark = self.data.sparkSession
         plan = plan_query(parse_query(sql), _Inputs({name: rows.columns for name, rows in inputs.items()}))
+        frames = {source.view: inputs[source.name.name].frame(spark) for source in plan.sources}
         query = plan.for_spark()
-        evaluating.register(spark, query.evaluations)
-        for source in plan.sources:
-            inputs[source.name.name].frame(spark).createOrReplaceTempView(source.view)
-        frame = spark.sql(query.sql)
+        frame = querying.run(spark, query.sql, query.evaluations, frames)
         # over inputs without rows DuckDB says which types they have
         empty = {
             name: pa.schema([kind.field(column) for column, kind in rows.columns]).empty_table()

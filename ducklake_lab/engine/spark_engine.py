@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ducklake_lab.duckdb.evaluation import Evaluation
 from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ducklake_lab.spark.progress import Progress
+    from ducklake_lab.sql.plan import SparkQuery
 
 #: DataFrames that are kept; each may hold a bit for every row of its files.
 _KEPT = 8
@@ -51,7 +51,8 @@ class SparkEngine:
         #: None outside of statements; in one, whether Spark was seen to run. To ask it takes some milliseconds.
         self._seen_alive: bool | None = None
         self._before_jobs = before_jobs
-        self._kept: dict[Hashable, DataFrame] = {}
+        #: DataFrames, with the views of those that queries name, by what they depend on.
+        self._kept: dict[Hashable, tuple[DataFrame, str | None]] = {}
         self._kept_by: SparkSession | None = None
 
     def start_soon(self) -> None:
@@ -107,30 +108,53 @@ class SparkEngine:
         spark = self.session or runtime.active()
         return runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
 
-    def register(self, evaluations: Iterable[Evaluation]) -> None:
-        """Makes functions that DuckDB evaluates known to Spark."""
-        from ducklake_lab.spark import evaluating
-
-        evaluating.register(self(), evaluations)
-
-    def kept(self, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
-        """The DataFrame that was made last for a key, or a new one; the ones used last are kept.
+    def query(
+        self,
+        query: SparkQuery,
+        sources: Mapping[str, tuple[Hashable, Callable[[], DataFrame]]],
+        params: Mapping[str, object] | None = None,
+    ) -> DataFrame:
+        """The lazy DataFrame of a query, which is checked.
 
         Args:
-            key: everything that the DataFrame depends on.
+            sources: by the names that the query has for them, what makes their DataFrames, and everything that these
+                depend on: those used last are kept. None for one that is not.
         """
+        from ducklake_lab.spark import querying
+
+        with self.running() as spark:
+            kept = {name: self._kept_frame(key, make) for name, (key, make) in sources.items() if key is not None}
+            views = {name: view for name, (_, view) in kept.items() if view is not None}
+            frames = {name: kept[name][0] if name in kept else make() for name, (_, make) in sources.items()}
+            given = {name: frame for name, frame in frames.items() if name not in views}
+            found = querying.run(spark, query.sql, query.evaluations, given, views, params)
+            self._let_go(spark)  # not sooner: the query may name all of them
+            return found
+
+    def _kept_frame(self, key: Hashable, make: Callable[[], DataFrame]) -> tuple[DataFrame, str | None]:
+        """The DataFrame that was made last for a key, or a new one, and its view."""
+        from ducklake_lab.spark import querying
+
         spark = self()
         if self._kept_by is not spark:
             self._kept.clear()
             self._kept_by = spark
         key = (key, self.time_zone())
-        frame = self._kept.pop(key, None)
-        if frame is None:
+        found = self._kept.pop(key, None)
+        if found is None:
             frame = make()
-        self._kept[key] = frame
+            found = frame, querying.keep(frame)
+        self._kept[key] = found
+        return found
+
+    def _let_go(self, spark: SparkSession) -> None:
+        """Lets go of the DataFrames that were not used for long."""
+        from ducklake_lab.spark import runtime
+
         while len(self._kept) > _KEPT:
-            del self._kept[next(iter(self._kept))]
-        return frame
+            _, view = self._kept.pop(next(iter(self._kept)))
+            if view is not None:
+                runtime.drop_view(spark, view)
 
     @contextmanager
     def running(self) -> Iterator[SparkSession]:

@@ -14,7 +14,7 @@ from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType, from_field
-from ducklake_lab.spark.runtime import is_connect
+from ducklake_lab.spark.runtime import drop_view, is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
 #: DuckDB's types of the values that Spark takes, by the name of a type that it does not.
@@ -51,7 +51,7 @@ def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
     try:
         return spark.table(f"global_temp.{name}")
     finally:
-        spark.catalog.dropGlobalTempView(name)
+        drop_view(spark, f"global_temp.{name}")
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -131,6 +131,14 @@ def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
         return None
 
 
+def drop_view(spark: SparkSession, name: str) -> None:
+    """Drops a temporary view; what was made of it stays as it is.
+
+    The method of the catalog also lets go of what `persist` keeps of the view's DataFrame.
+    """
+    spark.sql(f"DROP VIEW IF EXISTS {name}")
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is a Spark Connect client."""
     return type(spark).__module__.startswith("pyspark.sql.connect")

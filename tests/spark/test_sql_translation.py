@@ -17,7 +17,7 @@ import pytest
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import DataType, from_arrow
-from ducklake_lab.spark import evaluating
+from ducklake_lab.spark import querying
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
 from ducklake_lab.version import SINCE_DUCKDB_2
@@ -119,21 +119,17 @@ def _duckdb_plain(text: str) -> list[str]:
 
 
 def _spark(plan: QueryPlan, spark: Any, folder: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
+    frames = {}
     for source in plan.sources:
         name = source.name.name.lower()
         # From a file, as real data comes: only so Spark sees timestamps without a zone as what they are.
         path = folder / f"{name}{'_virtual' if source.virtual else ''}.parquet"
         if not path.exists():
             pq.write_table(_with_virtual(name, source.virtual), path)
-        spark.read.parquet(str(path)).createOrReplaceTempView(source.view)
-    try:
-        query = plan.for_spark()
-        evaluating.register(spark, query.evaluations)
-        frame = spark.sql(query.sql)
-        return frame.columns, [tuple(row) for row in frame.collect()]
-    finally:
-        for source in plan.sources:
-            spark.catalog.dropTempView(source.view)
+        frames[source.view] = spark.read.parquet(str(path))
+    query = plan.for_spark()
+    frame = querying.run(spark, query.sql, query.evaluations, frames)
+    return frame.columns, [tuple(row) for row in frame.collect()]
 
 
 def _comparable(value: Any) -> Any:

@@ -69,12 +69,6 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
     return of_session(engine(), rows)
 
 
-def kept_frame_of(rows: object, engine: SparkEngine) -> DataFrame:
-    """The same, perhaps one that was used before; for queries, whose names keep apart what has the same columns."""
-    key = rows.key if isinstance(rows, Scan) else None
-    return frame_of(rows, engine) if key is None else engine.kept(key, lambda: frame_of(rows, engine))
-
-
 def to_duckdb(rows: object) -> pa.Table | Relation:
     """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table."""
     if isinstance(rows, Feed):

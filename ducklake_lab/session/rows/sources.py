@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
-from ducklake_lab.session.rows.row_sources import Scan, facts, kept_frame_of, to_duckdb
+from ducklake_lab.session.rows.row_sources import Scan, facts, frame_of, to_duckdb
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process, plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
@@ -123,7 +123,7 @@ class Sources:
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
-        return Result(frame=self._frame_of(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
+        return Result(frame=self.spark_frame(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
 
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Waiting | None:
         """The plan, to run when its rows are asked for; None where that could give others than now."""
@@ -150,15 +150,11 @@ class Sources:
 
         return Waiting(columns, rows)
 
-    def _frame_of(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame:
-        self.create_views(self.with_local(plan, loaded))
-        return self.spark_frame(plan)
-
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame | None:
         """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
         if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
             return None
-        return self._frame_of(plan, loaded)
+        return self.spark_frame(plan, loaded)
 
     def placed(
         self, plan: QueryPlan, loaded: Mapping[str, object], info: RunInfo, purpose: Purpose = "look"
@@ -278,7 +274,7 @@ class Sources:
             return self.names.table(source.name, source.at)
         return self.names.function(source.name, source.args, source.kwargs) or ()
 
-    def with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
+    def _with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
         """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
         local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
         return {**loaded, **local}
@@ -294,30 +290,26 @@ class Sources:
         """
         plan = plan_spark_text(text, self.names)
         info = RunInfo()
-        self.create_views({source.view: self.load(source, info) for source in plan.sources})
+        loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only those that it names: a notebook offers all of its variables, which Spark would make literals of
         named = parameters(text, params) if params is not None else None
-        return Result(frame=self.spark_frame(plan, named), info=info, engine=self._engine)
+        return Result(frame=self.spark_frame(plan, loaded, named), info=info, engine=self._engine)
 
-    def spark_frame(self, plan: QueryPlan, params: Mapping[str, object] | None = None) -> DataFrame:
-        """A lazy DataFrame of a plan, checked."""
-        query = plan.for_spark()
-        with self._engine.running() as spark:
-            self._engine.register(query.evaluations)
-            frame = spark.sql(query.sql, args=dict(params)) if params else spark.sql(query.sql)
-            frame.schema  # noqa: B018 - on Connect nothing is checked before this
-            return frame
+    def spark_frame(
+        self, plan: QueryPlan, loaded: Mapping[str, object], params: Mapping[str, object] | None = None
+    ) -> DataFrame:
+        """A lazy DataFrame of a plan over its sources, checked."""
+
+        def made(rows: object) -> tuple[Hashable, Callable[[], DataFrame]]:
+            return rows.key if isinstance(rows, Scan) else None, lambda: frame_of(rows, self._engine)
+
+        sources = {view: made(rows) for view, rows in self._with_local(plan, loaded).items()}
+        return self._engine.query(plan.for_spark(), sources, params)
 
     def run_frame(self, frame: DataFrame) -> None:
         """Computes all rows of a DataFrame and keeps none."""
         with self._engine.running():
             frame.write.format("noop").mode("overwrite").save()
-
-    def create_views(self, loaded: Mapping[str, object]) -> None:
-        """Puts loaded sources behind their names in Spark."""
-        with self._engine.running():
-            for view, rows in loaded.items():
-                kept_frame_of(rows, self._engine).createOrReplaceTempView(view)
 
     def load_all(
         self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"

@@ -228,8 +228,7 @@ class Dml:
 
     def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame:
         self._sources.check_for_spark(plan)
-        self._sources.create_views(self._sources.with_local(plan, loaded))
-        return self._sources.spark_frame(plan)
+        return self._sources.spark_frame(plan, loaded)
 
     def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, object]) -> DataFrame | None:
         self._engine()  # running, it knows what its workers can do

@@ -87,8 +87,7 @@ def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, object], *, her
     if here:
         sources.run_in_process(plan, loaded)
         return
-    sources.create_views(sources.with_local(plan, loaded))
-    sources.run_frame(sources.spark_frame(plan))
+    sources.run_frame(sources.spark_frame(plan, loaded))
 
 
 def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:

@@ -15,7 +15,7 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
-from ducklake_lab.sql.spark.typing import Type, lifted
+from ducklake_lab.sql.spark.typing import Type, is_computed_before, lifted
 from ducklake_lab.sql.types import spark_type
 
 SIGNED = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
@@ -116,7 +116,7 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
 
 def is_constant(node: exp.Expr) -> bool:
     """Whether an expression has no arguments, and one value."""
-    return not lifted(node).arguments and not is_volatile(node)
+    return not any(map(is_computed_before, node.walk())) and not is_volatile(node)
 
 
 # Comparisons

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -66,18 +67,24 @@ def is_computed_before(node: exp.Expr) -> bool:
     return moment(node) is not None or aggregate(node) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lifted:
     """An expression over arguments.
 
     Attributes:
-        sql: in DuckDB's SQL; `sql_tree` is its tree.
+        sql_tree: the expression; nothing else holds its nodes.
         arguments: what it is computed of, as it stood in the tree.
     """
 
-    sql: str
-    arguments: tuple[exp.Expr, ...]
     sql_tree: exp.Expr
+    arguments: tuple[exp.Expr, ...]
+
+    @cached_property
+    def sql(self) -> str:
+        """The expression in DuckDB's SQL."""
+        return self.sql_tree.sql(
+            dialect=DuckLakeSql, copy=False, identify=True, normalize_functions=False, comments=False
+        )
 
 
 def lifted(node: exp.Expr, is_argument: Callable[[exp.Expr], bool] = is_computed_before) -> Lifted:
@@ -92,12 +99,7 @@ def lifted(node: exp.Expr, is_argument: Callable[[exp.Expr], bool] = is_computed
             found.append(part)
         return exp.column(exp.to_identifier(argument(place), quoted=True))
 
-    tree = node.transform(replaced)
-    return Lifted(written(tree), tuple(found), tree)
-
-
-def written(node: exp.Expr) -> str:
-    return node.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
+    return Lifted(node.transform(replaced), tuple(found))
 
 
 class Typing:
