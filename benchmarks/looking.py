@@ -60,7 +60,7 @@ def run(folder: Path, rounds: int) -> Iterator[Comparison]:
         for name, query in QUERIES.items():
             yield compare(f"small {name}", "DuckDB", _ours(session, query), _theirs(connection, query), rounds * 5)
         for name, change in CHANGES.items():
-            yield compare(name, "DuckDB", _ours(session, change), _theirs(connection, change), rounds)
+            yield compare(name, "DuckDB", _ours(session, change), _theirs(connection, change), rounds * 3)
     with reference.connect("tpch") as connection:
         yield _tpch(connection, folder, rounds)
     # the reference has no lake of its own in this process any more

@@ -167,31 +167,35 @@ def read_versions(
     return found
 
 
-_i, _v = t.inlined_data_tables.c, t.schema_versions.c
-#: The newest inlined data table of a table, and the newest schema version in which the table has been altered.
-_NEWEST_TABLE = (
-    sa.select(
-        _i.table_name,
-        _i.schema_version,
-        sa.select(sa.func.max(_v.schema_version)).where(_v.table_id == sa.bindparam("of")).scalar_subquery(),
-    )
-    .where(_i.table_id == sa.bindparam("of"))
-    .order_by(_i.schema_version.desc())
-    .limit(1)
-)
+@dataclass(frozen=True, slots=True)
+class NewestTable:
+    """The newest inlined data table of a table.
+
+    Attributes:
+        schema_version: that it is made for.
+        altered: the newest schema version in which the table was altered; None where the catalog has none.
+    """
+
+    name: str
+    schema_version: int
+    altered: int | None
 
 
-def table_for_rows(connection: sa.Connection, table_id: int, columns: Sequence[Column]) -> str | None:
-    """The inlined data table that takes rows with these columns; None where one has to be made."""
-    found = connection.execute(_NEWEST_TABLE, {"of": table_id}).first()
-    if found is None:
-        return None
-    name, version, newest = found
-    if newest is not None and newest > version:
-        stored = _columns_of_version(connection, table_id, version)
-        if _stored_form(stored) != _stored_form(columns):
-            return None
-    return str(name)
+def newest_table(of: sa.BindParameter[int]) -> tuple[sa.ScalarSelect[Any], ...]:
+    """The values of a `NewestTable`, each as a query; the first two are NULL where there is none."""
+    i, v = t.inlined_data_tables.c, t.schema_versions.c
+    newest = sa.select(i.table_name).where(i.table_id == of).order_by(i.schema_version.desc()).limit(1)
+    version = sa.select(sa.func.max(i.schema_version)).where(i.table_id == of)
+    altered = sa.select(sa.func.max(v.schema_version)).where(v.table_id == of)
+    return newest.scalar_subquery(), version.scalar_subquery(), altered.scalar_subquery()
+
+
+def takes_rows(connection: sa.Connection, table_id: int, newest: NewestTable, columns: Sequence[Column]) -> bool:
+    """Whether the newest inlined data table of a table takes rows with these columns."""
+    if newest.altered is None or newest.altered <= newest.schema_version:
+        return True
+    stored = _columns_of_version(connection, table_id, newest.schema_version)
+    return _stored_form(stored) == _stored_form(columns)
 
 
 def _columns_of_version(connection: sa.Connection, table_id: int, version: int) -> tuple[Column, ...]:

@@ -92,7 +92,7 @@ class RowWriter:
                 by_column.setdefault(column.column_id, []).append(column)
         rows = self._merged_rows(table, staged, shift)
         if rows is not None:
-            facts = replace(facts, rows_table=self._insert_inlined(table, table_id, rows, facts.rows_table))
+            facts = replace(facts, rows_table=self._insert_inlined(table, table_id, rows, facts))
             for column_id, column in inlined_stats(table.columns, rows).items():
                 by_column.setdefault(column_id, []).append(column)
             if not staged.files:
@@ -212,10 +212,12 @@ class RowWriter:
             parts.append(rows)
         return pa.concat_tables(parts) if parts else None
 
-    def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table, name: str | None) -> str:
-        """Inserts rows into the inlined data table of that name, or into the one that takes them; gives its name."""
+    def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table, facts: TableFacts) -> str:
+        """Inserts rows into the inlined data table that takes them; gives its name."""
         connection, database = self._metadata.connection, self._tx.lake.database
-        name = name or inlined.table_for_rows(connection, table_id, table.columns)
+        name, newest = facts.rows_table, facts.newest_table
+        if name is None and newest is not None and inlined.takes_rows(connection, table_id, newest, table.columns):
+            name = newest.name
         if name is None:
             # inlining was off when the table got its columns; the reference counts this as a change of the schema
             self._ids.schema_version += 1
