@@ -170,6 +170,17 @@ def _utc(spark: Any) -> Iterator[None]:
 
 
 QUERIES = [
+    # GROUP BY ALL groups by columns of FROM alone; without one there is one group
+    "SELECT 'x' AS a, count(*) FROM flights WHERE false GROUP BY ALL",
+    "SELECT 1 + 1, (SELECT max(seats) FROM planes) AS s, count(*) FROM flights WHERE id < 0 GROUP BY ALL",
+    "SELECT count(*) FROM (SELECT 'x' AS a, month, count(*) FROM flights WHERE false GROUP BY ALL)",
+    "SELECT 'x' AS a FROM flights WHERE id < 3 GROUP BY ALL",
+    "SELECT count(*) FROM (SELECT (SELECT max(p.year) FROM planes p WHERE p.tailnum = f.tailnum) AS a, count(*) "
+    "FROM flights f WHERE id < 0 GROUP BY ALL)",
+    "SELECT carrier, a.name, 'x' FROM flights JOIN airlines a USING (carrier) WHERE id < 4 GROUP BY ALL ORDER BY ALL",
+    # Values that differ by evaluation
+    "SELECT count(*) > 0, max(random()) < 1, min(greatest(random(), 0.5)) >= 0.5 FROM flights",
+    "WITH c AS MATERIALIZED (SELECT random() AS r FROM flights) SELECT count(*) FROM c a JOIN c b USING (r)",
     # Grouping, ordering, NULLs
     "SELECT carrier, count(*) AS n, avg(dep_delay) AS late FROM flights WHERE month = 1 GROUP BY ALL ORDER BY late DESC, carrier",
     "SELECT carrier, count(*), avg(dep_delay), sum(distance), min(dep), max(flown) FROM flights GROUP BY carrier ORDER BY carrier",
@@ -339,6 +350,9 @@ _NOT_SINCE_2 = {
 }
 
 REFUSED = [
+    ("SELECT count(*) FILTER (WHERE random() < 0.5) FROM flights", r"random\(\) in FILTER"),
+    ("SELECT 1 FROM flights a JOIN planes b ON a.tailnum = b.tailnum AND random() < 0.5", "in the condition of a join"),
+    ("SELECT 1 FROM flights LIMIT (random() * 3)::INT", r"random\(\) in LIMIT"),
     ("SELECT histogram(month) OVER () FROM flights", "histogram"),
     ("SELECT nextval('numbers') FROM flights", "nextval"),
     ("SELECT getvariable('x') FROM flights", "getvariable"),

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.sql.bind.aliases import alias_value
-from ducklake_lab.sql.scope import BOUND, Ctes, Outputs, Relation, Scope
+from ducklake_lab.sql.scope import BOUND, RELATION, Ctes, Outputs, Relation, Scope
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.bind.binder import QueryBinder
@@ -21,13 +21,15 @@ _ALL = "ducklake_group_all"
 def bind_group(
     binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]
 ) -> None:
-    """Binds GROUP BY; GROUP BY ALL becomes the positions of the output columns that do not aggregate."""
+    """Binds GROUP BY; ALL becomes the positions of the output columns that have columns of FROM and do not aggregate."""
     group = node.args.get("group")
     if group is None:
         return
     if group.args.get("all"):
         keys = [
-            exp.Literal.number(place_) for place_, item in enumerate(node.expressions, 1) if not _has_aggregate(item)
+            exp.Literal.number(place_)
+            for place_, item in enumerate(node.expressions, 1)
+            if not _has_aggregate(item) and _has_column(item, scope)
         ]
         whole = exp.Group(expressions=keys) if keys else None
         if whole is not None:
@@ -151,6 +153,18 @@ def _has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Subquery | exp.Select):
         return False
     return any(_has_aggregate(child) for child in node.iter_expressions())
+
+
+def _has_column(item: exp.Expr, scope: Scope) -> bool:
+    """Whether an output column is computed of a column of the FROM; where none is, there is one group."""
+
+    def is_own(column: exp.Column) -> bool:
+        relation = column.meta.get(RELATION)
+        if relation is None:  # of USING, or not known before running
+            return column.find_ancestor(exp.Subquery, exp.Exists) is None
+        return any(relation is own for own in scope.relations)
+
+    return any(map(is_own, item.find_all(exp.Column)))
 
 
 def _positions(projections: Iterable[exp.Expr]) -> dict[str, int]:

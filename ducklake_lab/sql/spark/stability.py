@@ -35,6 +35,23 @@ def is_volatile(node: exp.Expr) -> bool:
     return any(call.name.lower() in stabilities() for call in node.find_all(exp.Anonymous))
 
 
+def volatile_call(node: exp.Expr) -> str | None:
+    """The name of a function in an expression that gives each row a value of its own; None where there is none."""
+    calls = (call.name for call in node.find_all(exp.Anonymous))
+    return next((name for name in calls if stabilities().get(name.lower()) == "VOLATILE"), None)
+
+
+def check_same_for_all(node: exp.Expr, place: str) -> None:
+    """Checks an expression of which Spark wants one value.
+
+    Raises:
+        UnsupportedFeatureError: it calls what gives each row a value of its own.
+    """
+    name = volatile_call(node)
+    if name is not None:
+        raise UnsupportedFeatureError(f"{name}() in {place} is not supported on Spark; compute it in a subquery.")
+
+
 def differs_by_row(sql: str) -> bool:
     """Whether a text may call what gives each row a value of its own."""
     return any(stabilities().get(name) == "VOLATILE" for name in _called(sql))

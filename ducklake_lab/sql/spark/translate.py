@@ -25,7 +25,7 @@ from ducklake_lab.sql.spark.native import form_of
 from ducklake_lab.sql.spark.nodes import call, case, number, text
 from ducklake_lab.sql.spark.operands import carried, constant, is_constant
 from ducklake_lab.sql.spark.settings import check_settings
-from ducklake_lab.sql.spark.stability import check_calls, is_volatile
+from ducklake_lab.sql.spark.stability import check_calls, check_same_for_all, is_volatile, volatile_call
 from ducklake_lab.sql.spark.typing import (
     TYPES,
     Lifted,
@@ -41,7 +41,7 @@ from ducklake_lab.sql.types import to_sqlglot
 
 #: Clauses, whose parts are translated.
 _CLAUSES: tuple[type[exp.Expr], ...] = (
-    exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.CTE, exp.From, exp.Limit, exp.Offset,
+    exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.From, exp.Limit, exp.Offset,
     exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
 )  # fmt: skip
 _MOMENTS = {
@@ -181,6 +181,7 @@ class Translation:
         node.set("this", self.translate(node.this))
         condition = node.args.get("on")
         if condition is not None:
+            check_same_for_all(condition, "the condition of a join")
             outer = node.side or node.kind.upper() in ("SEMI", "ANTI")
             node.set("on", self.truth(condition))
             for found in node.args["on"].find_all(exp.Anonymous) if outer else ():
@@ -203,6 +204,11 @@ class Translation:
         if options is not None and options.args.get("percent"):
             raise UnsupportedFeatureError("LIMIT in percent is not supported on Spark.")
         node.set("limit_options", None)
+        check_same_for_all(node, "LIMIT")
+        return self.children(node)
+
+    def cte(self, node: exp.CTE) -> exp.Expr:
+        node.set("materialized", None)  # Spark computes one once where that matters
         return self.children(node)
 
     def values(self, node: exp.Values) -> exp.Expr:
@@ -326,6 +332,7 @@ class Translation:
         core, nulls, condition = node, None, None
         while not isinstance(core, exp.Anonymous):
             if isinstance(core, exp.Filter):
+                check_same_for_all(core.expression, "FILTER")
                 condition = self.truth(core.expression.this.copy())
             else:
                 nulls = type(core)
@@ -348,7 +355,7 @@ class Translation:
         ]
         types = [None if isinstance(value, exp.Star) else self.type_of(value) for value in values]
         name = core.name.lower()
-        if name in aggregates.FORMS:
+        if name in aggregates.FORMS and (over or volatile_call(core) is None):
             args = [
                 exp.Distinct(expressions=[self.scalar(v.copy()) for v in part.expressions])
                 if isinstance(part, exp.Distinct)
@@ -424,6 +431,7 @@ _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
     exp.Join: Translation.join,
     exp.Ordered: ordered,
     exp.Limit: Translation.limit,
+    exp.CTE: Translation.cte,
     exp.Values: Translation.values,
     exp.WindowSpec: lambda self, node: frame(self, node),
     exp.Window: lambda self, node: window(self, node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
