@@ -22,7 +22,7 @@ from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
 from ducklake_lab.sql.bind.group_and_order import bind_group, bind_having, bind_order, bind_order_of_names
 from ducklake_lab.sql.bind.inference import infer
-from ducklake_lab.sql.bind.star_expansion import expand, has_star
+from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
@@ -279,6 +279,7 @@ class QueryBinder:
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
                 # DuckDB shows a column by the table's spelling of its name.
                 name = value.meta.get(WRITTEN) or value.name
+            complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
             outputs.append(Output(name, value.meta.get(TYPE)))
             aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None

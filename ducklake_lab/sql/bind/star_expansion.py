@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.sql.scope import RELATION, Relation, Scope, bind_error
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -131,6 +132,14 @@ def _columns_call(
         # DuckDB names each copy by its column, even where an expression is around it.
         result.append(copy if isinstance(copy, exp.Alias) else exp.alias_(copy, column.name, quoted=True))
     return result
+
+
+def gives_fields(value: exp.Expr) -> bool:
+    """Whether a bound item of the SELECT list is the unnest of a struct, which gives a column for each field."""
+    if not isinstance(value, exp.Anonymous) or value.name.lower() != "unnest" or not value.expressions:
+        return False
+    kind = value.expressions[0].meta.get(TYPE)
+    return len(value.expressions) > 1 or (isinstance(kind, DataType) and kind.name == "struct")
 
 
 def has_star(node: exp.Expr) -> bool:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL, Settings, argument, is_aggregate, result_type
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
 
@@ -230,6 +231,8 @@ class Typing:
             for join in item.args.get("joins") or ():
                 self._note(join.args.get("on"), inner, ctes)
         self._expressions(node, inner, ctes)
+        if any(gives_fields(item.unalias()) for item in node.expressions):
+            raise UnsupportedFeatureError("unnest of a struct is not supported on Spark; select its fields: s.*.")
         written = node.meta.get(OUTPUTS) or ()
         if len(written) != len(node.expressions):
             return written
