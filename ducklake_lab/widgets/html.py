@@ -54,7 +54,7 @@ _BASE = """
 color:var(--jp-content-font-color1,inherit);--dlk-line:color-mix(in srgb,currentColor 13%,transparent);
 --dlk-soft:color-mix(in srgb,currentColor 66%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
 --dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-maintenance:#7d8590;
---dlk-none:#a0a7af;--dlk-accent:#4f7fd6;max-width:1120px;margin:2px 0 6px;font-variant-numeric:tabular-nums}
+--dlk-none:#a0a7af;--dlk-accent:#4f7fd6;margin:2px 0 6px;font-variant-numeric:tabular-nums}
 .dlk .dlk-soft,.dlk small{color:var(--dlk-soft);font-size:12px}
 .dlk .dlk-mono{font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px}
 .dlk .dlk-scroll{overflow:auto;max-height:430px;width:fit-content;max-width:100%;border-bottom:1px solid var(--dlk-line)}
@@ -78,6 +78,7 @@ background:var(--jp-layout-color0,var(--vscode-editor-background,var(--backgroun
 .dlk h4{font-size:13px;font-weight:600;margin:16px 0 5px;line-height:1.4}
 .dlk small{font-weight:400}.dlk h4 small{margin-left:.5em}
 .dlk p{margin:4px 0}
+.dlk h4,.dlk p,.dlk ul{max-width:1120px}
 .dlk-title{font-size:15px;font-weight:600}
 .dlk-foot{margin-top:4px;color:var(--dlk-soft);font-size:12px}
 .dlk-dot{display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:6px}
@@ -87,7 +88,7 @@ background:var(--jp-layout-color0,var(--vscode-editor-background,var(--backgroun
 """
 
 _PAGE = """
-html{color-scheme:light dark;--jp-layout-color0:#fff}body{margin:24px auto;padding:0 20px;max-width:1160px;font-family:system-ui,sans-serif;
+html{color-scheme:light dark;--jp-layout-color0:#fff}body{margin:24px 0;padding:0 24px;font-family:system-ui,sans-serif;
 background:#fff;color:#1f2328}@media(prefers-color-scheme:dark){html{--jp-layout-color0:#111417}body{background:#111417;color:#e6e8eb}}
 """
 

@@ -59,6 +59,11 @@ _PROBLEMS = """
             if (style.textOverflow === "ellipsis" && !number && inner >= (view.id ? 80 : 120) && node.closest("[title]")) continue;
             told(node, `is cut off (${inner} of ${needed} px)`);
         }
+        const room = view.closest(".jp-OutputArea-output, body").getBoundingClientRect();
+        for (const box of [view, ...view.querySelectorAll(".dlk-scroll, .dlk-g")]) {
+            const scrolls = seen(box) && box.scrollWidth > box.clientWidth + 1;
+            if (scrolls && box.getBoundingClientRect().right < room.right - 40) told(box, `scrolls sideways beside ${room.right - box.getBoundingClientRect().right} px of room`);
+        }
         for (const svg of view.querySelectorAll("svg")) {
             if (!seen(svg)) continue;
             const frame = svg.getBoundingClientRect();

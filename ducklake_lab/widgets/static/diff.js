@@ -1,5 +1,7 @@
 // The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name.
 
+// Numbers of few digits as a rule; others are up to 18 characters long.
+const WHOLE = /^U?(TINY|SMALL|BIG)?INT(EGER)?$/i;
 const MARKS = { deleted: "−", inserted: "+", updated: "→" };
 
 class Changes extends Browsing {
@@ -92,9 +94,10 @@ class Changes extends Browsing {
         const place = sort.findIndex(([key]) => key === name);
         const down = place >= 0 && sort[place][1];
         const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
-        const least = Math.min(18, Math.max(right ? 9 : 7, name.length * 0.62 + 2));
-        // what was and what is stand side by side
-        const width = changed.has(name) ? `minmax(${Math.max(18, least)}em, 2fr)` : `minmax(${least}em, 1fr)`;
+        const long = right && !WHOLE.test(type);
+        const least = Math.min(18, Math.max(right ? (long ? 12 : 9) : 7, name.length * 0.62 + 2));
+        // what was and what is stand side by side; a table of few columns is not stretched
+        const width = changed.has(name) ? `minmax(${long ? 26 : 18}em, ${long ? 26 : right ? 18 : 36}em)` : `minmax(${least}em, ${right ? 14 : 22}em)`;
         return {
           name, right, width, sort: place < 0 ? "none" : down ? "descending" : "ascending",
           head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, name + mark),
