@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from http.server import HTTPServer, SimpleHTTPRequestHandler
@@ -100,6 +100,49 @@ def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path)
     with pytest.raises(dl.DuckLakeError, match="01/02/2024"):
         session.upload(path, "other", types={"d": "INTEGER"}).apply()
     assert session.current_snapshot().snapshot_id == before
+
+
+def test_a_format_of_dates_leaves_the_types_of_other_columns(session: dl.Session, tmp_path: Path) -> None:
+    rows = (
+        "ordered;due;shipped;paid;noted\n"
+        "31.12.2025;12/31/2025;2026-01-02;2026/1/2;2026-01-02 10:00:00\n"
+        "01.02.2026;02/03/2026;2026-02-13;;2026-02-13 00:00:00\n"
+    )
+    path = _file(tmp_path, "o.csv", rows)
+    found = session.upload(path, date_format="%d.%m.%Y")
+    assert _columns(found, "column", "type", "note") == [
+        ("ordered", "DATE", "dates as %d.%m.%Y"),
+        ("due", "VARCHAR", ""),
+        ("shipped", "DATE", "dates, the year first"),
+        ("paid", "DATE", "dates, the year first"),
+        ("noted", "TIMESTAMP", ""),
+    ]
+    found.apply()
+    last = (date(2026, 2, 1), "02/03/2026", date(2026, 2, 13), None, datetime(2026, 2, 13))
+    assert session.sql("FROM o ORDER BY ordered").fetchall()[1] == last
+    session.upload(path, "o", "append", date_format="%d.%m.%Y").apply()
+    assert session.sql("FROM o ORDER BY ordered").fetchall()[2:] == [last] * 2
+    asked = session.upload(path, "p", date_format="%d.%m.%Y", types={"shipped": "DATE", "paid": "TIMESTAMP"})
+    assert [row["type"] for row in asked] == ["DATE", "VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP"]
+    asked.apply()
+    assert session.sql("SELECT shipped, paid FROM p").fetchall()[0] == (date(2026, 1, 2), datetime(2026, 1, 2))
+
+
+def test_dates_that_are_guessed_stay_beside_those_of_the_asked_format(session: dl.Session, tmp_path: Path) -> None:
+    path = _file(tmp_path, "o.csv", "ordered;due\n31.12.2025;12/31/2025\n01.02.2026;02/03/2026\n")
+    assert _columns(session.upload(path), "type") == [("DATE",), ("VARCHAR",)]
+    assert "no column holds only dates as %Y%m%d" in session.upload(path, date_format="%Y%m%d").note
+    found = session.upload(path, date_format="%m/%d/%Y")
+    assert _columns(found, "type", "example", "note") == [
+        ("DATE", "2025-12-31", "dates as %d.%m.%Y"),
+        ("DATE", "2025-12-31", "dates as %m/%d/%Y"),
+    ]
+    found.apply()
+    assert session.sql("FROM o").fetchall()[1] == (date(2026, 2, 1), date(2026, 2, 3))
+    session.upload(path, "o", "append", date_format="%m/%d/%Y").apply()
+    assert session.sql(
+        "SELECT count(*) FROM o WHERE ordered = DATE '2026-02-01' AND due = DATE '2026-02-03'"
+    ).fetchall() == [(2,)]
 
 
 def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path: Path) -> None:
