@@ -30,9 +30,17 @@ _YEAR_FIRST = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
 
 @dataclass(frozen=True, slots=True)
 class UploadedColumn:
-    """A column of the files: its name there and in the table, its type, and why it has this one."""
+    """A column of the files.
+
+    Attributes:
+        source: its name for SQL over the files.
+        header: what stands over it in the first file; None where the file has no header.
+        name: its name in the table.
+        note: why it has its type.
+    """
 
     source: str
+    header: str | None
     name: str
     type: str
     note: str = ""
@@ -47,10 +55,14 @@ class Reading:
         paths: Sequence[str],
         reader: str | None,
         form: Mapping[str, str],
+        headers: Mapping[str, str],
         *,
         clean: bool,
     ) -> None:
         self._ask = ask
+        # columns of the first file, and what stands over them
+        self._names: list[str] = list(headers)
+        self._headers: list[str | None] = list(headers.values())
         self._reader = reader
         self._clean = clean
         # these are files, whatever marks of patterns are in their names
@@ -77,9 +89,12 @@ class Reading:
         """What the first file says of its form, so that reading some columns as texts finds the same one."""
         given = [f"{name} => {value}" for name, value in form.items()]
         asked = f"FROM sniff_csv({', '.join([file, 'sample_size => -1', *given])}"
-        ((delimiter, has_header, self.skipped, self._dates, columns),) = self._ask(
-            f"SELECT Delimiter, HasHeader, SkipRows, DateFormat, [c.name FOR c IN Columns] {asked})"
+        ((delimiter, has_header, self.skipped, self._dates, columns, marks),) = self._ask(
+            "SELECT Delimiter, HasHeader, SkipRows, DateFormat, [c.name FOR c IN Columns], "
+            f'{{quote: "Quote", escape: "Escape"}} {asked})'
         )
+        self._names = columns
+        self._headers = self._first_line(file, delimiter, marks, len(columns)) if has_header else [None] * len(columns)
         if len(columns) == 1:
             self._refuse_broken(file, asked, columns[0])
         found = [f"delim => {quote_text(delimiter)}", f"header => {has_header}", f"skip => {self.skipped}", *given]
@@ -88,6 +103,15 @@ class Reading:
         if self._asks_dates:
             self._undated = self._without_dates(file, form)
         return found
+
+    def _first_line(self, file: str, delimiter: str, marks: Mapping[str, str], width: int) -> list[str | None]:
+        """The texts of a header; DuckDB's names of columns are trimmed and numbered."""
+        types = ", ".join(f"'c{at}': 'VARCHAR'" for at in range(width))
+        options = [f"{name} => {_mark(found)}" for name, found in marks.items()]
+        options += ["header => false", "auto_detect => false", "null_padding => true", "strict_mode => false"]
+        options += ["parallel => false", f"delim => {quote_text(delimiter)}", f"skip => {self.skipped}"]
+        rows = self._ask(f"FROM read_csv({file}, {', '.join(options)}, columns => {{{types}}}) LIMIT 1")
+        return [text or "" for text in rows[0]] if rows else []
 
     def _without_dates(self, file: str, form: Mapping[str, str]) -> dict[str, tuple[str, str]]:
         """The types and formats of dates and times that are found where no format of dates is asked for."""
@@ -157,7 +181,11 @@ class Reading:
         if self._asks_dates and all(kind != "DATE" for _, kind in found):
             self.warning = f"no column holds only dates as {self._dates}"
         self._types = wanted | dict.fromkeys(self._values, "VARCHAR")
-        return [UploadedColumn(name, names[name], wanted.get(name, kind), notes.get(name, "")) for name, kind in found]
+        headers = dict(zip(self._names, self._headers, strict=False))
+        return [
+            UploadedColumn(name, headers.get(name, name), names[name], wanted.get(name, kind), notes.get(name, ""))
+            for name, kind in found
+        ]
 
     def _asked_for(self, names: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
         wanted = {}

@@ -114,8 +114,8 @@ def downloaded(url: str, folder: Path) -> str:
     return str(target)
 
 
-def sheet(paths: Sequence[str]) -> Any:
-    """The first sheets of Excel files, one below the other.
+def sheet(paths: Sequence[str]) -> tuple[Any, dict[str, str]]:
+    """The first sheets of Excel files, one below the other, and the headers of the first file by column.
 
     Raises:
         UnsupportedFeatureError: nothing that reads them is installed.
@@ -124,11 +124,14 @@ def sheet(paths: Sequence[str]) -> Any:
     import pandas as pd
 
     try:
-        frames = [pd.read_excel(path) for path in paths]
+        books = [pd.ExcelFile(path) for path in paths]
+        frames = [pd.read_excel(book) for book in books]
+        first = pd.read_excel(books[0], header=None, nrows=1, dtype=str, keep_default_na=False)
     except ImportError:
         raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
     except (ValueError, OSError, KeyError) as error:
         raise DataFileError(f"{paths[0]} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
     found = pd.concat(frames, ignore_index=True)
     found.columns = [str(name) for name in found.columns]
-    return found
+    texts = [str(text) for text in first.iloc[0]] if len(first) else []
+    return found, dict(zip(map(str, frames[0].columns), texts, strict=False))

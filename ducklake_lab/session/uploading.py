@@ -137,13 +137,14 @@ def upload(
             rows: list[tuple[Any, ...]] = execute(sql).fetchall()
         return rows
 
-    sheets = {SHEET: sheet(paths)} if reader is None else {}
+    rows, headers = sheet(paths) if reader is None else (None, {})
+    sheets = {} if rows is None else {SHEET: rows}
 
     def execute(sql: str, **options: Any) -> Any:
         with _advice(paths[0]):
             return run(sql, **options, **sheets)
 
-    reading = Reading(ask, paths, reader, form, clean=clean_names)
+    reading = Reading(ask, paths, reader, form, headers, clean=clean_names)
     columns = reading.columns(target if mode == "append" else None, types or {})
     query = reading.query(columns)
     examples = ask(f"{query} LIMIT {_EXAMPLES}")
@@ -183,7 +184,8 @@ def _rows(columns: Sequence[UploadedColumn], examples: Sequence[Sequence[Any]]) 
     for at, column in enumerate(columns):
         value = next((_example(row[at]) for row in examples if row[at] is not None), None)
         shown = value if value is None or len(value) <= _EXAMPLE_CHARACTERS else f"{value[:_EXAMPLE_CHARACTERS]}…"
-        found.append((column.source, column.name, column.type, shown, column.note))
+        header = f"column {at + 1}" if column.header is None else column.header
+        found.append((header, column.name, column.type, shown, column.note))
     return found
 
 
@@ -206,6 +208,7 @@ def _note(
         parts[0] += f", {size(sum(Path(path).stat().st_size for path in local))}"
     if skipped := reading.skipped:
         parts.append(f"the first {skipped:,} line{'' if skipped == 1 else 's'} left out")
+    parts += ["no header"] if any(column.header is None for column in columns) else []
     parts += [reading.warning] if reading.warning else []
     if target is not None and mode == "append":
         given = {column.name.casefold() for column in columns}

@@ -45,9 +45,9 @@ def test_what_is_guessed_is_shown_and_nothing_is_written(session: dl.Session, tm
         ("Order ID", "BIGINT", "1"),
         ("Größe (cm)", "DOUBLE", "0.5"),
         ("Total $", "VARCHAR", "<b>1</b>😀"),
-        ("order id_1", "BIGINT", "7"),
+        ("order id", "BIGINT", "7"),
         ("when", "DATE", "2024-01-31"),
-        ("column5", "VARCHAR", "x"),
+        ("", "VARCHAR", "x"),
     ]
     assert "nothing is written yet" in found.note and "--clean-names makes Order ID order_id" in found.note
     assert "&lt;b&gt;" in found._repr_html_() and "<b>1" not in found._repr_html_()
@@ -60,6 +60,27 @@ def test_what_is_guessed_is_shown_and_nothing_is_written(session: dl.Session, tm
         (2, None, date(2024, 2, 29)),
     ]
     assert session.history()[-1].message == "upload My orders.csv"
+
+
+def test_headers_are_shown_as_they_stand_in_the_file(session: dl.Session, tmp_path: Path) -> None:
+    path = _file(tmp_path, "h.csv", '# made by hand\n\nid, id ,"a ""b""",<i>x</i>,\n1,2,3,4,5\n')
+    found = session.upload(path)
+    assert _columns(found, "in the file", "column") == [
+        ("id", "id"),
+        (" id ", "id_1"),
+        ('a "b"', 'a "b"'),
+        ("<i>x</i>", "<i>x</i>"),
+        ("", "column4"),
+    ]
+    assert "<i>x" not in found._repr_html_() and "&lt;i&gt;x" in found._repr_html_()
+    bare = session.upload(_file(tmp_path, "bare.csv", "1,2\n3,4\n"))
+    assert _columns(bare, "in the file", "column") == [("column 1", "column0"), ("column 2", "column1")]
+    assert "no header" in bare.note and "no header" not in found.note
+    pd.DataFrame([["a", "a", None, 2024], [1, 2, 3, 4]]).to_excel(tmp_path / "e.xlsx", header=False, index=False)
+    sheet = session.upload(str(tmp_path / "e.xlsx"))
+    assert _columns(sheet, "in the file", "column") == [("a", "a"), ("a", "a.1"), ("", "Unnamed: 2"), ("2024", "2024")]
+    sheet.apply()
+    assert session.sql("FROM e").fetchall() == [(1, 2, 3, 4)]
 
 
 def test_clean_names_need_no_quotes(session: dl.Session, tmp_path: Path) -> None:
