@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 #: DuckDB's own names of types that SQL calls otherwise.
 _TYPES = {
@@ -45,6 +46,65 @@ _AMBIGUOUS = re.compile(
     r'Could not choose a best candidate function for the function call "(.+?)\((.*)\)"\..*', re.DOTALL
 )
 _MISSING = re.compile(r"Scalar Function with name (\w+) does not exist!.*", re.DOTALL)
+
+
+#: The line that DuckDB shows of a statement, with a mark below the place; it leaves out parts of a long line.
+_SHOWN_LINE = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^")
+_NEAR = re.compile(r'syntax error at or near "(.+?)"(?:\n|$)', re.DOTALL)
+#: Macros that call `list_aggr`.
+_OF_LISTS = frozenset(
+    f"list_{name}"
+    for name in (
+        "any_value approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or count entropy first histogram kurtosis "
+        "kurtosis_pop last mad max median min mode product sem skewness stddev_pop stddev_samp string_agg sum var_pop var_samp"
+    ).split()
+)
+_AGGREGATES = ("list_aggr", "list_aggregate", "array_aggr", "array_aggregate", "aggregate")
+#: What `as_written` looks at: those macros, and what they call.
+_LIST_FUNCTION = re.compile(rf"\b({'|'.join(sorted({*_OF_LISTS, *_AGGREGATES}))})\s*\(", re.IGNORECASE)
+_NO_LIST = re.compile(r"list_aggr takes no \((.*), VARCHAR\), but .*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a statement cannot be parsed: a word of it, with its 1-based line and column."""
+
+    word: str
+    line: int
+    column: int
+
+
+def place_of(error: Exception | str, sql: str) -> Place | None:
+    """The place that a parser's error means in the text it is about; None where that is not certain."""
+    text = str(error)
+    near, shown = _NEAR.search(text), _SHOWN_LINE.search(text)
+    lines = sql.split("\n")
+    if near is None or shown is None or int(shown[1]) > len(lines):
+        return None
+    line = lines[int(shown[1]) - 1]
+    found = [one.start() for one in re.finditer(_whole(near[1]), line)]
+    part, at = shown[2].removeprefix("...").removesuffix("..."), len(shown[3]) - len(f"LINE {shown[1]}: ")
+    marked = line.find(part) + at - 3 * shown[2].startswith("...")
+    if marked in found or len(found) == 1:
+        return Place(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
+    return None
+
+
+def _whole(word: str) -> str:
+    """A pattern of a word that is no part of another."""
+    return rf"(?<!\w){re.escape(word)}(?!\w)" if word.isidentifier() else re.escape(word)
+
+
+def as_written(message: str, sql: str) -> str:
+    """The message with the function that was written, where DuckDB names another that it stands for.
+
+    `list_sum(x)` is a macro that calls `list_aggr(x, 'sum')`.
+    """
+    found = _NO_LIST.fullmatch(message)
+    names = list(dict.fromkeys(name.lower() for name in _LIST_FUNCTION.findall(sql)))
+    if found is None or not names or not set(names) <= _OF_LISTS:
+        return message
+    return f"{' or '.join(names)} takes no ({found[1]}), but a list; cast what it is given."
 
 
 def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:

@@ -31,7 +31,7 @@ from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
-from ducklake_lab.session.statements.session_database import check
+from ducklake_lab.session.statements.session_database import check, placing
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
 from ducklake_lab.session.uploading import Upload, UploadMode, csv_form, upload
@@ -263,6 +263,7 @@ class Session(LakeInfo):
             self._engine.asking(engine),
             self._lakes.notes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),
+            placing(text),
         ):
             if dialect == "spark":
                 with self._lakes.statement(at):

@@ -25,7 +25,7 @@ _NULLS = ("NA", "N/A", "n/a", "NULL", "null", "None", "nan", "-", "?")
 _NUMBER = r"[+-]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(,[0-9]{3})+)([.][0-9]+)?"
 _FIRST = 1000
 #: Dates that DuckDB takes for times at midnight where other dates have another format.
-_YEAR_FIRST = "[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}"
+_YEAR_FIRST = ("%Y-%m-%d", "%Y/%m/%d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,33 +216,31 @@ class Reading:
         """
         if self._dates is None:
             return {}
+        # a cast alone would be done by the reader, in the format of the files' dates
         tried: dict[str, tuple[str, str, str]] = {}
         for name, kind in found:
-            text = quote_identifier(name)
-            whole, (other, form) = wanted.get(name, "DATE"), self._undated.get(name, ("", ""))
-            if kind == "TIMESTAMP" and whole == "DATE":
-                fits = f"regexp_full_match({text}, {quote_text(_YEAR_FIRST)})"
-                tried[name] = fits, f"CAST({text} AS DATE)", "dates, the year first"
+            other, form = self._undated.get(name, ("", ""))
+            if kind == "TIMESTAMP" and wanted.get(name, "DATE") == "DATE":
+                how, to, note = str(list(_YEAR_FIRST)), "DATE", "dates, the year first"
             elif kind == "VARCHAR" and form and wanted.get(name, other) in ("DATE", "TIMESTAMP"):
-                parsed = f"strptime({text}, {quote_text(form)})"
-                what = "dates" if other == "DATE" else "times"
-                tried[name] = (
-                    f"try_{parsed} IS NOT NULL",
-                    f"CAST({parsed} AS {wanted.get(name, other)})",
-                    f"{what} as {form}",
-                )
+                how, to = quote_text(form), wanted.get(name, other)
+                note = f"{'dates' if other == 'DATE' else 'times'} as {form}"
+            else:
+                continue
+            tried[name] = f"strptime({quote_identifier(name)}, {how})", to, note
         if not tried:
             return {}
         self._types = dict.fromkeys(tried, "VARCHAR")
         asked = (
-            f"bool_and({fits}) FILTER ({quote_identifier(name)} IS NOT NULL)" for name, (fits, _, _) in tried.items()
+            f"coalesce(bool_and(try_{parsed} IS NOT NULL) FILTER ({quote_identifier(name)} IS NOT NULL), false)"
+            for name, (parsed, _, _) in tried.items()
         )
         (fitting,) = self._ask(f"SELECT {', '.join(asked)} FROM {self._source()}")
         notes = {}
-        for (name, (_, value, note)), is_so in zip(tried.items(), fitting, strict=True):
+        for (name, (parsed, to, note)), is_so in zip(tried.items(), fitting, strict=True):
             if is_so:
-                self._values[name] = value
-                wanted.setdefault(name, "DATE" if note.startswith("dates") else "TIMESTAMP")
+                self._values[name] = f"CAST({parsed} AS {to})"
+                wanted.setdefault(name, to)
                 notes[name] = note
         return notes
 

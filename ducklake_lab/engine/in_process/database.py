@@ -13,6 +13,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
+from ducklake_lab.duckdb.wording import place_of
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
@@ -305,4 +306,11 @@ def check_syntax(sql: str) -> None:
     try:
         duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        raise SqlSyntaxError(str(translated(error))) from error
+        place = place_of(error, sql)
+        if place is None:
+            raise SqlSyntaxError(str(translated(error))) from error
+        raise SqlSyntaxError(
+            f'Syntax error at "{place.word}" (line {place.line}, column {place.column}).',
+            line=place.line,
+            column=place.column,
+        ) from error

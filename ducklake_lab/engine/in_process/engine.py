@@ -19,7 +19,14 @@ from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process.csv_errors import csv_line_error
-from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.errors import (
+    BindError,
+    ConstraintError,
+    DuckLakeError,
+    SqlError,
+    SqlSyntaxError,
+    UnsupportedFeatureError,
+)
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
@@ -231,6 +238,8 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     message = worded(error)
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
+    if isinstance(error, duckdb.ParserException):
+        return SqlSyntaxError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return BindError(message)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | duckdb.ConstraintException):

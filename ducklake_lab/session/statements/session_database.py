@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import run_on_metadata
 from ducklake_lab.duckdb import canonical
+from ducklake_lab.duckdb.wording import as_written
 from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
@@ -235,3 +237,34 @@ def check(statements: Sequence[op.Statement]) -> None:
                 check_syntax(statement.sql)
             except SqlSyntaxError:
                 raise operation.refusal from None
+
+
+@contextmanager
+def placing(text: str) -> Iterator[None]:
+    """Gives errors of DuckDB, which may have got another text, the place and the function of this one.
+
+    Raises:
+        SqlSyntaxError: the error, with its place where that is certain.
+        BindError: the error, with the function that was written.
+    """
+    try:
+        yield
+    except BindError as error:
+        said = as_written(str(error), text)
+        if said != str(error):
+            raise BindError(said, line=error.line, column=error.column) from error.__cause__
+        raise
+    except SqlSyntaxError as error:
+        if error.line is None:
+            try:
+                check_syntax(text)
+            except SqlSyntaxError as placed:
+                if placed.line is not None and _is_same(placed, error):
+                    raise placed from None
+        raise
+
+
+def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:
+    """Whether both errors are about the same word."""
+    words = [str(one).casefold().split('"')[1:2] for one in (placed, error)]
+    return words[0] == words[1]

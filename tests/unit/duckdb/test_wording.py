@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ducklake_lab.duckdb.wording import worded
+from ducklake_lab.duckdb.wording import as_written, place_of, worded
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 VALUES = "(SELECT 1::INTEGER AS i, 'x' AS s, DATE '2026-01-01' AS d, [1] AS l)"
@@ -45,6 +45,56 @@ def test_errors_name_types_as_sql_does(query: str) -> None:
     with pytest.raises(duckdb.Error) as caught:
         duckdb.connect().execute(f"WITH t AS MATERIALIZED {VALUES} {query}").fetchall()
     assert worded(caught.value) == SAID[query]
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("SELECT count(select)", (1, 14)),
+        ("SELECT 1,\n  count(select) FROM t", (2, 9)),
+        ("SELECT 'select', count(\n1, select)", (2, 4)),
+        ("SELECT '東京🦆', count(select)", (1, 21)),
+        (f"SELECT {'1, ' * 100}count(select){', 2' * 100}", (1, 314)),
+        (f"SELECT {'1, ' * 100}'select', count(select)", (1, 324)),
+        ("SELECT '東京🦆', 'select', count(select)", None),
+        ("SELECT 1 + )", (1, 12)),
+    ],
+)
+def test_errors_of_syntax_have_a_place(query: str, place: tuple[int, int] | None) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        duckdb.connect().execute(query)
+    found = place_of(caught.value, query)
+    assert (found and (found.line, found.column)) == place
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT list_sum(s) FROM t", "list_sum takes no (VARCHAR), but a list; cast what it is given."),
+        ("SELECT List_Avg (i), list_avg(l) FROM t", "list_avg takes no (INTEGER), but a list; cast what it is given."),
+        (
+            "SELECT list_max(l), list_min(s) FROM t",
+            "list_max or list_min takes no (VARCHAR), but a list; cast what it is given.",
+        ),
+        ("SELECT list_aggr(s, 'sum'), list_sum(l) FROM t", None),
+    ],
+)
+def test_an_error_names_the_function_that_was_written(query: str, said: str | None) -> None:
+    with pytest.raises(duckdb.Error) as caught:
+        duckdb.connect().execute(f"WITH t AS MATERIALIZED {VALUES} {query}")
+    message = worded(caught.value)
+    assert as_written(message, query) == (said or message)
+    assert message.startswith("list_aggr takes no (")
+
+
+def test_all_macros_over_lists_are_known() -> None:
+    found = duckdb.sql(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE macro_definition LIKE 'list_aggr(%'"
+    )
+    names = [name for (name,) in found.fetchall()]
+    assert len(names) > 20
+    for name in names:
+        assert as_written("list_aggr takes no (VARCHAR, VARCHAR), but x", f"{name}(1)").startswith(name)
 
 
 def test_a_function_with_many_signatures_shows_some() -> None:

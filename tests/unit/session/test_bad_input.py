@@ -34,6 +34,13 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
         ("FROM flights AT (VERSION => 99)", dl.SnapshotNotFoundError, "no snapshot 99; the lake has snapshots 0 to 2"),
         ("SELECT * FORM flights", dl.SqlSyntaxError, r"line 1, column"),
         ("SELEC 1", dl.SqlSyntaxError, "SELEC"),
+        (
+            "SELECT carrier,\n  count(select) FROM flights",
+            dl.SqlSyntaxError,
+            r'Syntax error at "select" \(line 2, column 9\)\.',
+        ),
+        ("SELECT 1; SELECT count(select)", dl.SqlSyntaxError, r"\(line 1, column 24\)"),
+        ("SELECT list_sum(carrier) FROM flights", dl.BindError, r"^list_sum takes no \(VARCHAR\), but a list; cast"),
         ("INSERT INTO flights VALUES (1)", dl.DuckLakeError, "2"),
         ("INSERT INTO flights (dep_delay, nope) VALUES (1, 2)", dl.BindError, "nope"),
         ("UPDATE flights SET carier = 'x'", dl.BindError, "carrier"),
