@@ -132,6 +132,55 @@ def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
     return f"Column {name}: {text}"
 
 
+_BACKUP = "restore it from a backup"
+_DAMAGED = (
+    "don't know what type|TProtocolException|thrift|decompress|snappy|corrupt|end of stream|out of buffer|page header"
+)
+_OF_FILES = [
+    (re.compile(pattern, re.IGNORECASE), said)
+    for pattern, said in (
+        (
+            "Permission denied|not permitted|Access is denied",
+            "cannot be read: permission denied; let this user read it",
+        ),
+        ("Is a directory|not a regular file", f"is a folder, and no file; {_BACKUP}"),
+        ("No files found|No such file|does not exist|not found: HTTP", f"is missing; {_BACKUP}"),
+        (
+            "magic bytes|too small to be|file size is \\d+ bytes",
+            f"is no Parquet file, or its end is missing; {_BACKUP}",
+        ),
+        (
+            "AES tag|right key|decrypt|is encrypted|encryption_config",
+            f"does not open with the key in the catalog: the key or the file was changed; {_BACKUP}",
+        ),
+        (f"{_DAMAGED}|read enough bytes|Unexpected end|Couldn't deserialize", f"is damaged; {_BACKUP}"),
+    )
+]
+
+
+def worded_of_file(error: Exception | str, path: str, kind: str, *, encrypted: bool = False) -> str:
+    """What an error says of a file that cannot be read, in one line, with what to do.
+
+    Args:
+        kind: of the file: `data file`.
+        encrypted: whether it was to be decrypted; a wrong key makes a wrong length of what is decrypted.
+    """
+    text = str(error)
+    if encrypted and "read enough bytes" in text:
+        text = "AES tag"
+    said = next((said for pattern, said in _OF_FILES if pattern.search(text)), None)
+    if said is None:
+        said = f"cannot be read: {worded(text).rstrip('.')}"
+    elif kind == "data file" and said.startswith("is missing"):
+        said += ", or DELETE its rows from the lake"
+    return f"The {kind} {path} {said}."
+
+
+def is_of_damage(error: Exception | str) -> bool:
+    """Whether an error that names no file is one of damaged Parquet."""
+    return re.search(_DAMAGED, str(error), re.IGNORECASE) is not None
+
+
 def _reworded(text: str) -> tuple[str, bool]:
     """The text by the rules, and whether TRY_CAST would give NULL rather than fail."""
     for pattern, said in _RULES:

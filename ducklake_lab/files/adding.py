@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.bounds import smallest_and_largest
 from ducklake_lab.duckdb.casting import cast_columns, from_duckdb, texts
 from ducklake_lab.duckdb.file_access import connect
+from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
@@ -96,7 +98,17 @@ def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tu
     try:
         yield from connection.execute(query, [pattern]).fetchall()
     except duckdb.Error as error:
-        raise DataFileError(f"Files cannot be added: {str(error).splitlines()[0]}") from None
+        raise DataFileError(_unreadable(error, pattern)) from None
+
+
+def _unreadable(error: duckdb.Error, pattern: str) -> str:
+    """What keeps a file from being added; the error names it where a pattern stands for several."""
+    text = str(error)
+    if "No files found" in text:
+        return f"There is no file {pattern}; nothing was added."
+    named = re.search(r"""(['"])(/.+?)\1""", text.splitlines()[0])
+    said = worded_of_file(error, named[2] if named else pattern, "file")
+    return f"{said.partition('; ')[0].rstrip('.')}; nothing was added."
 
 
 class _File:

@@ -171,7 +171,7 @@ def _read_group(
             for batch in [arrow(connection, sql)] if whole else map(_table, batches(connection, sql, _BATCH_ROWS)):
                 yield batch.rename_columns(schema.names).cast(schema)
         except duckdb.Error as error:
-            raise _failure(error, found, places, query) from (error if key is None else None)
+            raise _failure(error, found, places, query, encrypted=key is not None) from (error if key is None else None)
 
 
 def _table(batch: pa.RecordBatch) -> pa.Table:
@@ -179,11 +179,18 @@ def _table(batch: pa.RecordBatch) -> pa.Table:
 
 
 def _failure(
-    error: duckdb.Error, found: Relation | None, places: Mapping[str, str], query: RowQuery | None
+    error: duckdb.Error,
+    found: Relation | None,
+    places: Mapping[str, str],
+    query: RowQuery | None,
+    *,
+    encrypted: bool,
 ) -> DuckLakeError:
     """What a failed read means: something is wrong with a file, or with what a query makes of its rows."""
-    of_file = found.failure(error) if found is not None else None
+    of_file = found.failure(error) if found is not None and not encrypted else None
+    if encrypted and any(place in str(error) for place in places.values()):
+        of_file = unreadable(error, places, encrypted=True)
     if of_file is not None or query is None:
-        return of_file or unreadable(error, places)
+        return of_file or unreadable(error, places, encrypted=encrypted)
     kind = ConstraintError if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException) else SqlError
     return kind(worded(error))

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.casting import shown_sql, with_shown
+from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.wording import is_of_damage, worded, worded_of_file
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.mapped import part_sql, value_sql
 from ducklake_lab.files.parts import Parts, holds_type, renamed_parts, stored_type
@@ -62,21 +64,28 @@ class Relation:
         """What an error says of a data file; None where it is about something else."""
         text = str(error).splitlines()[0]
         named = next((path for path, place in self.places.items() if place in text), None)
-        if named is None:
-            return None
-        if "No files found" in text or "Cannot open file" in text or "No such file" in text:
-            return DataFileError(
-                f"The data file {named} is missing; restore it from a backup, or DELETE its rows from the lake."
-            )
-        return unreadable(error, self.places)
+        if named is None and is_of_damage(error):
+            named = next((path for path, place in self.places.items() if not _is_whole(place)), None)
+        return None if named is None else DataFileError(worded_of_file(error, named, "data file"))
 
 
-def unreadable(error: duckdb.Error, places: Mapping[str, str]) -> DataFileError:
+def unreadable(error: duckdb.Error, places: Mapping[str, str], *, encrypted: bool = False) -> DataFileError:
     """The error of a data file that cannot be read, with its path for its place on this machine."""
-    text = str(error).splitlines()[0]
-    for path, place in places.items():
-        text = text.replace(place, path)
-    return DataFileError(f"A data file cannot be read: {text}")
+    text = str(error)
+    named = [path for path, place in places.items() if place in text] or (list(places) if len(places) == 1 else [])
+    if named:
+        return DataFileError(worded_of_file(error, named[0], "data file", encrypted=encrypted))
+    return DataFileError(f"A data file cannot be read: {worded(error)}")
+
+
+def _is_whole(place: str) -> bool:
+    """Whether all values of a file can be read."""
+    with in_memory(threads=1) as connection:
+        try:
+            connection.execute("SELECT count(COLUMNS(*)) FROM read_parquet($1)", [place])
+        except duckdb.Error:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

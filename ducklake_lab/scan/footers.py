@@ -9,6 +9,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
@@ -90,11 +91,11 @@ def _schema(path: str, storage: Storage) -> pa.Schema:
 
 
 def _read_schema(path: str, storage: Storage) -> pa.Schema:
-    with storage.open_input(path) as source:
-        try:
+    try:
+        with storage.open_input(path) as source:
             return pq.read_schema(source)
-        except (pa.ArrowException, OSError) as error:
-            raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
+    except (pa.ArrowException, DataFileError, OSError) as error:
+        raise DataFileError(worded_of_file(error, path, "data file")) from None
 
 
 @lru_cache(maxsize=10_000)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.model.deletion_vectors import read as read_vectors
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
@@ -35,7 +36,7 @@ _KEPT_BYTES = 64 << 20
 #: Positions, then the snapshot ids, if the file has them.
 Deletions = tuple[Positions, Positions | None]
 _Key = tuple[str, str, str | None]
-_UNREADABLE = (pa.ArrowException, duckdb.Error, KeyError, OSError, ValueError)
+_UNREADABLE = (pa.ArrowException, duckdb.Error, DataFileError, KeyError, OSError, ValueError)
 
 
 def check_files(files: Iterable[ScanFile]) -> None:
@@ -170,7 +171,7 @@ def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> Deletio
         with storage.open_input(path) as source:
             return read_vectors(source.read()) if is_vector else _read_parquet(pq.ParquetFile(source))
     except _UNREADABLE as error:
-        raise DataFileError(f"The delete file {path} cannot be read: {str(error).splitlines()[0]}") from None
+        raise DataFileError(worded_of_file(error, path, "delete file", encrypted=bool(delete.encryption_key))) from None
 
 
 @lru_cache(maxsize=10_000)
@@ -204,7 +205,7 @@ def row_snapshots(path: str, key: str | None, storage: Storage) -> Positions | N
             name = {field_id(field): field.name for field in file.schema_arrow}.get(SNAPSHOT_ID_FIELD)
             return None if name is None else file.read(columns=[name]).column(0).to_numpy().astype(np.int64)
     except _UNREADABLE as error:
-        raise DataFileError(f"The data file {path} cannot be read: {str(error).splitlines()[0]}") from None
+        raise DataFileError(worded_of_file(error, path, "data file", encrypted=key is not None)) from None
 
 
 def _counted(snapshots: Positions) -> Mapping[int, int]:

@@ -11,6 +11,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.model.deletion_vectors import decode, encode
 from ducklake_lab.scan import positions
+from ducklake_lab.scan.kept_reads import KeptReads
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
 _META = "__ducklake_metadata_lake"
@@ -147,6 +148,6 @@ def test_a_damaged_vector_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (vector,) = (tmp_path / "data").rglob("*.puffin")
     vector.write_bytes(vector.read_bytes()[:-2] + b"ab")
     # who wrote a file does not read it back
-    monkeypatch.setattr(positions, "_kept", positions._Kept())
+    monkeypatch.setattr(positions, "_kept", KeptReads(1 << 20, positions._size))
     with pytest.raises(dl.DataFileError, match=r"-delete\.puffin cannot be read: its length or checksum is wrong"):
         session.sql("SELECT * FROM t").fetchall()
