@@ -98,7 +98,7 @@ def _extent(result: Result, limit: int) -> str:
         return "done"
     if not result.is_query:
         changed = result.head(1).column(0).to_pylist()
-        return f"{counted(int(changed[0]), 'row')} changed" if changed else "done"
+        return f"{counted(int(changed[0]), 'row')} {result.info.counted}" if changed else "done"
     rows = result.head(limit + 1).num_rows
     if rows > limit:
         return f"first {counted(limit, 'row')}; more exist: --limit {limit * 10} shows more, name << keeps them all"

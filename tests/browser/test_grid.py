@@ -248,3 +248,19 @@ def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Callable[[Pag
     screenshot(page, "grid-wide")
     assert serious(page, ".dlk-live") == []
     close(page)
+
+
+def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Callable[[Page, str], Path]):
+    rows = "VALUES ('', 5), (NULL, 4), ('NULL', 3), ('''a''', 2), ('b', 1)"
+    lab.write("names.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
+        f'session.sql("SELECT * FROM ({rows}) AS v(name, n)")'])  # fmt: skip
+    page = lab.open("names.ipynb")
+    run_all(page)
+    view = page.locator(".dlk-tb")
+    view.get_by_role("button", name="Chart").click()
+    panel = view.get_by_role("region", name="Chart", exact=True)
+    panel.get_by_label("Chart", exact=True).select_option("bar")
+    names = panel.locator(".dlk-tb-drawing text > title")
+    expect(names).to_have_text(["''", "NULL", "'NULL'", "''a''", "b"])
+    screenshot(page, "grid-names")
+    close(page)

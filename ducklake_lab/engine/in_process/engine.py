@@ -39,10 +39,11 @@ _CHANGES = frozenset(
         duckdb.StatementType.DELETE,
         duckdb.StatementType.MERGE_INTO,
         duckdb.StatementType.CREATE,
+        duckdb.StatementType.COPY,
         duckdb.StatementType.COPY_DATABASE,
     }
 )
-_RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
+_RETURNING = re.compile(r"\bRETURN(ING|_FILES|_STATS)\b", re.IGNORECASE)
 _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
 

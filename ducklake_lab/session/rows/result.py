@@ -38,6 +38,7 @@ class RunInfo:
         files_read: data files left after pruning, of `files_total`; bytes likewise.
         seconds: time spent so far.
         placement: where the rows are worked; None where there are none.
+        counted: what was done to the rows that a statement counts.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -47,6 +48,7 @@ class RunInfo:
     bytes_total: int = 0
     seconds: float = 0.0
     placement: Placement | None = None
+    counted: str = "changed"
 
     def note(self, lake: str, snapshot_id: int) -> None:
         """Notes a snapshot that is read or was made."""

@@ -44,7 +44,7 @@ class Copying:
         """COPY … TO: the number of rows written."""
         query = parse_query(statement.query)
         plan = self._sources.plan(query, statement.query)
-        info = RunInfo()
+        info = RunInfo(counted="written")
         loaded = self._sources.load_all(plan, info)
         # in process DuckDB's exact types are kept in the file
         here = self._sources.placed(plan, loaded, info, "change").is_here
@@ -69,7 +69,7 @@ class Copying:
                     f"COPY to several files in {statement.path} is not supported; copy to one."
                 )
             Storage().upload(str(made), statement.path)
-        return _counted(rows, RunInfo())
+        return _counted(rows, RunInfo(counted="written"))
 
     def _make_folder(self, path: str) -> None:
         """Makes the folder of a file that is to be next to a lake's own; a lake without files has none yet."""

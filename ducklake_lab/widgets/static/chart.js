@@ -28,6 +28,12 @@ function ticks(low, high, count) {
 // How far a value is from the low end to the high one; halves, as the difference of two numbers may be infinite.
 const part = (value, low, high) => (value / 2 - low / 2) / (high / 2 - low / 2 || 1);
 
+// As model/labels.py: NULL as such, and texts that could be taken for it, or for none, in quotes.
+function named(label) {
+  if (label === null) return "NULL";
+  return label === "NULL" || label === "" || /^'(.*')?$/s.test(label) ? `'${label}'` : label;
+}
+
 class Chart {
   // table: { line, model }
   constructor(table) {
@@ -146,7 +152,7 @@ class Chart {
 
   bars(points, width) {
     const svg = shape("svg", { width, height: points.length * CHART.bar + 8 });
-    const longest = Math.max(...points.map(({ label }) => (label ?? "NULL").length));
+    const longest = Math.max(...points.map(({ label }) => named(label).length));
     const left = Math.min(230, Math.max(40, longest * 6.6 + 10));
     const numbers = Math.max(...points.map(({ value }) => grouped(value).length)) * 6.8 + 10;
     const low = Math.min(0, ...points.map(({ y }) => y)), high = Math.max(0, ...points.map(({ y }) => y));
@@ -154,7 +160,7 @@ class Chart {
     const scale = (y) => left + below + (width - left - below - numbers) * part(y, low, high);
     points.forEach((point, at) => {
       const { label, y, value } = point, top = at * CHART.bar + 3;
-      const name = label ?? "NULL", most = Math.floor((left - 10) / 6.6);
+      const name = named(label), most = Math.floor((left - 10) / 6.6);
       this.mark(svg, "rect", { x: Math.min(scale(0), scale(y)), y: top, width: Math.max(1, Math.abs(scale(y) - scale(0))), height: CHART.bar - 6, rx: 2, class: "dlk-tb-fill" }, point);
       const text = shape("text", { x: left - 6, y: top + 12, "text-anchor": "end", "font-style": label === null ? "italic" : "normal" }, name.length > most ? name.slice(0, most - 1) + "…" : name);
       text.append(shape("title", {}, name));

@@ -10,6 +10,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import BindError
 from ducklake_lab.version import READS_VARIANT_BYTES
+from ducklake_lab.widgets.result import summary
 
 
 @pytest.fixture
@@ -119,7 +120,10 @@ def test_what_the_planner_has_no_words_for_is_duckdbs(session: dl.Session) -> No
 
 
 def test_local_files(session: dl.Session, tmp_path: Path) -> None:
-    session.sql(f"COPY (FROM lake.t) TO '{tmp_path}/t.parquet'")
+    copied = session.sql(f"COPY (FROM lake.t) TO '{tmp_path}/t.parquet'")
+    assert copied.fetchall() == [(2,)] and summary(copied).startswith("2 rows written")
+    files = session.sql(f"COPY (FROM lake.t) TO '{tmp_path}/t.parquet' (RETURN_FILES)").fetchall()
+    assert files == [(2, [f"{tmp_path}/t.parquet"])]
     assert session.sql(f"SELECT count(*) FROM '{tmp_path}/t.parquet'").fetchone() == (2,)
     assert session.sql(f"FROM glob('{tmp_path}/*.parquet')").fetchall() == [(f"{tmp_path}/t.parquet",)]
     session.sql(f"INSERT INTO lake.t FROM read_parquet('{tmp_path}/t.parquet')")
