@@ -262,5 +262,7 @@ def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Callable[[Page, st
     panel.get_by_label("Chart", exact=True).select_option("bar")
     names = panel.locator(".dlk-tb-drawing text > title")
     expect(names).to_have_text(["''", "NULL", "'NULL'", "''a''", "b"])
+    drawn = names.evaluate_all("nodes => nodes.map(node => node.parentElement.firstChild.data)")
+    assert drawn == ["''", "NULL", "'NULL'", "''a''", "b"]
     screenshot(page, "grid-names")
     close(page)

@@ -160,7 +160,7 @@ class Chart {
     const scale = (y) => left + below + (width - left - below - numbers) * part(y, low, high);
     points.forEach((point, at) => {
       const { label, y, value } = point, top = at * CHART.bar + 3;
-      const name = named(label), most = Math.floor((left - 10) / 6.6);
+      const name = named(label), most = Math.round((left - 10) / 6.6);
       this.mark(svg, "rect", { x: Math.min(scale(0), scale(y)), y: top, width: Math.max(1, Math.abs(scale(y) - scale(0))), height: CHART.bar - 6, rx: 2, class: "dlk-tb-fill" }, point);
       const text = shape("text", { x: left - 6, y: top + 12, "text-anchor": "end", "font-style": label === null ? "italic" : "normal" }, name.length > most ? name.slice(0, most - 1) + "…" : name);
       text.append(shape("title", {}, name));
