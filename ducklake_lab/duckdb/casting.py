@@ -307,6 +307,29 @@ _FROM_DUCKDB = {
 }
 
 
+def bits_as_text(kind: Any) -> str | None:
+    """One of DuckDB's Python types with VARCHAR for BIT, which Arrow has as bytes; None where it has no BIT in it."""
+    name = kind.id
+    if name == "bit":
+        return "VARCHAR"
+    if name not in ("struct", "map", "list", "array", "union"):
+        return None
+    # an array's size and a union's tag stand among the parts
+    children = [(part, child) for part, child in kind.children if part and (part != "size" or name != "array")]
+    texts = [bits_as_text(child) for _, child in children]
+    if not any(texts):
+        return None
+    inner = [text or str(child) for text, (_, child) in zip(texts, children, strict=True)]
+    if name == "list":
+        return f"{inner[0]}[]"
+    if name == "array":
+        return f"{inner[0]}[{dict(kind.children)['size']}]"
+    if name == "map":
+        return f"MAP({inner[0]}, {inner[1]})"
+    named = (f"{quote_identifier(part)} {text}" for (part, _), text in zip(children, inner, strict=True))
+    return f"{name.upper()}({', '.join(named)})"
+
+
 def from_duckdb(kind: Any) -> DataType | None:
     """The model's type for one of DuckDB's Python types; None where it has none."""
     name = kind.id

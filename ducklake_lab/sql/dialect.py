@@ -36,6 +36,12 @@ _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenTy
 #: Texts: '…', E'…', $$…$$.
 _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING)
 
+#: What follows the word INTERVAL where it begins a value.
+_INTERVAL_BEGINS = (
+    *(*_TEXTS, TokenType.NUMBER, TokenType.L_PAREN),
+    *(TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON),
+)
+
 #: Words that may stand before a `:name` placeholder and are no aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
 #: Words that begin a value or a type, and may be the name of a struct's field.
@@ -107,6 +113,8 @@ class DuckLakeSql(DuckDB):
             **{name: _unless_quoted(_plain(DuckDBParser.FUNCTION_PARSERS[name])) for name in _KEPT_FUNCTION_PARSERS},
             "POSITION": _unless_quoted(_position),
         }
+        # The base parser makes a list of whatever is called so: `t.list[1]`, `list(x)[1]`, `"array"[1]`.
+        ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
             TokenType.COLON: lambda self: self._parse_named_placeholder(),
@@ -166,6 +174,8 @@ class DuckLakeSql(DuckDB):
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             first = self._next
+            if self._curr.token_type == TokenType.INTERVAL and first.token_type not in _INTERVAL_BEGINS:
+                return None  # a name
             node = super()._parse_interval(*args, **options)
             if isinstance(node, exp.Interval) and first.token_type == TokenType.STRING:
                 node.meta[INTERVAL_TEXT] = first.text
@@ -174,7 +184,33 @@ class DuckLakeSql(DuckDB):
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:
                 return self._parse_column_ops(literal)
-            return super()._parse_type(parse_interval, fallback_to_identifier)
+            if fallback_to_identifier:
+                return super()._parse_type(parse_interval, fallback_to_identifier)
+            # No other value begins with a type: `text[1]` is an index, which the base parser takes for a type.
+            if (atom := self._parse_atom()) is not None:
+                return atom
+            interval = self._parse_interval() if parse_interval else None
+            return self._parse_column_ops(interval) if interval is not None else self._parse_column()
+
+        def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            bare = isinstance(this, exp.Column) and not this.table and not this.this.quoted
+            is_array = bare and this is not None and this.name.upper() == "ARRAY"
+            return super()._parse_bracket(None if is_array else this)
+
+        def _parse_map(self) -> Any:
+            if not self._match_set((TokenType.L_BRACE, TokenType.L_PAREN), advance=False):
+                name = exp.to_identifier(self._prev.text).update_positions(self._prev)
+                return self.expression(exp.Column(this=name))
+            node = super()._parse_map()
+            # The base parser takes what is indexed, `MAP {…}[x]`, for the entries.
+            entries = node.this
+            while isinstance(entries, exp.Bracket):
+                entries = entries.this
+            if entries is node.this:
+                return node
+            indexed = node.this.pop()
+            entries.replace(exp.ToMap(this=entries.copy()))
+            return indexed
 
         def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
             # The base parser takes `map` for a type, which it is before a parenthesis only.

@@ -193,6 +193,25 @@ def merged_column(output: Output) -> exp.Column:
     return node
 
 
+#: Words that mean a function where no column of FROM is called so.
+WORDS: Mapping[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.CurrentTime: "current_time",
+    exp.Localtime: "localtime",
+    exp.Localtimestamp: "localtimestamp",
+}
+
+
+def column_by_word(node: exp.Expr, scope: Scope) -> exp.Column | None:
+    """The column that a word such as `current_date` stands for; None where it is the function."""
+    word = WORDS.get(type(node))
+    if word is None or node.args.get("this") is not None:
+        return None
+    found = any(relation.find(word) for level in scope.around() for relation in level.relations)
+    return exp.column(exp.to_identifier(word, quoted=True)) if found else None
+
+
 def place(node: exp.Expr) -> tuple[int | None, int | None]:
     """1-based (line, column) where an identifier was written, (None, None) if it was not written."""
     line, end, start, stop = (node.meta.get(key) for key in ("line", "col", "start", "end"))

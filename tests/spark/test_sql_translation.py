@@ -170,6 +170,11 @@ def _utc(spark: Any) -> Iterator[None]:
 
 
 QUERIES = [
+    # Names that are words of SQL, and indexes
+    "SELECT list(id ORDER BY id)[1] AS a, list(id ORDER BY id DESC)[2] AS b FROM flights WHERE id < 5",
+    "SELECT x.list[1], x.text[2], x.interval + 1 FROM (SELECT [id, 7] AS list, [carrier, 'b'] AS text, id AS interval FROM flights WHERE id < 3) AS x ORDER BY ALL",
+    "SELECT x.map, map[1], x.current_date FROM (SELECT [id] AS map, id AS current_date FROM flights WHERE id < 3) AS x ORDER BY ALL",
+    "SELECT MAP {'x': id}['x'], MAP {'x': [4, id]}['x'][2], ARRAY[id, 2][1] AS a FROM flights WHERE id < 3 ORDER BY ALL",
     # GROUP BY ALL groups by columns of FROM alone; without one there is one group
     "SELECT 'x' AS a, count(*) FROM flights WHERE false GROUP BY ALL",
     "SELECT 1 + 1, (SELECT max(seats) FROM planes) AS s, count(*) FROM flights WHERE id < 0 GROUP BY ALL",

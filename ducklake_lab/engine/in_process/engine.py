@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.casting import REFUSALS, carried_sql, from_duckdb, shown_sql, with_shown
+from ducklake_lab.duckdb.casting import REFUSALS, bits_as_text, carried_sql, from_duckdb, shown_sql, with_shown
 from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
@@ -151,8 +151,9 @@ def fetch_with_types(
         known: the names of the types, where `sql` is a query that has been described: it is bound once less.
     """
     if known is not None:
-        kinds = [from_duckdb(connection.type(kind)) for kind in known]
-        if not any(map(_needs_carrying, kinds)):
+        own = [connection.type(kind) for kind in known]
+        kinds = [from_duckdb(kind) for kind in own]
+        if not any(map(_needs_carrying, kinds)) and not any(map(bits_as_text, own)):
             rows = arrow(connection, sql)
             return _marked(rows, rows.schema.names, kinds), tuple(known)
     elif _changes_rows(sql):
@@ -162,15 +163,16 @@ def fetch_with_types(
     if relation is None:
         return pa.table({}), ()
     kinds = [from_duckdb(kind) for kind in relation.types]
+    texts = [bits_as_text(kind) for kind in relation.types]
     rows = relation.to_arrow_table
-    if any(map(_needs_carrying, kinds)):
+    if any(map(_needs_carrying, kinds)) or any(texts):
         # by position: names may be there twice, and a view that gave new ones would stay in the database
         places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
 
         def at_depth(depth: int) -> pa.Table:
             values = (
-                carried_sql(place, kind, depth) if kind is not None else place
-                for place, kind in zip(places, kinds, strict=True)
+                carried_sql(place, kind, depth) if kind is not None else f"CAST({place} AS {text})" if text else place
+                for place, kind, text in zip(places, kinds, texts, strict=True)
             )
             return relation.project(", ".join(values)).to_arrow_table()
 
@@ -239,14 +241,14 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     message = worded(error)
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
+    if message == _LONG_NAME:
+        return BindError("A name has more parts than a table of this database may have.")
     if isinstance(error, duckdb.ParserException):
         return SqlSyntaxError(message)
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException):
         return BindError(message)
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | duckdb.ConstraintException):
         return ConstraintError(message)
-    if message == _LONG_NAME:
-        return BindError("A name has more parts than a table of this database may have.")
     missing = _NO_FILES.match(message)
     if missing is not None:
         return SqlError(f"There is no file {missing[1]}; relative paths start at {Path.cwd()}.")

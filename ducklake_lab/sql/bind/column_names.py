@@ -13,6 +13,7 @@ from sqlglot import exp
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, WRITTEN_PART, DuckLakeSql
+from ducklake_lab.sql.scope import WORDS
 from ducklake_lab.sql.types import from_sqlglot
 from ducklake_lab.version import SINCE_DUCKDB_2
 
@@ -114,8 +115,8 @@ def text(node: exp.Expr) -> str:
         return f"{_MAIN}{function}({text(node.this.this)}, {text(node.this.expression)}, {text(node.expression)})"
     if isinstance(node, exp.Tuple):
         return f'{_MAIN}"row"({", ".join(map(text, node.expressions))})'
-    if isinstance(node, exp.CurrentTimestamp):
-        return "current_timestamp"
+    if type(node) in WORDS:
+        return WORDS[type(node)]
     if isinstance(node, exp.IgnoreNulls):
         return f"{text(node.this)} IGNORE NULLS"
     if isinstance(node, exp.Not):
@@ -145,8 +146,6 @@ def text(node: exp.Expr) -> str:
         return f"CASE  WHEN ({text(node.this)}) THEN ({text(node.args['true'])}) ELSE {other} END"
     if isinstance(node, exp.Anonymous):
         return _call(node)
-    if isinstance(node, exp.CurrentDate):
-        return "current_date"
     if isinstance(node, exp.Window):
         return _window(node)
     if isinstance(node, exp.Filter):
