@@ -212,6 +212,17 @@ class DuckLakeSql(DuckDB):
             entries.replace(exp.ToMap(this=entries.copy()))
             return indexed
 
+        def _parse_schema(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            # `INSERT INTO t (VALUES (1))` and `(FROM s)`: the base parser takes them for lists of columns.
+            first, second = (
+                self._tokens[at] if at < len(self._tokens) else None for at in range(self._index + 1, self._index + 3)
+            )
+            is_values = first is not None and first.token_type == TokenType.VALUES
+            has_row = second is not None and second.token_type == TokenType.L_PAREN
+            if first is not None and (first.token_type == TokenType.FROM or (is_values and has_row)):
+                return this
+            return super()._parse_schema(this)
+
         def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
             # The base parser takes `map` for a type, which it is before a parenthesis only.
             if self._match(TokenType.MAP) and not self._match(TokenType.L_PAREN, advance=False):

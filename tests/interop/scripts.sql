@@ -361,3 +361,12 @@ ALTER TABLE m RENAME TO n;
 ALTER TABLE n RENAME TO o;
 COMMENT ON VIEW v IS 'it';
 COMMIT;
+
+-- rows from queries in parentheses, and names for the columns of a new table
+CREATE TABLE q1 (a INTEGER, b VARCHAR);
+INSERT INTO q1 (VALUES (1, 'x'), (2, 'y'));
+INSERT INTO q1 (FROM q1);
+INSERT INTO q1 (b) (VALUES ('z'));
+CREATE TABLE q2(n, "select") AS SELECT a, b FROM q1 ORDER BY a, b;
+CREATE TABLE q3(n) AS VALUES (1, 2), (3, 4);
+CREATE TABLE q4(n) AS WITH w AS (SELECT 5) FROM w;

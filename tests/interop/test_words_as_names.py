@@ -114,3 +114,7 @@ def test_bits_are_the_text_that_duckdb_shows(both: tuple[dl.Session, duckdb.Duck
         "['1'::BIT]::BIT[1] AS a, union_value(u := '11'::BIT) AS u"
     )
     assert rows.fetchall() == [(["101", None], {"a b": "1", "n": 2}, {"k": "0110"}, ("1",), "11")]
+
+
+def test_the_name_of_an_expression_is_its_own(both: tuple[dl.Session, duckdb.DuckDBPyConnection]) -> None:
+    _check(both, "SELECT alias(ID), alias(id + 1), alias(x) FROM (SELECT id, name AS x FROM t)", is_named=False)

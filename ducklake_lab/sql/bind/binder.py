@@ -337,6 +337,8 @@ class QueryBinder:
             return node
         elif isinstance(node, exp.DataType):
             return node
+        elif isinstance(node, exp.Anonymous) and node.name.casefold() == "alias":
+            raise UnsupportedFeatureError("alias(…), which gives the name of an expression, is not supported on Spark.")
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = _without_comprehension(node)

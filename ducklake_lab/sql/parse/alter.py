@@ -232,8 +232,6 @@ def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
         UnsupportedFeatureError: a constraint other than NOT NULL and DEFAULT.
     """
     kind = definition.args.get("kind")
-    if not isinstance(kind, exp.DataType):
-        raise UnsupportedFeatureError(f'Column "{definition.name}" needs a type.')
     nulls_allowed = True
     default: str | None = None
     default_type: Literal["literal", "expression"] = "literal"
@@ -248,6 +246,8 @@ def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
                 f'{_CONSTRAINTS.get(type(rule), "This constraint")} on column "{definition.name}" is not supported: '
                 "lakes have NOT NULL and DEFAULT only."
             )
+    if not isinstance(kind, exp.DataType):
+        raise UnsupportedFeatureError(f'Column "{definition.name}" needs a type.')
     return op.ColumnDef(definition.name, from_sqlglot(kind), nulls_allowed, default, default_type)
 
 

@@ -310,20 +310,19 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operatio
                 f"{type(item).__name__.removesuffix('Property')} in CREATE TABLE is not supported yet."
             )
     columns: list[op.ColumnDef] = []
+    names: list[exp.Identifier] = []
     if isinstance(tree.this, exp.Schema):
         for definition in tree.this.expressions:
             if isinstance(definition, exp.ColumnDef):
                 columns.append(column_definition(definition))
             elif isinstance(definition, exp.Identifier):
-                raise UnsupportedFeatureError(
-                    "CREATE TABLE with column names and AS is not supported; name them in the query."
-                )
+                names.append(definition)
             else:
                 raise BindError(
                     "Table constraints (PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY) are not supported: "
                     "lakes have NOT NULL and DEFAULT only."
                 )
-    query = _query(tree.expression) if tree.expression else None
+    query = _renamed(_query(tree.expression), names) if tree.expression else None
     if query is None and not columns:
         raise syntax_error(text, None, "columns or AS")
     return op.CreateTable(
@@ -342,6 +341,18 @@ def _partition_clause(text: str, tokens: Sequence[Token]) -> tuple[op.PartitionK
     while not cursor.take("PARTITIONED BY"):
         cursor.index += 1
     return partition_keys(cursor)
+
+
+def _renamed(query: exp.Query, names: Sequence[exp.Identifier]) -> exp.Query:
+    """A query with other names for its first columns."""
+    if not names:
+        return query
+    folded = [name.name.casefold() for name in names]
+    if len(set(folded)) < len(folded):
+        twice = next(name.name for name in names if folded.count(name.name.casefold()) > 1)
+        raise BindError(f'Two columns are called "{twice}"; give each a name of its own.')
+    alias = exp.TableAlias(this=exp.to_identifier("created", quoted=True), columns=list(names))
+    return exp.select(exp.Star()).from_(exp.Subquery(this=query, alias=alias))
 
 
 def _query(tree: exp.Expr) -> exp.Query:
