@@ -106,6 +106,11 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     )
 
 
+def message_of(error: BaseException) -> str:
+    """What an exception of Spark says, in one line."""
+    return _message(_text(error))
+
+
 def worker_fault(error: BaseException) -> str | None:
     """Why a Python worker could not run what it was sent, as an exception of Spark has it; None for other failures."""
     text = _text(error)

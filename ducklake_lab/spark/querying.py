@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.duckdb.evaluation import Evaluation
+from ducklake_lab.errors import SparkError, UnsupportedFeatureError
 from ducklake_lab.spark import evaluating
+from ducklake_lab.spark.errors import message_of, translate_error
 from ducklake_lab.spark.runtime import drop_view, is_connect
 
 _numbers = count(1)
@@ -34,11 +37,26 @@ def run(
         frames: DataFrames by the names that the query has for them.
         views: those of views that stay, see `keep`, likewise.
         params: values of its parameters.
+
+    Raises:
+        UnsupportedFeatureError: Spark has no plan for it.
     """
     evaluating.register(spark, evaluations)
     text, args = sql, dict(params) if params else None
     for name, view in (views or {}).items():
         text = text.replace(f"`{name}`", f"`{view}`")
+    try:
+        return _analyzed(spark, text, frames, args)
+    except AnalysisException as error:
+        if type(translate_error(error)) is not SparkError:
+            raise
+        # the query is bound already: what it means is clear, and Spark cannot do it
+        raise UnsupportedFeatureError(f"This query cannot run on Spark: {message_of(error)}") from error
+
+
+def _analyzed(
+    spark: SparkSession, text: str, frames: Mapping[str, DataFrame], args: dict[str, object] | None
+) -> DataFrame:
     if is_connect(spark):
         text = text.replace("{", "{{").replace("}", "}}")
         for name in frames:

@@ -170,6 +170,32 @@ def _utc(spark: Any) -> Iterator[None]:
 
 
 QUERIES = [
+    # The last name of several that are alike; positions and names in DISTINCT ON
+    "SELECT id AS x, -id AS x FROM flights WHERE id < 5 ORDER BY x",
+    "SELECT id, -id AS id FROM flights WHERE flights.id < 5 ORDER BY id",
+    "SELECT month AS x, -month AS x, x AS y FROM flights WHERE id < 30 AND x < -3 ORDER BY x, id",
+    "SELECT DISTINCT ON (1) month, id FROM flights ORDER BY 1, id DESC",
+    "SELECT DISTINCT ON (m, 3) month % 2 AS m, id, carrier FROM flights ORDER BY m, carrier, id",
+    "SELECT DISTINCT ON (month) month, month % 3 AS month, id FROM flights ORDER BY month, id",
+    # VALUES with texts that become the type of the others; aggregates of no rows
+    "SELECT v, v > 5 AS large FROM (VALUES (1), ('2'), (99), (NULL)) AS t(v) ORDER BY v",
+    "SELECT histogram(v, [-10, 0, 10]) FROM (VALUES (-1e308), (-0.5), (0), ('inf'), (0.5)) AS t(v)",
+    "SELECT approx_count_distinct(id), entropy(id), regr_count(id, month), approx_count_distinct(id) FILTER (WHERE id > 99) FROM flights WHERE id < 0",
+    # IN over a query: NULL where a value of NULL might be the one
+    "SELECT id, id IN (SELECT dep_delay FROM flights) AS a FROM flights WHERE id < 9 ORDER BY id",
+    "SELECT id, id NOT IN (SELECT dep_delay FROM flights) AS a, id IN (SELECT NULL) AS b, id NOT IN (SELECT NULL::INT) AS c FROM flights WHERE id < 9 ORDER BY id",
+    "SELECT dep_delay IN (SELECT id FROM flights WHERE id > 3) AS a, dep_delay IN (SELECT id FROM flights WHERE false) AS b, NULL IN (SELECT id FROM flights WHERE false) AS c FROM flights WHERE id < 30 ORDER BY id",
+    "SELECT id FROM flights WHERE (id IN (SELECT dep_delay FROM flights)) IS NULL ORDER BY id LIMIT 9",
+    "SELECT id FROM flights f WHERE (id IN (SELECT dep_delay FROM flights g WHERE g.id < f.id + 2 OR dep_delay IS NULL)) IS NULL AND id < 99 ORDER BY id",
+    "SELECT coalesce(dep_delay IN (SELECT id FROM flights WHERE id < 9), true) AS a, NOT (dep_delay IN (SELECT id FROM flights) AND id > 3) AS b FROM flights WHERE id < 30 ORDER BY id",
+    "SELECT CASE WHEN dep_delay IN (SELECT id FROM flights) THEN 'a' WHEN dep_delay NOT IN (SELECT id FROM flights WHERE id < 9) THEN 'b' ELSE 'c' END AS a FROM flights WHERE id < 30 ORDER BY id",
+    "SELECT CASE dep_delay IN (SELECT id FROM flights) WHEN true THEN 1 WHEN false THEN 2 ELSE 3 END AS a FROM flights WHERE id < 30 ORDER BY id",
+    "SELECT id FROM flights WHERE (dep_delay NOT IN (SELECT id FROM flights WHERE id < 3 OR id = 40) OR id = 2) AND id < 30 ORDER BY id",
+    "SELECT id FROM flights WHERE NOT (dep_delay IN (SELECT id FROM flights WHERE id < 9) OR id = 2) AND id < 30 ORDER BY id",
+    "SELECT count(*) FILTER (WHERE dep_delay IN (SELECT id FROM flights WHERE id < 9)) AS a FROM flights",
+    "SELECT id FROM flights WHERE (carrier, month) IN (SELECT carrier, min(month) FROM flights GROUP BY carrier) ORDER BY id LIMIT 20",
+    "SELECT carrier, (SELECT g.id FROM flights g WHERE g.carrier = a.carrier AND g.dep_delay IS NOT NULL ORDER BY g.dep_delay DESC, g.id LIMIT 1) AS id FROM airlines a ORDER BY carrier",
+    "SELECT f.id, u.x FROM flights f, unnest([f.id, 7]) AS u(x) WHERE f.id < 5 ORDER BY ALL LIMIT 7",
     # Names that are words of SQL, and indexes
     "SELECT list(id ORDER BY id)[1] AS a, list(id ORDER BY id DESC)[2] AS b FROM flights WHERE id < 5",
     "SELECT x.list[1], x.text[2], x.interval + 1 FROM (SELECT [id, 7] AS list, [carrier, 'b'] AS text, id AS interval FROM flights WHERE id < 3) AS x ORDER BY ALL",

@@ -7,6 +7,9 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
 from ducklake_lab.sql.scope import TYPE, bind_error
 
+#: node.meta key: the 1-based position of the output column that has an expression under a name.
+ALIAS_POSITION = "ducklake_alias_position"
+
 
 def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
     """What a name of the SELECT list stands for, to be put in the name's place.

@@ -16,11 +16,10 @@ from sqlglot import exp
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, schema_path
-from ducklake_lab.sql.bind import from_clause
-from ducklake_lab.sql.bind.aliases import alias_value
+from ducklake_lab.sql.bind import from_clause, group_and_order
+from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
-from ducklake_lab.sql.bind.group_and_order import bind_group, bind_having, bind_order, bind_order_of_names
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
@@ -216,7 +215,7 @@ class QueryBinder:
             outputs = self._set_operation(node, parent, ctes)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, parent, ctes)
-            bind_order_of_names(self, node, outputs, parent, ctes)
+            group_and_order.bind_order_of_names(self, node, outputs, parent, ctes)
         else:
             raise UnsupportedFeatureError(f"{type(node).__name__} is not supported as a query yet.")
         node.meta[OUTPUTS] = outputs
@@ -259,7 +258,7 @@ class QueryBinder:
             outputs = tuple(
                 Output(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
             )
-        bind_order_of_names(self, node, outputs, parent, ctes)
+        group_and_order.bind_order_of_names(self, node, outputs, parent, ctes)
         return outputs
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: Ctes) -> Outputs:
@@ -282,7 +281,9 @@ class QueryBinder:
             complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
             outputs.append(Output(name, value.meta.get(TYPE)))
-            aliases.setdefault(name.casefold(), value) if isinstance(item, exp.Alias) else None
+            if isinstance(item, exp.Alias):
+                value.meta[ALIAS_POSITION] = len(bound)
+                aliases[name.casefold()] = value  # the last of several with one name
         node.set("expressions", bound)
 
         condition = node.args.get("where")
@@ -291,17 +292,15 @@ class QueryBinder:
             for relation in scope.relations:
                 if not relation.nullable:
                     pushdown.restrict(relation, condition.this)
-        bind_group(self, node, scope, ctes, aliases)
-        bind_having(self, node, scope, ctes, aliases)
+        group_and_order.bind_group(self, node, scope, ctes, aliases)
+        group_and_order.bind_having(self, node, scope, ctes, aliases)
         if (qualify := node.args.get("qualify")) is not None:
             qualify.set("this", self.expression(qualify.this, scope, ctes, aliases))
         for window in node.args.get("windows") or []:
             self.children(window, scope, ctes, aliases)
-        distinct = node.args.get("distinct")
-        if distinct is not None and distinct.args.get("on"):
-            distinct.set("on", self.expression(distinct.args["on"], scope, ctes, aliases))
         shown = tuple(outputs) if complete else None
-        bind_order(self, node, scope, ctes, aliases, shown)
+        group_and_order.bind_distinct(self, node, scope, ctes, aliases, shown)
+        group_and_order.bind_order(self, node, scope, ctes, aliases, shown)
         for part in ("limit", "offset"):
             if node.args.get(part):
                 self.expression(node.args[part], scope, ctes)

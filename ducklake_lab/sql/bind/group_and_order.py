@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
-from ducklake_lab.sql.bind.aliases import alias_value
+from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.scope import BOUND, RELATION, Ctes, Outputs, Relation, Scope
 
 if TYPE_CHECKING:
@@ -36,12 +36,11 @@ def bind_group(
             whole.meta[_ALL] = True
         node.set("group", whole)
         return
-    positions = _positions(node.expressions)
     for index, key in enumerate(list(group.expressions)):
-        if isinstance(key, exp.Column) and not key.table and key.name.casefold() in aliases:
-            if not any(relation.find(key.name) for relation in scope.relations):
-                group.expressions[index].replace(exp.Literal.number(positions[key.name.casefold()]))
-                continue
+        position = _alias_position(key, aliases)
+        if position is not None and not any(relation.find(key.name) for relation in scope.relations):
+            group.expressions[index].replace(exp.Literal.number(position))
+            continue
         key.replace(binder.expression(key, scope, ctes, aliases))
     for part in ("rollup", "cube", "grouping_sets"):
         for item in group.args.get(part) or []:
@@ -91,6 +90,19 @@ def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
     return False
 
 
+def bind_distinct(
+    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
+) -> None:
+    """Binds the keys of DISTINCT ON; as in ORDER BY, names of output columns come first."""
+    distinct = node.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is None:
+        return
+    keys = distinct.args["on"]
+    for key in keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]:
+        position = _alias_position(key, aliases) if outputs is not None else None
+        key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
+
+
 def bind_order(
     binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
 ) -> None:
@@ -100,7 +112,7 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     for item in clause.expressions:
-        position = _output_position(item.this, outputs, aliases)
+        position = _alias_position(item.this, aliases) if outputs is not None else None
         if position is not None:
             item.set("this", exp.Literal.number(position))
         else:
@@ -167,18 +179,15 @@ def _has_column(item: exp.Expr, scope: Scope) -> bool:
     return any(map(is_own, item.find_all(exp.Column)))
 
 
-def _positions(projections: Iterable[exp.Expr]) -> dict[str, int]:
-    positions: dict[str, int] = {}
-    for index, item in enumerate(projections, 1):
-        positions.setdefault(item.alias_or_name.casefold(), index)
-    return positions
+def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | None:
+    """The position of the output column that a bare name stands for, where one was named so."""
+    value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
+    return value.meta[ALIAS_POSITION] if value is not None else None
 
 
-def _output_position(node: exp.Expr, outputs: Outputs, aliases: Mapping[str, exp.Expr] | None = None) -> int | None:
-    """The position of the output column that a bare name in ORDER BY stands for."""
+def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
+    """The position of the output column of a set operation that a bare name stands for: the first of that name."""
     if outputs is None or not isinstance(node, exp.Column) or node.table:
         return None
     folded = node.name.casefold()
-    if aliases is not None and folded not in aliases:
-        return None
     return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)

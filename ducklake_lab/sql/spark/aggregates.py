@@ -208,6 +208,8 @@ FORMS: Mapping[str, Form] = {
 }
 #: Functions that only windows have.
 WINDOW_ONLY = frozenset("row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead fill".split())
+#: Aggregates that DuckDB computes, and that give 0 where there are no rows.
+NEVER_NULL = frozenset(("approx_count_distinct", "entropy", "regr_count"))
 #: Aggregates whose result the order of the rows does not change.
 _ORDERLESS = frozenset(
     "count count_star sum avg mean min max bool_and bool_or bit_and bit_or bit_xor count_if countif".split()

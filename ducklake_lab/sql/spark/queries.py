@@ -60,18 +60,25 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     ordered = []
     for item in order.expressions if order is not None else []:
         key = item.copy()
-        if isinstance(item.this, exp.Literal) and not item.this.is_string:
-            key.set("this", node.expressions[int(item.this.name) - 1].unalias().copy())
+        key.set("this", _at_position(node, item.this))
         ordered.append(key)
     parts = keys.expressions if isinstance(keys, exp.Tuple) else [keys]
     window = exp.Window(
         this=exp.Anonymous(this="row_number"),
-        partition_by=[part.copy() for part in parts],
+        partition_by=[_at_position(node, part) for part in parts],
         order=exp.Order(expressions=ordered) if ordered else None,
         over="OVER",
     )
     node.set("distinct", None)
     node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+
+
+def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
+    """A key, or the column at the position that it is."""
+    if isinstance(key, exp.Literal) and not key.is_string:
+        shown: exp.Expr = node.expressions[int(key.name) - 1]
+        return shown.unalias().copy()
+    return key.copy()
 
 
 def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:

@@ -26,6 +26,7 @@ from ducklake_lab.sql.spark.nodes import call, case, number, text
 from ducklake_lab.sql.spark.operands import carried, constant, is_constant
 from ducklake_lab.sql.spark.settings import check_settings
 from ducklake_lab.sql.spark.stability import check_calls, check_same_for_all, is_volatile, volatile_call
+from ducklake_lab.sql.spark.subqueries import among, check_subqueries
 from ducklake_lab.sql.spark.typing import (
     TYPES,
     Lifted,
@@ -61,6 +62,7 @@ def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
     """
     check_settings(settings)
     check_calls(tree)
+    check_subqueries(tree)
     translation = Translation(settings)
     try:
         translation.typing.query(tree)
@@ -258,7 +260,7 @@ class Translation:
             if isinstance(node, exp.Window):
                 return window(self, node)
             if isinstance(node, exp.In):
-                return self.among(node)
+                return among(self, node)
             if isinstance(node, exp.Query):
                 return self.translate(node.copy())
             if isinstance(node, exp.Exists):
@@ -313,16 +315,6 @@ class Translation:
             raise UnsupportedFeatureError(
                 f"An expression over columns of a query and of the one around it is not supported on Spark: {found.sql}"
             )
-
-    def among(self, node: exp.In) -> exp.Expr:
-        """`x IN (SELECT …)`."""
-        query = node.args["query"].copy()
-        outputs = query.meta.get(OUTPUTS) or ()
-        left = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        for part, output in zip(left, outputs, strict=True):
-            check_alike(self, [self.type_of(part), output.type])
-        subject = exp.Tuple(expressions=[self.scalar(part) for part in left]) if len(left) > 1 else self.scalar(left[0])
-        return exp.In(this=exp.Paren(this=subject) if len(left) == 1 else subject, query=self.translate(query))
 
     # -- aggregates --------------------------------------------------------------------------------
 
@@ -398,6 +390,8 @@ class Translation:
         shown = ", ".join(f"u.{quote_identifier(name)} AS {quote_identifier(name)}" for name, _ in fields)
         sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
         result = result_type(sql, (rows,), self.settings)
+        if node.name.lower() in aggregates.NEVER_NULL:
+            sql = f"coalesce({sql}, CAST(0 AS {result.sql()}))"
         if _has_nanoseconds(result):
             raise UnsupportedFeatureError(_NO_NANOSECONDS)
         carried(result)

@@ -6,7 +6,7 @@ are arguments of it, in `lifted`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -257,10 +257,16 @@ class Typing:
         return None
 
     def _column(self, values: exp.Values, index: int) -> Type:
+        cells = [row.expressions[index].unnest() for row in values.expressions]
+        # texts become what the other values are
+        others = [cell for cell in cells if not cell.is_string and not isinstance(cell, exp.Null)]
+        return self._of_all(others or cells)
+
+    def _of_all(self, nodes: Iterable[exp.Expr]) -> Type:
+        """The type that several values are brought to."""
         kind: Type = NULL
-        for row in values.expressions:
-            other = self.of(row.expressions[index])
-            kind = self._common(kind, other)
+        for node in nodes:
+            kind = self._common(kind, self.of(node))
         return kind
 
     def _expressions(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> None:

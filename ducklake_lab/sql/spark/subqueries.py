@@ -1,0 +1,145 @@
+"""Subqueries whose answers on Spark would be others than DuckDB's.
+
+Spark makes a join of `x IN (SELECT …)`, which finds a match or none: where DuckDB says NULL, it says false. Where only a
+match counts, as in WHERE, that is the same. Elsewhere the query asks for NULL by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.sql.scope import OUTPUTS, RELATION
+from ducklake_lab.sql.spark.comparing import check_alike
+from ducklake_lab.sql.spark.nodes import is_null
+from ducklake_lab.sql.spark.stability import is_volatile
+from ducklake_lab.sql.spark.typing import from_items
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.spark.translate import Translation
+
+#: On an IN over a query: whether NULL and false differ in the place where it stands.
+_ASKS_FOR_NULL = "asks_for_null"
+
+
+def check_subqueries(tree: exp.Expr) -> None:
+    """Checks the subqueries of a query, and notes where IN has to give NULL.
+
+    Raises:
+        UnsupportedFeatureError: Spark would compute one otherwise than DuckDB.
+    """
+    for node in tree.find_all(exp.In, exp.Any, exp.All):
+        if isinstance(node, exp.In):
+            if node.args.get("query") is not None:
+                node.meta[_ASKS_FOR_NULL] = _asks_for_null(node)
+        elif isinstance(node.this.unnest(), exp.Query):
+            raise UnsupportedFeatureError(f"{type(node).__name__.upper()} over a query is not supported on Spark.")
+    for select in tree.find_all(exp.Select):
+        _check_correlation(select)
+
+
+def _asks_for_null(node: exp.In) -> bool:
+    place: exp.Expr = node
+    denied = False
+    while isinstance(place.parent, exp.Paren | exp.Not | exp.And | exp.Or):
+        above = place.parent
+        if isinstance(above, exp.Not):
+            if denied or not _is_bare(place):
+                return True  # the opposite of several conditions: where NULL is not false
+            denied = True
+        place = above
+    parent = place.parent
+    if denied and isinstance(node.this.unnest(), exp.Tuple):
+        raise UnsupportedFeatureError("NOT IN over a query of several columns is not supported on Spark.")
+    if isinstance(parent, exp.If) and place.arg_key == "this":
+        return isinstance(parent.parent, exp.Case) and parent.parent.this is not None
+    return not (isinstance(parent, exp.Where | exp.Having | exp.Qualify) or place.arg_key == "on")
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.In)
+
+
+def _check_correlation(select: exp.Select) -> None:
+    """Refuses columns of the query around where Spark loses track of them."""
+    is_cut = any(select.args.get(part) is not None for part in ("limit", "offset"))
+    for column, place in _outer_columns(select, frozenset(), ""):
+        if place == "join":
+            raise UnsupportedFeatureError(
+                f"{column.table}.{column.name} of the query around, in the condition of a join, is not supported on "
+                "Spark; use it in WHERE."
+            )
+        if is_cut and place != "where":
+            # the order is lost where nothing else ties the rows to the query around
+            raise UnsupportedFeatureError(
+                f"{column.table}.{column.name} of the query around, beside LIMIT, is not supported on Spark outside of "
+                "WHERE."
+            )
+
+
+def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterator[tuple[exp.Column, str]]:
+    """(column, "where", "join" or "") of each column that comes from around a query."""
+    if isinstance(node, exp.Column):
+        if RELATION in node.meta and node.table.casefold() not in known:
+            yield node, place
+        return
+    if isinstance(node, exp.Select):
+        known = known | {item.alias_or_name.casefold() for item in from_items(node)}
+    for child in node.iter_expressions():
+        inner = place
+        if isinstance(child, exp.Where):
+            inner = "where"
+        elif isinstance(node, exp.Join) and child.arg_key == "on":
+            inner = place or "join"
+        yield from _outer_columns(child, known, inner)
+
+
+def among(translation: Translation, node: exp.In) -> exp.Expr:
+    """`x IN (SELECT …)`."""
+    query = node.args["query"]
+    outputs = query.meta.get(OUTPUTS) or ()
+    subject = node.this.unnest()
+    left = subject.expressions if isinstance(subject, exp.Tuple) else [subject]
+    for part, output in zip(left, outputs, strict=True):
+        check_alike(translation, [translation.type_of(part), output.type])
+
+    def value() -> exp.Expr:
+        parts = [translation.scalar(part.copy()) for part in left]
+        return exp.Tuple(expressions=parts) if len(parts) > 1 else exp.Paren(this=parts[0])
+
+    def rows() -> exp.Expr:
+        return translation.translate(query.copy())
+
+    found = exp.In(this=value(), query=rows())
+    if not node.meta.get(_ASKS_FOR_NULL):
+        return found
+    if len(left) > 1:
+        raise UnsupportedFeatureError(
+            "IN over a query of several columns is not supported on Spark outside of conditions."
+        )
+    if is_volatile(node):
+        raise UnsupportedFeatureError("IN over values that differ by evaluation is not supported on Spark.")
+    return exp.Paren(
+        this=exp.Case(
+            ifs=[
+                exp.If(this=found, true=exp.true()),
+                exp.If(this=exp.Not(this=_has_row(rows())), true=exp.false()),
+                exp.If(this=exp.Or(this=is_null(value()), expression=_has_row(rows(), of_null=True)), true=exp.Null()),
+            ],
+            default=exp.false(),
+        )
+    )
+
+
+def _has_row(rows: exp.Expr, *, of_null: bool = False) -> exp.Expr:
+    """Whether a query of one column has a row, or a row of NULL."""
+    member = exp.to_identifier("member", quoted=True)
+    alias = exp.TableAlias(this=exp.to_identifier("members", quoted=True), columns=[member])
+    query = rows.this if isinstance(rows, exp.Subquery) else rows
+    found = exp.select("1").from_(exp.Subquery(this=query, alias=alias))
+    if of_null:
+        found = found.where(is_null(exp.Column(this=member.copy())))
+    return exp.Exists(this=found)
