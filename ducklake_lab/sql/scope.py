@@ -203,13 +203,27 @@ WORDS: Mapping[type[exp.Expr], str] = {
 }
 
 
-def column_by_word(node: exp.Expr, scope: Scope) -> exp.Column | None:
-    """The column that a word such as `current_date` stands for; None where it is the function."""
+def column_of(node: exp.Expr, scope: Scope) -> exp.Column | None:
+    """The column that `#1`, or a word such as `current_date`, stands for; None where it is something else."""
+    if isinstance(node, exp.PositionalColumn):
+        return _column_at(node, scope)
     word = WORDS.get(type(node))
     if word is None or node.args.get("this") is not None:
         return None
     found = any(relation.find(word) for level in scope.around() for relation in level.relations)
     return exp.column(exp.to_identifier(word, quoted=True)) if found else None
+
+
+def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
+    """The column of FROM that `#1` stands for; None where the columns are not known."""
+    before = 0
+    for relation in scope.relations:
+        if relation.columns is None:
+            return None
+        if int(node.name) <= before + len(relation.columns):
+            return relation.column(relation.columns[int(node.name) - before - 1])
+        before += len(relation.columns)
+    raise BindError(f"There is no column #{node.name}; FROM has {before}.")
 
 
 def place(node: exp.Expr) -> tuple[int | None, int | None]:

@@ -170,6 +170,9 @@ def _utc(spark: Any) -> Iterator[None]:
 
 
 QUERIES = [
+    "SELECT id, #2 AS q, #2 + 1 AS r FROM flights WHERE #1 < 9 ORDER BY #2, #1",
+    "SELECT a.carrier, #16 AS name FROM flights f JOIN airlines a USING (carrier) WHERE id < 9 ORDER BY #2, #1",
+    "SELECT id, month FROM flights WHERE id < 4 UNION ALL SELECT day, id FROM flights WHERE id < 4 ORDER BY #2, #1",
     # The last name of several that are alike; positions and names in DISTINCT ON
     "SELECT id AS x, -id AS x FROM flights WHERE id < 5 ORDER BY x",
     "SELECT id, -id AS id FROM flights WHERE flights.id < 5 ORDER BY id",

@@ -25,7 +25,7 @@ from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_by_word, resolve
+from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
 
 #: Where DuckDB's own functions live; it writes `main.list_value(…)` where a list was.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
@@ -322,7 +322,7 @@ class QueryBinder:
             return node
         if isinstance(node, exp.Column):
             bound = self._column(node, scope, aliases or {})
-        elif (column := column_by_word(node, scope)) is not None:
+        elif (column := column_of(node, scope)) is not None:
             bound = self._column(column, scope, {})
         elif isinstance(node, exp.Anonymous) and (
             expanded := self._scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)

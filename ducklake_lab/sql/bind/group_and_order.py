@@ -112,7 +112,7 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     for item in clause.expressions:
-        position = _alias_position(item.this, aliases) if outputs is not None else None
+        position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
         if position is not None:
             item.set("this", exp.Literal.number(position))
         else:
@@ -185,9 +185,14 @@ def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | Non
     return value.meta[ALIAS_POSITION] if value is not None else None
 
 
+def _written_position(key: exp.Expr) -> int | None:
+    """`#1` in ORDER BY, which is the position of an output column."""
+    return int(key.name) if isinstance(key, exp.PositionalColumn) else None
+
+
 def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
     """The position of the output column of a set operation that a bare name stands for: the first of that name."""
     if outputs is None or not isinstance(node, exp.Column) or node.table:
-        return None
+        return _written_position(node)
     folded = node.name.casefold()
     return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
