@@ -138,7 +138,8 @@ def postgres() -> Iterator[Callable[[], str]]:
         def make() -> str:
             name = f"lake{next(_database_numbers)}"
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE {name}".encode())
+                # twice as fast as the default, which writes a log
+                connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
             parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
             return f"dbname={name} user={parts['user']} host={parts['host']}"
 
