@@ -43,24 +43,24 @@ def check_subqueries(tree: exp.Expr) -> None:
 
 def _asks_for_null(node: exp.In) -> bool:
     place: exp.Expr = node
-    denied = False
+    denied, is_whole = False, True
     while isinstance(place.parent, exp.Paren | exp.Not | exp.And | exp.Or):
         above = place.parent
         if isinstance(above, exp.Not):
-            if denied or not _is_bare(place):
-                return True  # the opposite of several conditions: where NULL is not false
+            if denied or not isinstance(place.unnest(), exp.In):
+                return True  # the opposite of several conditions: there NULL is not false
             denied = True
+        is_whole = is_whole and not isinstance(above, exp.Or)
         place = above
     parent = place.parent
     if denied and isinstance(node.this.unnest(), exp.Tuple):
         raise UnsupportedFeatureError("NOT IN over a query of several columns is not supported on Spark.")
+    if denied:
+        # Spark has a join for NOT IN that knows of NULL; a worker that evaluates what is around IN has none
+        return not (is_whole and isinstance(parent, exp.Where | exp.Having))
     if isinstance(parent, exp.If) and place.arg_key == "this":
         return isinstance(parent.parent, exp.Case) and parent.parent.this is not None
     return not (isinstance(parent, exp.Where | exp.Having | exp.Qualify) or place.arg_key == "on")
-
-
-def _is_bare(node: exp.Expr) -> bool:
-    return isinstance(node.unnest(), exp.In)
 
 
 def _check_correlation(select: exp.Select) -> None:

@@ -18,7 +18,8 @@ def _sql(text: str) -> str:
     [
         "SELECT 1 FROM flights WHERE carrier IN (SELECT carrier FROM airlines)",
         "SELECT 1 FROM flights WHERE carrier NOT IN (SELECT carrier FROM airlines) AND month > 3",
-        "SELECT 1 FROM flights WHERE (month = 2 OR NOT (carrier IN (SELECT carrier FROM airlines)))",
+        "SELECT 1 FROM flights WHERE month = 2 OR carrier IN (SELECT carrier FROM airlines)",
+        "SELECT 1 FROM flights WHERE month = 2 AND NOT (carrier IN (SELECT carrier FROM airlines))",
         "SELECT CASE WHEN carrier IN (SELECT carrier FROM airlines) THEN 1 END FROM flights",
         "SELECT count(*) FILTER (WHERE carrier IN (SELECT carrier FROM airlines)) FROM flights",
         "SELECT 1 FROM flights WHERE (carrier, month) IN (SELECT carrier, 1 FROM airlines)",
@@ -36,6 +37,8 @@ def test_where_only_a_match_counts_in_is_one_join(text: str) -> None:
         "SELECT 1 FROM flights WHERE (carrier IN (SELECT carrier FROM airlines)) IS NULL",
         "SELECT 1 FROM flights WHERE NOT (carrier IN (SELECT carrier FROM airlines) AND month = 1)",
         "SELECT 1 FROM flights WHERE NOT (NOT (carrier IN (SELECT carrier FROM airlines)))",
+        "SELECT 1 FROM flights WHERE month = 2 OR NOT (carrier IN (SELECT carrier FROM airlines))",
+        "SELECT CASE WHEN carrier NOT IN (SELECT carrier FROM airlines) THEN 1 END FROM flights",
         "SELECT CASE carrier IN (SELECT carrier FROM airlines) WHEN true THEN 1 END FROM flights",
         "SELECT 1 FROM flights ORDER BY carrier IN (SELECT carrier FROM airlines)",
     ],
