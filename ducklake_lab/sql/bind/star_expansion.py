@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import names_like
@@ -62,6 +64,7 @@ def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[ex
     excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
     replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
     renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    _check_changes(star, columns)
     gone: set[str] = set()
     result: list[exp.Expr] = []
     for column in columns:
@@ -77,6 +80,21 @@ def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[ex
         else:
             result.append(column)
     return result
+
+
+def _check_changes(star: exp.Expr, columns: Sequence[exp.Column]) -> None:
+    """Raises BindError where a list of a star names a column twice, or a table that does not have it."""
+    excluded = [(node, node.name) for node in star.args.get("except_") or []]
+    replaced = [(node.args["alias"], node.alias) for node in star.args.get("replace") or []]
+    seen: set[str] = set()
+    for node, name in (*excluded, *replaced):
+        folded = name.casefold()
+        tables = _tables(node)
+        if tables and not any(column.name.casefold() == folded and _is_of(column, tables) for column in columns):
+            raise BindError(f'No table "{tables[-1]}" of FROM has a column "{name}"; EXCLUDE names it.')
+        if folded in seen and not tables:
+            raise BindError(f'"{name}" stands twice in the EXCLUDE and REPLACE of *; name it once.')
+        seen.add(folded)
 
 
 def _tables(node: exp.Expr) -> list[str]:
@@ -101,11 +119,11 @@ def _is_of(column: exp.Column, names: list[str]) -> bool:
 def _columns_call(
     item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.Column], scope: Scope
 ) -> list[exp.Expr]:
-    chosen: list[exp.Column] | None = None
+    chosen: Sequence[exp.Expr] | None = None
     for call in calls:
         argument = call.expressions[0] if len(call.expressions) == 1 else None
         if isinstance(argument, exp.Star):
-            some = [column for column in _starred(argument, columns, scope) if isinstance(column, exp.Column)]
+            some: Sequence[exp.Expr] = _starred(argument, columns, scope)
         elif isinstance(argument, exp.Literal) and argument.is_string:
             matching = names_like([column.name for column in columns], argument.name)
             some = [column for column in columns if column.name in matching]
@@ -114,7 +132,7 @@ def _columns_call(
             some = [column for column in columns if column.name.casefold() in wanted]
         else:
             raise UnsupportedFeatureError("COLUMNS with anything but *, a pattern or a list is not supported yet.")
-        if chosen is not None and [c.name for c in some] != [c.name for c in chosen]:
+        if chosen is not None and [c.alias_or_name for c in some] != [c.alias_or_name for c in chosen]:
             raise BindError("All COLUMNS(…) in one expression must choose the same columns.")
         chosen = some
     if not chosen:
@@ -123,14 +141,17 @@ def _columns_call(
         raise UnsupportedFeatureError("COLUMNS(…) under names that a pattern makes is not supported.")
     result: list[exp.Expr] = []
     for column in chosen:
-        copy = item.copy()
+        value, copy = column.unalias(), item.copy()
+        is_inside = False
         for call in [c for c in copy.find_all(exp.Anonymous) if c.name.lower() == "columns"]:
             if call is copy:
-                copy = column.copy()
+                copy = value.copy()
             else:
-                call.replace(column.copy())
-        # DuckDB names each copy by its column, even where an expression is around it.
-        result.append(copy if isinstance(copy, exp.Alias) else exp.alias_(copy, column.name, quoted=True))
+                is_inside = not isinstance(value, exp.Column)
+                call.replace(exp.Paren(this=value.copy()) if is_inside else value.copy())
+        # DuckDB names each copy by its column, even where an expression is around it, and what REPLACE gives by its text.
+        named = isinstance(copy, exp.Alias) or is_inside
+        result.append(copy if named else exp.alias_(copy, column.alias_or_name, quoted=True))
     return result
 
 

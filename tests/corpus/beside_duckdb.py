@@ -1,0 +1,181 @@
+"""Runs DuckDB's own sqllogictest files on a lake and on DuckDB, statement by statement, and prints where they differ.
+
+    python -m tests.corpus.beside_duckdb SUITE subquery window --engine spark
+
+SUITE is the folder `test/sql` of DuckDB's repository; the words after it choose files by their path. What the files
+expect is not read: it is that of another version. Differences may be faults of DuckDB, which later versions mend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import ducklake_lab as dl
+from ducklake_lab.engine import spark_engine
+from ducklake_lab.engine.placement import Facts, Limits, Placement, place
+
+_QUERY = re.compile(r"\s*(SELECT|FROM|WITH|VALUES|\()", re.IGNORECASE)
+#: What says something of DuckDB's own storage and session, or of other files.
+_OTHERS = re.compile(
+    r"\s*(PRAGMA|LOAD|INSTALL|ATTACH|DETACH|USE|CHECKPOINT|VACUUM|ANALYZE|COPY|EXPORT|IMPORT|CALL|EXPLAIN|PREPARE|EXECUTE|"
+    r"DEALLOCATE|DROP\s+INDEX|CREATE\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+|UNIQUE\s+)*(INDEX|SEQUENCE|TRIGGER|SECRET))\b",
+    re.IGNORECASE,
+)
+#: Constraints that lakes do not have, and no query needs.
+_KEYS = re.compile(r",\s*(PRIMARY\s+KEY|UNIQUE)\s*\([^)]*\)|\bPRIMARY\s+KEY\b|\bUNIQUE\b", re.IGNORECASE)
+_TEXT = re.compile(r"'[^']*'")
+_TYPES = {
+    "<integral>": "tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint",
+    "<signed>": "tinyint smallint integer bigint hugeint",
+    "<unsigned>": "utinyint usmallint uinteger ubigint uhugeint",
+    "<numeric>": "tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint float double",
+    "<alltypes>": "boolean tinyint smallint integer bigint hugeint float double varchar date timestamp interval",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a file; `is_error` where it is expected to fail."""
+
+    sql: str
+    is_error: bool
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a sqllogictest file, with loops written out."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    found, _ = _read(lines, 0, {})
+    return found
+
+
+def _read(lines: Sequence[str], at: int, values: Mapping[str, str]) -> tuple[list[Statement], int]:
+    found: list[Statement] = []
+    while at < len(lines):
+        words = lines[at].split()
+        at += 1
+        if not words:
+            continue
+        if words[0] == "endloop":
+            return found, at
+        if words[0] in ("loop", "concurrentloop", "foreach", "concurrentforeach"):
+            body = at
+            for value in _values(words):
+                inner, at = _read(lines, body, {**values, words[1]: value})
+                found += inner
+        elif words[0] in ("statement", "query"):
+            end = next((n for n in range(at, len(lines)) if lines[n].strip() in ("", "----")), len(lines))
+            sql = "\n".join(lines[at:end])
+            for name, value in values.items():
+                sql = sql.replace(f"${{{name}}}", value)
+            found.append(Statement(_prepared(sql), words[1:2] in (["error"], ["maybe"])))
+            at = next((n for n in range(end, len(lines)) if not lines[n].strip()), len(lines))
+    return found, at
+
+
+def _values(words: Sequence[str]) -> list[str]:
+    if "foreach" in words[0]:
+        return [one for word in words[2:] for one in _TYPES.get(word, word).split()]
+    numbers = [int(word) if word.isdigit() else 1 for word in words[2:4]]
+    return [str(n) for n in range(*numbers)][:4] or ["0"]
+
+
+def _prepared(sql: str) -> str:
+    sql = sql.strip().rstrip(";")
+    return _KEYS.sub("", sql) if re.match(r"\s*CREATE\s+(\w+\s+)*TABLE", sql, re.IGNORECASE) else sql
+
+
+def shown(value: Any) -> str:
+    """A value as it is compared: numbers of each type alike, DOUBLE without its last digits."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float | Decimal):
+        return f"{value:.11g}" if math.isfinite(value) else str(value).lower()
+    if isinstance(value, dict):
+        return "{" + ", ".join(sorted(f"{shown(key)}: {shown(one)}" for key, one in value.items())) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return str(value)
+
+
+def compare(
+    file: Path, session: dl.Session, beside: duckdb.DuckDBPyConnection, engine: str
+) -> Iterator[tuple[str, str]]:
+    """(kind, text) of each statement of a file: `same`, `refused`, `failed`, `lenient` or `differs`."""
+    for statement in statements(file.read_text()):
+        sql = statement.sql
+        is_query = bool(_QUERY.match(sql)) and not statement.is_error
+        if not sql or _OTHERS.match(sql) or ";" in _TEXT.sub("", sql):
+            continue
+        try:
+            theirs: list[tuple[Any, ...]] | None = beside.execute(sql).fetchall()
+        except duckdb.Error:
+            theirs = None
+        try:
+            ours = session.sql(sql, engine=engine if is_query else "duckdb").fetchall()  # type: ignore[arg-type]
+        except dl.UnsupportedFeatureError as error:
+            yield ("refused" if theirs is not None else "same"), f"{sql}\n  {error}"
+            continue
+        except dl.DuckLakeError as error:
+            yield ("failed" if theirs is not None else "same"), f"{sql}\n  {error}"
+            continue
+        if theirs is None:
+            yield "lenient", sql
+        elif is_query and sorted(map(shown, ours)) != sorted(map(shown, theirs)):
+            yield "differs", f"{sql}\n  ours   {shown(ours[:8])}\n  DuckDB {shown(theirs[:8])}"
+        else:
+            yield "same", sql
+
+
+def _on_spark(facts: Facts, limits: Limits, asked: Any) -> Placement:
+    """The placement of a query that is asked of Spark: there, however few rows it reads."""
+    return Placement("spark", "asked for") if asked == "spark" else place(facts, limits, asked)
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("suite", type=Path)
+    arguments.add_argument("words", nargs="*", help="parts of the paths of files; all files if there are none")
+    arguments.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    arguments.add_argument("--show", nargs="*", default=["differs", "failed"], help="kinds that are printed")
+    arguments.add_argument("--seconds", type=int, default=45, help="for each file")
+    options = arguments.parse_args()
+    spark_engine.place = _on_spark
+    signal.signal(signal.SIGALRM, _late)
+    counts: Counter[str] = Counter()
+    for file in sorted(options.suite.rglob("*.test")):
+        if options.words and not any(word in str(file.relative_to(options.suite)) for word in options.words):
+            continue
+        signal.alarm(options.seconds)
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect() as beside:
+            uri = f"ducklake:sqlite:{folder}/lake.sqlite"
+            with dl.connect(uri, engine="duckdb", limits=Limits(refused=-1)) as session:
+                try:
+                    for kind, text in compare(file, session, beside, options.engine):
+                        counts[kind] += 1
+                        if kind in options.show:
+                            print(f"{kind}: {file.relative_to(options.suite)}\n  {text}", flush=True)
+                except TimeoutError:
+                    counts["late"] += 1
+                finally:
+                    signal.alarm(0)
+    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
+
+
+if __name__ == "__main__":
+    main()
