@@ -240,12 +240,12 @@ def _accepted(both: Both, items: Sequence[str], query: Any) -> tuple[list[str], 
     return found, refused
 
 
-def _compare(both: Both, items: Sequence[str], query: Any) -> None:
+def _compare(both: Both, items: Sequence[str], query: Any, together: int = 120) -> None:
     able, refused = _accepted(both, items, query)
     assert refused < 0.12 * len(able)
     different = []
-    for start in range(0, len(able), 120):
-        different += both.differences(able[start : start + 120], query, sums=True)
+    for start in range(0, len(able), together):
+        different += both.differences(able[start : start + together], query, sums=True)
     assert not different, f"{len(different)} differ:\n" + "\n".join(different)
 
 
@@ -263,7 +263,11 @@ def test_aggregates_of_no_rows(both: Both) -> None:
 
 
 def test_windows(both: Both) -> None:
-    _compare(both, _of_all_types(_WINDOWS), lambda items: f"SELECT k, {_named(items)} FROM t ORDER BY k")
+    def query(items: Sequence[str]) -> str:
+        return f"SELECT k, {_named(items)} FROM t ORDER BY k"
+
+    # each window stands inside of the one before: 120 are too deep for the stack of a task
+    _compare(both, _of_all_types(_WINDOWS), query, together=30)
 
 
 #: Queries that sort, group and join by a column.
