@@ -337,7 +337,7 @@ class QueryBinder:
         elif isinstance(node, exp.DataType):
             return node
         elif isinstance(node, exp.Anonymous) and node.name.casefold() == "alias":
-            raise UnsupportedFeatureError("alias(…), which gives the name of an expression, is not supported on Spark.")
+            raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it sees the names given here
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = _without_comprehension(node)
