@@ -1,4 +1,4 @@
-"""What is read of DuckDB's sqllogictest files, and what is said of statements whose answers differ."""
+"""Reads DuckDB's sqllogictest files, and compares the answers of their statements."""
 
 from __future__ import annotations
 
