@@ -27,6 +27,8 @@ _VALUES = re.compile(
     r"(.*?)(?=\s(?:host|port|user|dbname|db|database|socket|unix_socket|sslmode)\s*=|\)|$)|//[^/:@]*:([^/@]+)@",
     re.IGNORECASE | re.DOTALL,
 )
+#: What a statement that holds none does not have in it, unless a semicolon is missing before it.
+_ANOTHER = re.compile(r"\b(?:create|replace|persistent)\s+secret\b|\battach\b|\bpassword\s*=", re.IGNORECASE)
 _WORD = re.compile(r"\w{3,}")
 
 #: A secret's own name, which may be shown.
@@ -40,7 +42,7 @@ def has_signs_of_secret(text: str) -> bool:
 
 def may_hold_secret(text: str) -> bool:
     """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
-    return has_signs_of_secret(text) and _PLAIN.fullmatch(text) is None
+    return has_signs_of_secret(text) and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
 
 
 def redacts(function: _Function) -> _Function:

@@ -99,6 +99,7 @@ def _sessions_hold_nothing(session: dl.Session) -> None:
 @example("CREATE SECRET (TYPE s3, KEY_ID 'AKIA', SECRET zq7hunterk9tailx')")
 @example("CREATE SECRET s (TYPE s3, SECRET 'x' zq7hunterk9tailx)")
 @example("ATTACH 'ducklake:ostgresql://me:zq7hunter k9tailx@localhost:1/x' AS other")
+@example("SELECT 1\nCREATE SECRET lake (TYPE ducklake, METADATA_PATH 'postgres:dbname=x password=zq7hunterk9tailx');")
 @example("CREATE SECRE s (TYPE s3, SECRET 'zq7hunterk9tailx')")
 def test_statements(text: str) -> None:
     with dl.Session(engine="duckdb") as session:
