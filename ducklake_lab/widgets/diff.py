@@ -15,6 +15,7 @@ from ducklake_lab.widgets.html import (
     KIND_COLORS,
     KIND_LABELS,
     MINUS,
+    NONE,
     cell,
     clip,
     count,
@@ -270,7 +271,7 @@ def _history(history: Sequence[HistoryEntry]) -> str:
             cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
             cell(escape(clip(info.author or "", 40))),
             cell(escape(clip(info.commit_message or "", 160))),
-            cell(signed(entry.rows_added, entry.rows_removed), right=True),
+            cell(signed(entry.rows_added, entry.rows_removed) or NONE, right=True),
         )
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = (

@@ -32,7 +32,7 @@ class DiffBrowser(Mounted):
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "diff.js")
+    _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "diff.js")
     _css = styles("kit.css", "diff.css")
 
     kind = traitlets.Unicode("").tag(sync=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ KIND_COLORS: Mapping[ChangeKind, str] = {
 
 MINUS = "\u2212"
 DOT = " · "
+#: What stands in a cell where there is nothing to count.
+NONE = '<span class="dlk-soft">–</span>'
 
 #: Format characters that would reorder or hide the text around them.
 _CONTROLS = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -218,11 +220,11 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def signed(added: int, removed: int | None) -> str:
-    """Rows added and removed: `+28,000`, `−8,255`, `+10 −3`, `−?` where that is unknown, or a dash; HTML."""
+def signed(added: int, removed: int | None, write: Callable[[int], str] = count) -> str:
+    """Rows or bytes added and removed: `+28,000`, `−8,255`, `+10 −3`, `−?` where that is unknown, "" for nothing."""
     parts = []
     if added:
-        parts.append(f"+{count(added)}")
+        parts.append(f"+{write(added)}")
     if removed != 0:
-        parts.append(MINUS + ("?" if removed is None else count(removed)))
-    return " ".join(parts) or '<span class="dlk-soft">–</span>'
+        parts.append(MINUS + ("?" if removed is None else write(removed)))
+    return " ".join(parts)

@@ -14,6 +14,7 @@ from ducklake_lab.widgets.html import (
     DOT,
     KIND_COLORS,
     MINUS,
+    NONE,
     cell,
     clip,
     count,
@@ -96,17 +97,14 @@ def _cells(one: TableDiff) -> list[str]:
         _number(s.deleted, MINUS, "delete"),
         _number(s.inserted, "+", "insert"),
         _number(s.updated, "→", "update"),
-        cell(count(s.cells) if s.cells else _NONE, right=True),
+        cell(count(s.cells) if s.cells else NONE, right=True),
         cell(_columns(one.schema), wrap=True),
     ]
 
 
-_NONE = '<span class="dlk-soft">–</span>'
-
-
 def _number(number: int, mark: str, kind: ChangeKind) -> str:
     if not number:
-        return cell(_NONE, right=True)
+        return cell(NONE, right=True)
     return cell(f'<span style="color:{KIND_COLORS[kind]}" aria-hidden="true">{mark}</span> {count(number)}', right=True)
 
 

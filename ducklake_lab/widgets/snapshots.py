@@ -9,6 +9,7 @@ from ducklake_lab.widgets import timeline
 from ducklake_lab.widgets.html import (
     DOT,
     KIND_LABELS,
+    NONE,
     cell,
     clip,
     count,
@@ -125,7 +126,7 @@ def _row(entry: HistoryEntry) -> str:
         cell(escape(clip(info.author or "", 40))),
         cell(escape(clip(message, 160)), title=message if len(message) > 160 else "", wrap=bool(message)),
         cell(f'<span class="dlk-soft">{changes}{_made(entry)}</span>'),
-        cell(signed(entry.rows_added, entry.rows_removed), right=True),
-        cell(size(entry.bytes_added) if entry.bytes_added else "", right=True),
+        cell(signed(entry.rows_added, entry.rows_removed) or NONE, right=True),
+        cell(signed(entry.bytes_added, entry.bytes_removed, size), right=True),
     )
     return f"<tr>{''.join(cells)}</tr>"

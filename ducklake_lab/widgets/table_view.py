@@ -81,7 +81,7 @@ class TableBrowser(Mounted):
         heading: what stands above the rows.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "cell.js", "chart.js", "table.js")
+    _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "cell.js", "chart.js", "table.js")
     _css = styles("kit.css", "table.css")
 
     columns: traitlets.List[list[object]] = traitlets.List().tag(sync=True)

@@ -3,10 +3,52 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 import ducklake_lab as dl
 from tests.browser.lab import Lab, run_all, serious
+
+#: Pixels that the cells of each column, its name among them, have left at the right of their contents.
+ROOM = """grid => {
+  const rows = [...grid.querySelectorAll(".dlk-g-row")].map((row) => [...row.children]);
+  const left = (cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return cell.getBoundingClientRect().width - range.getBoundingClientRect().width;
+  };
+  return rows[0].map((_, at) => Math.min(...rows.filter((row) => row[at].textContent !== "…").map((row) => left(row[at]))));
+}"""
+
+
+def assert_columns_fit(view: Locator) -> None:
+    """No cell of a grid is cut, and no column is much wider than what stands in it."""
+    expect(view.locator(".dlk-g-rows .dlk-g-row ins").first).to_be_visible()
+    room = view.locator(".dlk-g").evaluate(ROOM)
+    assert all(-0.5 <= pixels < 24 for pixels in room), room
+
+
+def test_what_changed_in_a_wide_table_is_in_view(lab: Lab):
+    (lab.files / "diff-wide").mkdir()
+    uri = f"ducklake:sqlite:{lab.files}/diff-wide/lake.sqlite"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        numbers = ", ".join(f"(i + {at})::SMALLINT AS number_{at}" for at in range(17))
+        session.sql(f"CREATE TABLE t AS SELECT {numbers}, 'N' || i AS tail, i AS late FROM range(300) r(i)")
+        start = session.current_snapshot().snapshot_id
+        session.sql("UPDATE t SET late = 2400, tail = upper(tail) || '!' WHERE number_3 % 2 = 0")
+    cells = [
+        "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:diff-wide/lake.sqlite",
+        f"%ducklake diff t {start}",
+    ]
+    lab.write("diff-wide.ipynb", cells)
+    page = lab.open("diff-wide.ipynb")
+    run_all(page)
+    view = page.locator(".dlk-df")
+    expect(view.get_by_role("status")).to_have_text("150 rows · 12 more columns not shown", timeout=120_000)
+    assert_columns_fit(view)
+    # the last column, which changed, needs no scrolling
+    assert view.locator(".dlk-g").evaluate("grid => grid.scrollWidth <= grid.clientWidth")
+    expect(view.locator(".dlk-g-rows .dlk-g-row").first.locator("ins")).to_have_text(["N1!", "2400"])
+    page.context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -39,6 +81,7 @@ def test_rows_of_a_diff(lab: Lab, theme: str):
     expect(view.get_by_role("status")).to_have_text("811 rows", timeout=120_000)
     expect(view.get_by_role("button", name="801 updated")).to_have_attribute("aria-pressed", "false")
     expect(page.locator(".dlk-changes > h4").first).to_be_hidden()  # the static rows make way
+    assert_columns_fit(view)
     view.get_by_role("combobox").select_option("delay")
     expect(view.get_by_role("status")).to_have_text(f"{changed} rows")
     view.get_by_role("button", name="delay").click()

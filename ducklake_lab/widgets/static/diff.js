@@ -1,7 +1,7 @@
 // The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name.
 
-// Numbers of few digits as a rule; others are up to 18 characters long.
-const WHOLE = /^U?(TINY|SMALL|BIG)?INT(EGER)?$/i;
+// Pixels that a text has more than it needs; the key of a column, which may be called as the id of its row is.
+const SLACK = 2, COLUMN = "column ";
 const MARKS = { deleted: "−", inserted: "+", updated: "→" };
 
 class Changes extends Browsing {
@@ -24,6 +24,7 @@ class Changes extends Browsing {
   }
 
   build() {
+    this.widths = new Widths();
     this.status = element("span", { class: "dlk-soft", role: "status" });
     this.problem = element("span", { role: "alert" });
     this.kinds = element("span", { role: "group", "aria-label": "Kinds of change", class: "dlk-df-kinds" });
@@ -33,13 +34,13 @@ class Changes extends Browsing {
     this.text.style.display = "none";
     this.grid = new Grid({
       label: "Changed rows", height: 420, columns: [],
-      fetch: (start, count) => this.rows(start, count),
+      fetch: (start, count) => this.rows(start, count).then((rows) => { this.widen(rows); return rows; }),
       cells: (row) => this.draw(row),
       mark: (row) => "dlk-df-" + row.kind,
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.root = element("div", { class: "dlk-live dlk-df", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-df-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text);
+      element("div", { class: "dlk-df-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text, this.widths.rule);
   }
 
   choose(kind, changed) {
@@ -77,33 +78,52 @@ class Changes extends Browsing {
   }
 
   draw({ kind, id, cells }) {
-    const text = (value) => value === null || value === undefined ? element("i", { class: "dlk-soft" }, "NULL") : value;
     const mark = element("b", { title: kind, "aria-label": kind }, MARKS[kind]);
-    return [mark, element("span", { class: "dlk-soft" }, id), ...cells.map(({ before, after, differs, lost }) => {
-      if (differs) return element("span", { class: "dlk-df-edit" }, element("del", {}, text(before)), " → ", element("ins", {}, text(after)));
-      return text(lost ? before : after);
-    })];
+    return [mark, element("span", { class: "dlk-soft" }, id), ...cells.map((cell) => this.cell(cell))];
+  }
+
+  cell({ before, after, differs, lost }) {
+    const text = (value) => value === null || value === undefined ? element("i", { class: "dlk-soft" }, "NULL") : value;
+    if (differs) return element("span", { class: "dlk-df-edit" }, element("del", {}, text(before)), " → ", element("ins", {}, text(after)));
+    return text(lost ? before : after);
   }
 
   heads() {
     const sort = this.model.get("sort");
-    const whole = ["inserted", "deleted"].includes(this.model.get("kind"));
-    const changed = new Set(whole ? [] : this.model.get("cells").map(([name]) => name));
-    this.grid.setColumns([{ name: "", width: "1.2em" }, { name: "row id", right: true, width: "5em" },
-      ...this.model.get("columns").map(([name, type, right]) => {
-        const place = sort.findIndex(([key]) => key === name);
-        const down = place >= 0 && sort[place][1];
-        const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
-        const long = right && !WHOLE.test(type);
-        const least = Math.min(18, Math.max(right ? (long ? 12 : 9) : 7, name.length * 0.62 + 2));
-        // what was and what is stand side by side; a table of few columns is not stretched
-        const width = changed.has(name) ? `minmax(${long ? 26 : 18}em, ${long ? 26 : right ? 18 : 36}em)` : `minmax(${least}em, ${right ? 14 : 22}em)`;
-        return {
-          name, right, width, sort: place < 0 ? "none" : down ? "descending" : "ascending",
-          head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, name + mark),
-        };
-      })]);
+    const columns = this.model.get("columns").map(([name, type, right]) => {
+      const place = sort.findIndex(([key]) => key === name);
+      const down = place >= 0 && sort[place][1];
+      const mark = place < 0 ? "" : (down ? " ▼" : " ▲") + (sort.length > 1 ? place + 1 : "");
+      return { name, type, right, text: name + mark, sort: place < 0 ? "none" : down ? "descending" : "ascending" };
+    });
+    this.widths.fit([["row id", element("b", {}, "row id"), false, SLACK],
+      ...columns.map(({ name, text }) => [COLUMN + name, element("b", {}, text), true, SLACK])]);
+    this.grid.setColumns([{ name: "" }, { name: "row id", right: true },
+      ...columns.map(({ name, type, right, text, sort }) => ({
+        name, right, sort,
+        head: element("button", { type: "button", class: "dlk-df-sort", title: `${type || "dropped"}; sort, with Shift by this as well`, onclick: (event) => this.order(name, event.shiftKey) }, text),
+      }))]);
+    this.lay();
     this.grid.draw();
+  }
+
+  lay() {
+    const names = this.model.get("columns").map(([name]) => this.widths.of(COLUMN + name));
+    this.grid.root.style.setProperty("--dlk-columns", ["1.2em", this.widths.of("row id"), ...names].join(" "));
+  }
+
+  // Makes columns wider whose values, or what they were and are, have no room.
+  widen(rows) {
+    const letters = ({ before, after, differs, lost }) => differs ? `${before ?? "NULL"} → ${after ?? "NULL"}`.length : ((lost ? before : after) ?? "NULL").length;
+    const longest = (at) => rows.reduce((most, row) => {
+      const length = letters(row.cells[at]);
+      return length > most.length ? { length, row } : most;
+    }, { length: -1 }).row;
+    const columns = this.model.get("columns");
+    const contents = columns.map(([name, , right], at) => [COLUMN + name, longest(at), !right, SLACK, at]).filter(([, row]) => row);
+    const isWider = this.widths.fit([["row id", rows.reduce((most, { id }) => id.length > most.length ? id : most, ""), false, SLACK],
+      ...contents.map(([key, row, canCut, around, at]) => [key, this.cell(row.cells[at]), canCut, around])]);
+    if (isWider) this.lay();
   }
 
   order(name, more) {

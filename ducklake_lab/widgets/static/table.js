@@ -4,8 +4,8 @@
 
 // Columns in the page at once.
 const WIDE = 100;
-// Pixels: between columns, and of the widest text that makes its column wider.
-const GAP = 14, MOST_TEXT = 420;
+// Pixels between columns.
+const GAP = 14;
 // What can be unfolded, and how wide columns are then at least.
 const PARTS = [["filter", "Filter"], ["profile", "Profile"], ["chart", "Chart"], ["sql", "SQL"], ["download", "Download"]];
 const ROOM = { filter: 84, profile: 112 };
@@ -16,7 +16,7 @@ class Table extends Browsing {
     super(model);
     this.profiles = new Map();
     this.typing = new Map();
-    this.widths = new Map();
+    this.widths = new Widths();
     this.still = new Still(still);
     this.start(host, {
       "change:look": () => this.reload(),
@@ -75,9 +75,8 @@ class Table extends Browsing {
     this.statement = element("div", { class: "dlk-bar dlk-tb-statement" }, this.sql, this.copy);
     this.foot = element("div", { class: "dlk-bar dlk-tb-foot" }, element("span", {}, this.status, this.facts), this.problem, this.which,
       element("span", { role: "group", "aria-label": "Tools", class: "dlk-tb-parts" }, this.more, ...this.buttons.values()), this.files);
-    this.rule = element("div", { class: "dlk-tb-rule", "aria-hidden": "true" });
     this.root = element("div", { class: "dlk-live dlk-tb", "data-lm-suppress-shortcuts": "true" },
-      this.above, this.grid.root, this.chart.root, this.foot, this.statement, this.detail.root, this.rule);
+      this.above, this.grid.root, this.chart.root, this.foot, this.statement, this.detail.root, this.widths.rule);
     this.resize(this.chart.root, () => { if (this.is("chart")) this.chart.draw(); });
     this.grid.root.addEventListener("keydown", (event) => {
       if (event.target !== this.grid.root) return;
@@ -256,36 +255,20 @@ class Table extends Browsing {
     const fresh = this.shown().filter(([name]) => !this.widths.has(name));
     if (!fresh.length) return;
     const still = this.first === 0 ? this.still.widths : [];
-    const wide = this.measure(fresh.flatMap(([, label, type]) => [["b", label], ["small", type]]));
-    fresh.forEach(([name], at) => this.widths.set(name, still[at] || Math.min(MOST_TEXT, Math.max(wide[2 * at], wide[2 * at + 1])) + GAP + 2));
+    this.widths.fit(fresh.flatMap(([name, label, type]) => [[name, element("b", {}, label), true, GAP + 2], [name, element("small", {}, type), true, GAP + 2]]));
+    fresh.forEach(([name], at) => { if (still[at]) this.widths.set(name, still[at]); });
   }
 
   width(name) {
-    const least = Math.max(0, ...Object.entries(ROOM).map(([part, room]) => this.is(part) ? room : 0));
-    return `${Math.max(least, this.widths.get(name))}px`;
+    return this.widths.of(name, Math.max(0, ...Object.entries(ROOM).map(([part, room]) => this.is(part) ? room : 0)));
   }
 
-  // Makes columns wider whose values have no room; they never become narrower.
+  // Makes columns wider whose values have no room.
   widen(rows) {
     const shown = this.shown();
     const longest = shown.map((_, at) => rows.reduce((most, row) => (row[at] ?? "NULL").length > most.length ? row[at] ?? "NULL" : most, ""));
-    const wide = this.measure(longest.map((text) => ["span", text.slice(0, 200)]));
-    let isWider = false;
-    shown.forEach(([name, , , right], at) => {
-      const needed = (right ? wide[at] : Math.min(MOST_TEXT, wide[at])) + GAP + (at ? 0.02 : 2.02);
-      if (needed <= this.widths.get(name) + 0.5) return;
-      this.widths.set(name, needed);
-      isWider = true;
-    });
+    const isWider = this.widths.fit(shown.map(([name, , , right], at) => [name, longest[at].slice(0, 200), !right, GAP + (at ? 0.02 : 2.02)]));
     if (isWider) this.grid.root.style.setProperty("--dlk-columns", shown.map(([name]) => this.width(name)).join(" "));
-  }
-
-  // How wide texts are, [[tag, text], …], with one layout for all of them.
-  measure(texts) {
-    this.rule.replaceChildren(...texts.map(([tag, text]) => element(tag, {}, text)));
-    const wide = [...this.rule.children].map((node) => node.getBoundingClientRect().width);
-    this.rule.replaceChildren();
-    return wide;
   }
 
   order(name, more) {
