@@ -214,7 +214,7 @@ class Lake:
         """The entries at the snapshot; snapshots of one schema version share them."""
         known = self.known_state(snapshot)
         if known is None:
-            known = self._states[snapshot.schema_version] = read_state(connection, snapshot)
+            known = self._states[snapshot.schema_version] = read_state(connection, snapshot, self.connect)
             if len(self._states) > _CACHED_STATES:
                 self._states.popitem(last=False)
         return known

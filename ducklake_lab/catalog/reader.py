@@ -1,9 +1,13 @@
-"""Reads entries and snapshots: a fixed, small number of set-based queries, whatever the number of tables."""
+"""Reads entries and snapshots: a fixed, small number of set-based queries, whatever the number of tables.
+
+Of a lake with many tables, the columns of those that a statement names are read, each with a query of its own.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +30,12 @@ from ducklake_lab.model.entries import (
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 
+#: Opens the catalog.
+Connect = Callable[[], AbstractContextManager[sa.Connection]]
+#: Up to so many tables, the columns of all of them are read at once.
+_FEW_TABLES = 100
+#: Of more tables, the columns of so many are read one by one; who asks for another is likely to ask for all.
+_ONE_BY_ONE = 8
 #: With the snapshot, as another client may have migrated the catalog.
 _VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
 _SNAPSHOT = sa.select(
@@ -138,10 +148,13 @@ def _history(connection: sa.Connection, query: sa.Select[Any]) -> list[SnapshotI
 
 
 @without_collecting()
-def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
-    """All entries at the snapshot."""
+def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) -> CatalogState:
+    """All entries at the snapshot.
+
+    Args:
+        connect: opens the catalog again for columns of many tables, which are read when they are first asked for.
+    """
     at = snapshot.snapshot_id
-    columns = _columns(connection, at)
     partitions = attachments.partitions(connection, at)
     sorts = attachments.sorts(connection, at)
     comments = attachments.comments(connection, at)
@@ -152,6 +165,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         for table_id, *row in connection.execute(_TABLES.where(visible(t.table, at))).all()
         if row[0] not in hidden
     }
+    columns = _columns(connection, at) if len(tables) <= _FEW_TABLES else _columns_by_table(snapshot, connect)
 
     def make(table_id: int) -> Table:
         schema_id, name, uuid, path, path_is_relative = tables[table_id]
@@ -253,6 +267,39 @@ _COLUMNS = sa.select(
     t.column.c.default_value_dialect,
     t.column.c.begin_snapshot,
 )
+
+
+def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], tuple[Column, ...]]:
+    """As `_columns`, reading when a table is first asked for; other commits may have been made since.
+
+    Raises:
+        SnapshotNotFoundError: by what it gives, where all snapshots that have these entries were expired.
+    """
+    asked: set[int] = set()
+    rest: Callable[[int], tuple[Column, ...]] | None = None
+
+    @without_collecting()
+    def columns(table_id: int) -> tuple[Column, ...]:
+        nonlocal rest
+        if rest is None:
+            with connect() as connection:
+                _check_is_kept(connection, snapshot)
+                asked.add(table_id)
+                if len(asked) <= _ONE_BY_ONE:
+                    return read_columns(connection, table_id, snapshot.snapshot_id)
+                rest = _columns(connection, snapshot.snapshot_id)
+        return rest(table_id)
+
+    return columns
+
+
+def _check_is_kept(connection: sa.Connection, snapshot: Snapshot) -> None:
+    """Raises where the rows of a snapshot's entries may be gone: it is, and each other of its schema version."""
+    s = t.snapshot.c
+    by_id = sa.select(s.snapshot_id).where(s.snapshot_id == snapshot.snapshot_id)
+    by_version = sa.select(s.snapshot_id).where(s.schema_version == snapshot.schema_version).limit(1)
+    if connection.scalar(by_id) is None and connection.scalar(by_version) is None:
+        raise SnapshotNotFoundError(_no_snapshot(connection, snapshot.snapshot_id))
 
 
 def _columns(

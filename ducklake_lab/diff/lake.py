@@ -187,7 +187,7 @@ def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: En
         touched = touched_tables(lake, connection, first, last)
         counts = [table_counts(lake, connection, number) for number in (start, end)]
     common = before.tables.keys() & after.tables.keys()
-    renamed = {i for i in common if before.tables.name_of(i) != after.tables.name_of(i)}
+    renamed = {i for i in common if before.tables.names[i] != after.tables.names[i]}
     found = [
         _whole(lake, before, after, table_id, counts, engines)
         for table_id in before.tables.keys() ^ after.tables.keys()

@@ -18,6 +18,9 @@ class Tables(Mapping[int, Table]):
         names: (schema id, name) of each table, by its id.
         make: makes a table of its id.
         changed: tables that are here already, rather than made.
+
+    Attributes:
+        names: as given; no table is made for them.
     """
 
     def __init__(
@@ -26,49 +29,45 @@ class Tables(Mapping[int, Table]):
         make: Callable[[int], Table] | None = None,
         changed: Mapping[int, Table] | None = None,
     ) -> None:
-        self._names = names or {}
+        self.names: Mapping[int, tuple[int, str]] = names or {}
         self._make = make
         self._made: dict[int, Table] = dict(changed or {})
 
     def __getitem__(self, table_id: int) -> Table:
         found = self._made.get(table_id)
         if found is None:
-            if table_id not in self._names or self._make is None:
+            if table_id not in self.names or self._make is None:
                 raise KeyError(table_id)
             found = self._made[table_id] = self._make(table_id)
         return found
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._names)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def __contains__(self, table_id: object) -> bool:
-        return table_id in self._names
+        return table_id in self.names
 
     def named(self, schema_id: int, name: str) -> Table | None:
         """The table of that name in a schema, without regard to case."""
         folded = name.casefold()
-        for table_id, (schema, known) in self._names.items():
+        for table_id, (schema, known) in self.names.items():
             if schema == schema_id and known.casefold() == folded:
                 return self[table_id]
         return None
 
-    def name_of(self, table_id: int) -> tuple[int, str]:
-        """The schema's id and the name of a table, which need not be made for it."""
-        return self._names[table_id]
-
     def made(self) -> Iterator[Table]:
         """The tables that are here: all that were changed are."""
-        return (table for table_id, table in self._made.items() if table_id in self._names)
+        return (table for table_id, table in self._made.items() if table_id in self.names)
 
     def with_table(self, table: Table) -> Tables:
-        names = {**self._names, table.table_id: (table.schema_id, table.name)}
+        names = {**self.names, table.table_id: (table.schema_id, table.name)}
         return Tables(names, self._make, {**self._made, table.table_id: table})
 
     def without(self, table_id: int) -> Tables:
-        names = {key: value for key, value in self._names.items() if key != table_id}
+        names = {key: value for key, value in self.names.items() if key != table_id}
         return Tables(names, self._make, {key: value for key, value in self._made.items() if key != table_id})
 
 
@@ -150,13 +149,11 @@ class CatalogState:
         if found is None:
             if _named(self.views.values(), parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a view, not a table.")
-            hint = did_you_mean(name, (table.name for table in self.tables_of(parent.schema_id)))
+            tables = self.tables.names.items()
+            hint = did_you_mean(name, (known for _, (schema_id, known) in tables if schema_id == parent.schema_id))
             if not hint:
-                others = [
-                    self.qualified_name(table)
-                    for table in self.tables.values()
-                    if table.name.casefold() == name.casefold()
-                ]
+                names = self.table_names()
+                others = [names[number] for number, (_, known) in tables if known.casefold() == name.casefold()]
                 hint = f" Did you mean {' or '.join(others[:3])}?" if others else ""
             raise EntryNotFoundError(
                 f'There is no table "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'
@@ -190,7 +187,15 @@ class CatalogState:
 
     def tables_of(self, schema_id: int) -> list[Table]:
         """The tables of a schema, by name."""
-        return sorted((t for t in self.tables.values() if t.schema_id == schema_id), key=lambda t: t.name)
+        tables = self.tables.names.items()
+        return [
+            self.tables[number] for number, (schema, _) in sorted(tables, key=lambda t: t[1][1]) if schema == schema_id
+        ]
+
+    def table_names(self) -> dict[int, str]:
+        """The qualified names of all tables, by id; no table is made for them."""
+        titles = {number: path_title(schema.name) for number, schema in self.schemas.items()}
+        return {number: f"{titles[schema_id]}.{name}" for number, (schema_id, name) in self.tables.names.items()}
 
     def schema_of(self, entry: Table | View | Macro) -> Schema:
         return self.schemas[entry.schema_id]

@@ -39,7 +39,7 @@ def read_inlined(
     at = state.snapshot.snapshot_id
     found = []
     for version in inlined.read_versions(connection, lake.database, table.table_id, at):
-        then = read_state(connection, replace(state.snapshot, snapshot_id=version.begin_snapshot))
+        then = read_state(connection, replace(state.snapshot, snapshot_id=version.begin_snapshot), lake.connect)
         found.append((then.tables[table.table_id], version))
     return found
 

@@ -255,7 +255,7 @@ class SqlCompleter:
 
 def _entries(state: CatalogState, schema: Schema) -> Iterator[tuple[str, Kind]]:
     where = schema.schema_id
-    yield from sorted((table.name, "table") for table in state.tables.values() if table.schema_id == where)
+    yield from sorted((name, "table") for schema_id, name in state.tables.names.values() if schema_id == where)
     yield from sorted((view.name, "view") for view in state.views.values() if view.schema_id == where)
 
 

@@ -48,7 +48,7 @@ def options_of(lakes: Lakes) -> Listing:
         values = lake.options(connection).values
     names: dict[tuple[str, int | None], str] = {}
     names |= {("schema", number): path_title(schema.name) for number, schema in state.schemas.items()}
-    names |= {("table", number): state.qualified_name(table) for number, table in state.tables.items()}
+    names |= {("table", number): name for number, name in state.table_names().items()}
     rows = [
         (key, value, "lake" if scope is None else f"{scope} {names.get((scope, number), str(number))}")
         for (scope, number, key), value in sorted(values.items(), key=lambda item: (item[0][2], str(item[0])))

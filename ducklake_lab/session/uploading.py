@@ -129,7 +129,7 @@ def upload(
     if target is not None and mode == "create":
         raise EntryExistsError(f"The table {name} exists; append to it (--append), or replace it (--replace).")
     if target is None and mode == "append":
-        names = [entry.name for entry in place.state.tables.values()]
+        names = [known for _, known in place.state.tables.names.values()]
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
 
     def ask(sql: str) -> list[tuple[Any, ...]]:

@@ -176,7 +176,7 @@ def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> Non
     c = t.snapshot_changes
     query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id > since).order_by(c.c.snapshot_id)
     ours = own_changes(transaction)
-    names = {table.table_id: base.qualified_name(table) for table in base.tables.values()}
+    names = base.table_names()
     names |= {view.view_id: base.qualified_name(view) for view in base.views.values()}
     names |= {macro.macro_id: base.qualified_name(macro) for macro in base.macros.values()}
     names |= {schema.schema_id: path_title(schema.name) for schema in base.schemas.values()}

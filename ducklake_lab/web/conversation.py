@@ -42,7 +42,7 @@ def heading(session: Session) -> dict[str, Any]:
     with session.reading():
         summary = of_session(session)
         state = session.state()
-    tables = sorted((state.schema_of(table).name, table.name) for table in state.tables.values())
+    tables = sorted((state.schemas[schema_id].name, name) for schema_id, name in state.tables.names.values())
     return {
         "name": summary.name,
         "facts": summary.facts(),

@@ -251,7 +251,7 @@ def _options(call: Call) -> pa.Table:
     state = call.lakes.state(call.lake)
     values = _values(call.lakes, call.lake)
     names = {("schema", schema.schema_id): path_title(schema.name) for schema in state.schemas.values()}
-    names |= {("table", table.table_id): state.qualified_name(table) for table in state.tables.values()}
+    names |= {("table", number): name for number, name in state.table_names().items()}
     rows = [
         {
             "option_name": key,
