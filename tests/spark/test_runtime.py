@@ -75,11 +75,11 @@ def test_the_launcher_drops_only_what_java_lacks(tmp_path: Path, monkeypatch: py
     (home / "release").write_text('JAVA_VERSION="21.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = java.find_java()
+    found = java.find_java().launcher()
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", ""]
     done = subprocess.run([f"{found}/bin/java", *arguments], capture_output=True, text=True, check=True)
     assert done.stdout == "-Xmx1g\na b\n\n"
-    assert java.find_java() == found
+    assert java.find_java().launcher() == found
 
 
 def test_spark_starts_in_the_background_for_large_lakes_only(spark: SparkSession) -> None:
