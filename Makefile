@@ -42,11 +42,12 @@ test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
 test-fast: $(VENV)/.dev ## Run the unit tests on one kind of catalog, in about two minutes
 	$(BIN)/python -m pytest --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --catalog duckdb -m "not slow" tests/unit
 
-lint: $(VENV)/.dev ## Run ruff, mypy and import-linter
+lint: $(VENV)/.dev ## Run ruff, mypy, import-linter and the linter of prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check ducklake_lab benchmarks tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.prose
 
 format: $(VENV)/.dev ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .

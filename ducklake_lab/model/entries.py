@@ -35,7 +35,7 @@ class Column:
     """One row of `ducklake_column`, its nested columns below it.
 
     Attributes:
-        column_id: unique in the table for ever; the Parquet field id of its data.
+        column_id: unique in the table, never used again; the Parquet field id of its data.
         order: its place among its siblings, increasing, gaps allowed.
         type: the spec's name, `struct`, `list` and `map` for nested ones.
         initial_default: value of rows in files older than the column, as text; None is NULL.

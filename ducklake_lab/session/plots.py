@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """Makes plotly figures of the session's current lake; none of them starts Spark but diffs of very many rows."""
+    """Makes plotly figures of the session's current lake; diffs of more rows than fit this process start Spark, nothing else does."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -105,7 +105,7 @@ def for_spark_sql(expression: str, kind: DataType) -> str:
     if kind.is_nested:
         return through(expression, kind, for_spark_sql)
     if kind.name == "interval":
-        # DuckDB does not read texts of very many hours as what they were
+        # DuckDB misreads texts of more hours than fit into its type
         part = "date_part('{}', " + expression + ")"
         year, month, day, hour, minute, micros = map(
             part.format, ("year", "month", "day", "hour", "minute", "microsecond")

@@ -361,7 +361,7 @@ class RowWriter:
         table_id = self._ids.known(table.table_id)
         for local_id, flushed in staged.flushed.items():
             if flushed.deletes is not None:
-                # that such a file has snapshot ids goes without saying
+                # each of these files has snapshot ids of its own
                 plain = replace(flushed.deletes, partial_max=None)
                 self._insert_delete_file(table, table_id, self._ids.known(local_id), plain)
         for name, up_to in staged.flushed_tables.items():

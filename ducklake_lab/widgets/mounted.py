@@ -62,7 +62,7 @@ class Mounted(anywidget.AnyWidget):
             self.send({**head, "error": str(error)})
             return
         except Exception as error:
-            # ipywidgets writes it to the log, and the view would wait for ever
+            # ipywidgets writes it to the log, and the view would wait without an end
             self.send({**head, "error": f"DuckLake Lab failed here: {type(error).__name__}. The log has the details."})
             raise
         message, buffers = found if isinstance(found, tuple) else (found, [])

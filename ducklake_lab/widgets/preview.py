@@ -53,7 +53,7 @@ class PreviewView(Mounted):
             self._follow()
 
     def answer_commit(self, content: dict[str, object]) -> None:
-        """The button, or Enter in the message."""
+        """Commits, with the message that was typed."""
         self.commit(str(content.get("message") or "").strip())
 
     def answer_rollback(self, _content: dict[str, object]) -> None:

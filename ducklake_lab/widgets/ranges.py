@@ -55,7 +55,7 @@ class Intervals:
 
 
 def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
-    """An even part of very many files: enough to tell how well a column divides them."""
+    """Every nth of many files: enough to show how well a column divides them."""
     return files if len(files) <= _LOOKED_AT else files[:: -(-len(files) // _LOOKED_AT)]
 
 
