@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pictures import IMAGES, READY, ROOT, check, jupyterlab, notebook, open_notebook
+from pictures import IMAGES, READY, check, jupyterlab, notebook, open_notebook
 from playwright.sync_api import Page, sync_playwright
 
 import ducklake_lab as dl
+from ducklake_lab.demo.builder import build
 from tests import chromium
 
 SIZE = {"width": 1280, "height": 1400}
@@ -110,15 +111,16 @@ def take(page: Page, session: dl.Session, at: int, view: View, target: Path) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Takes the gallery's pictures.")
-    parser.add_argument("--folder", type=Path, default=ROOT / "demo", help="holds the demo lake")
     parser.add_argument("--output", type=Path, default=IMAGES)
     options = parser.parse_args()
     browser_path = chromium.required()
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "demo"
-        shutil.copytree(options.folder, folder)
+        # one lake for the notebook, and an equal one to ask what it should show
+        folder, asked = Path(place) / "demo", Path(place) / "asked"
+        build(asked, report=lambda _: None)
+        shutil.copytree(asked, folder)
         (folder / "gallery.ipynb").write_text(notebook([SETUP, *(view.cell for view in VIEWS)]))
-        lake = f"ducklake:{options.folder.resolve()}/flights.ducklake"
+        lake = f"ducklake:{asked}/flights.ducklake"
         for dark in (False, True):
             with (
                 jupyterlab(folder, dark=dark) as address,

@@ -125,7 +125,7 @@ def _row(entry: HistoryEntry) -> str:
         cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
         cell(escape(clip(info.author or "", 40))),
         cell(escape(clip(message, 160)), title=message if len(message) > 160 else "", wrap=bool(message)),
-        cell(f'<span class="dlk-soft">{changes}{_made(entry)}</span>'),
+        cell(f'<span class="dlk-soft">{changes}{_made(entry)}</span>', wrap=True),
         cell(signed(entry.rows_added, entry.rows_removed) or NONE, right=True),
         cell(signed(entry.bytes_added, entry.bytes_removed, size), right=True),
     )
