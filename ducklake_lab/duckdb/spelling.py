@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -23,20 +24,31 @@ def _clock(value: datetime | time) -> str:
     return text.rstrip("0") if value.microsecond else text
 
 
+def _double(value: float) -> str:
+    """DuckDB writes the sign of what is no number, too."""
+    return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else repr(value)
+
+
 #: What spells a Python value, and the least and the greatest number that Arrow may carry it as; None for any.
 _Spelling = tuple[Callable[[Any], str], tuple[int, int] | None]
 _SPELLED: dict[str, _Spelling] = {
     "varchar": (str, None),
     "boolean": (lambda value: "true" if value else "false", None),
-    "float64": (repr, None),
+    "float64": (_double, None),
     "date": (date.isoformat, _DAYS),
     "time": (_clock, (0, _MICROSECONDS - 1)),
     "timestamp": (_clock, _INSTANTS),
     "timestamptz": (lambda value: f"{_clock(value)}+00", _INSTANTS),
     **{name: (str, None) for name in INTEGERS if not name.endswith("128")},
 }
-#: Types whose values Python has all of, and orders as DuckDB does.
-_ORDERED = frozenset(name for name, (_, reach) in _SPELLED.items() if reach is None and name != "float64")
+_EPOCH = datetime(1970, 1, 1)
+#: The Python values of the numbers as which Arrow carries days and times.
+_OF_NUMBER: dict[str, Callable[[int], Any]] = {
+    "date": lambda days: date.fromordinal(_EPOCH.toordinal() + days),
+    "time": lambda micros: (_EPOCH + timedelta(microseconds=micros)).time(),
+    "timestamp": lambda micros: _EPOCH + timedelta(microseconds=micros),
+    "timestamptz": lambda micros: _EPOCH + timedelta(microseconds=micros),
+}
 #: Values up to which Python finds the extremes sooner than Arrow.
 _FEW = 64
 _DECIMAL: _Spelling = (lambda value: format(value, "f"), None)
@@ -59,14 +71,11 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
 
 def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None] | None:
     """The texts of the least and the greatest value, as `spelled`; None for them where all values are NULL."""
-    if _of_type(data_type) is None:
+    known = _of_type(data_type)
+    if known is None:
         return None
-    if len(values) <= _FEW and data_type.name in _ORDERED and values.type == data_type.arrow():
-        known = [value for value in values.to_pylist() if value is not None]
-        if not known:
-            return None, None
-        spell = _SPELLED[data_type.name][0]
-        return spell(min(known)), spell(max(known))
+    if len(values) <= _FEW and values.type == data_type.arrow():
+        return _of_few(values, data_type, known)
     if data_type.name == "float64" and not _are_ordered(values):
         return None
     ends = pc.min_max(values)
@@ -74,13 +83,35 @@ def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str 
     return None if found is None else (found[0], found[1])
 
 
+def _of_few(values: pa.ChunkedArray, data_type: DataType, known: _Spelling) -> tuple[str | None, str | None] | None:
+    """`spelled_extremes` by Python, which orders all values of these types as DuckDB does, except for NaN and zeros."""
+    spell, reach = known
+    numbers = values if reach is None else values.cast(_width(values.type))
+    found = [value for value in numbers.to_pylist() if value is not None]
+    if not found:
+        return None, None
+    if data_type.name == "float64" and any(math.isnan(value) or value == 0 for value in found):
+        return None
+    low, high = min(found), max(found)
+    if reach is None:
+        return spell(low), spell(high)
+    if low < reach[0] or reach[1] < high:
+        return None
+    of_number = _OF_NUMBER[data_type.name]
+    return spell(of_number(low)), spell(of_number(high))
+
+
+def _width(kind: pa.DataType) -> pa.DataType:
+    """The integers that carry days or times."""
+    return pa.int32() if kind.bit_width == 32 else pa.int64()
+
+
 def _of_type(data_type: DataType) -> _Spelling | None:
     return _DECIMAL if data_type.decimal is not None else _SPELLED.get(data_type.name)
 
 
 def _are_within(values: pa.Array | pa.ChunkedArray, reach: tuple[int, int]) -> bool:
-    width = pa.int32() if values.type.bit_width == 32 else pa.int64()
-    ends = pc.min_max(values.cast(width))
+    ends = pc.min_max(values.cast(_width(values.type)))
     low, high = ends["min"].as_py(), ends["max"].as_py()
     return low is None or (reach[0] <= low and high <= reach[1])
 

@@ -28,7 +28,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int64": st.integers(-(2**63), 2**63 - 1),
     "uint64": st.integers(0, 2**64 - 1),
     "varchar": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-    "float64": st.floats() | st.sampled_from([0.0, -0.0, 1e15, 1e16, 1e-4, 1e-5, 5e-324, 1.7976931348623157e308]),
+    "float64": st.floats()
+    | st.sampled_from([float("nan"), -float("nan"), 0.0, -0.0, 1e15, 1e16, 1e-4, 1e-5, 5e-324, 1.7976931348623157e308]),
     "float32": st.floats(width=32),
     "decimal(9,2)": st.decimals(-9_999_999, 9_999_999, places=2),
     "decimal(38,10)": st.decimals(-(10**27), 10**27, places=10),
