@@ -101,6 +101,10 @@ class DuckLakeSql(DuckDB):
     # List positions stay as written; the base dialect would renumber them from 0.
     INDEX_OFFSET = 0
 
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """The right side of `->` as it is written: `'a.b'` is the name of one field, not a path."""
+        return path
+
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[Any] = set()
 
@@ -115,10 +119,18 @@ class DuckLakeSql(DuckDB):
         }
         # The base parser makes a list of whatever is called so: `t.list[1]`, `list(x)[1]`, `"array"[1]`.
         ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
+        # The base parser gives DECIMAL its sizes.
+        TYPE_CONVERTERS: ClassVar[Any] = {}
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
             TokenType.COLON: lambda self: self._parse_named_placeholder(),
         }
+
+        def _parse_primary(self) -> exp.Expr | None:
+            # The base parser writes `.34` as `0.34`, which has a digit more.
+            if self._match_pair(TokenType.DOT, TokenType.NUMBER):
+                return exp.Literal.number(f".{self._prev.text}")
+            return super()._parse_primary()
 
         def _parse_named_placeholder(self) -> exp.Expr | None:
             """`:name`; not in `l[:n]`, which is a slice."""

@@ -14,6 +14,9 @@ Both = tuple[dl.Session, duckdb.DuckDBPyConnection]
 _TABLES = (
     "CREATE TABLE t AS SELECT range AS i, range * 3 % 7 AS j, range % 2 AS k FROM range(6)",
     "CREATE TABLE u AS SELECT range AS i, range + 10 AS v FROM range(4)",
+    """CREATE TABLE d AS SELECT i, v::JSON AS v FROM (VALUES
+        (1, '{"a.b": 1, "a": {"b": 2, "c d": [1, {"x": null}]}, "0": "zero", "*": 7}'), (2, '[10, 20, {"a": 1}]'),
+        (3, NULL), (4, '"text"')) AS t(i, v)""",
 )
 
 
@@ -56,6 +59,19 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "SELECT COLUMNS(* REPLACE (i + 10 AS i, v + 20 AS v)) FROM t NATURAL JOIN u ORDER BY ALL",
         "SELECT COLUMNS(* RENAME (i AS n)) FROM t ORDER BY ALL",
         "SELECT * EXCLUDE (t.i, k) FROM t, u ORDER BY ALL",
+        # parameters of lambdas, and the fields of structs
+        "SELECT list_transform([{'i': i + 5}], lambda t: t.i) AS a, list_filter([{'a': {'b': i}}], lambda x: x.a.b > 2) AS b FROM t",
+        "SELECT [x.k + 1 FOR x IN [{'k': i}] IF x.k > 1] AS a FROM t",
+        "SELECT s.*, s.* EXCLUDE (a) FROM (SELECT {'a': i, 'b': [j]} AS s FROM t) AS q ORDER BY ALL",
+        # what stands after -> is the name of a field, unless it begins with $ or /
+        "SELECT v->'a.b', v->>'a.b', v->'$.a.b', v->>'/a/b', v->>'0', v->0, v->>1, v->(-1) FROM d ORDER BY i",
+        "SELECT v->'a'->>'c d', (v->'a'->'c d')->1->'x', v->'', v->lower('A'), v->['a', 'a.b'] FROM d ORDER BY i",
+        "SELECT v->'*' FROM d ORDER BY i",
+        "SELECT v->>'a.b' AS k, count(*) FROM d GROUP BY k ORDER BY k",
+        # numbers, and the names of types
+        "SELECT .34, typeof(.34), 42., -.5, .5e3, '0.1'::DECIMAL, [1]::DECIMAL[], [1]::DOUBLE[] FROM u",
+        "SELECT [[i, 2]]::UINTEGER[2][], {'a': i}::STRUCT(a DOUBLE, \"b c\" DECIMAL(4,2)) FROM t ORDER BY i",
+        "SELECT MAP {'a': i}::MAP(VARCHAR, TINYINT), [row(i, 1)], 'a'::ENUM('a', 'b') FROM t ORDER BY i",
     ],
 )
 def test_the_answer_is_duckdbs(both: Both, text: str) -> None:
@@ -73,11 +89,13 @@ def test_the_answer_is_duckdbs(both: Both, text: str) -> None:
         ("SELECT * EXCLUDE (i, I) FROM t", 'Duplicate entry "I" in EXCLUDE'),
         ("SELECT * EXCLUDE (i) REPLACE (j AS i) FROM t", "cannot occur in both"),
         ("SELECT #4 FROM t", "no column #4; FROM has 3"),
+        ("SELECT MAP(['1', '01'], [i, i])::MAP(INTEGER, INTEGER) FROM t", "Map keys must be unique"),
+        ("SELECT 1::DECIMAL('x') FROM t", "DECIMAL"),
     ],
 )
 def test_what_duckdb_refuses_is_refused(both: Both, text: str, said: str) -> None:
     session, plain = both
     with pytest.raises(duckdb.Error):
-        plain.execute(text)
+        plain.execute(text).fetchall()
     with pytest.raises(dl.DuckLakeError, match=said):
         session.sql(text).fetchall()

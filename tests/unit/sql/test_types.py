@@ -86,6 +86,13 @@ def test_unsupported(text: str) -> None:
 def test_an_impossible_decimal() -> None:
     with pytest.raises(SqlSyntaxError, match="precision 1 to 38"):
         read("DECIMAL(50,2)")
+    with pytest.raises(SqlSyntaxError, match="whole numbers"):
+        read("DECIMAL('x')")
+
+
+def test_a_struct_without_fields() -> None:
+    with pytest.raises(SqlSyntaxError, match="a name and a type for each field"):
+        read("STRUCT")
 
 
 def test_a_type_spark_lacks() -> None:
