@@ -5,6 +5,7 @@ The parser keeps each function under the name it was called by. DuckDB alone dec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -40,6 +41,11 @@ _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, Tok
 _INTERVAL_BEGINS = (
     *(*_TEXTS, TokenType.NUMBER, TokenType.L_PAREN),
     *(TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON),
+)
+
+#: A text that is one amount of one unit.
+_AMOUNT = re.compile(
+    r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
 )
 
 #: Words that may stand before a `:name` placeholder and are no aliases.
@@ -184,14 +190,31 @@ class DuckLakeSql(DuckDB):
                     self.raise_error("ONLY was expected", self._prev)
             return options
 
-        def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            first = self._next
-            if self._curr.token_type == TokenType.INTERVAL and first.token_type not in _INTERVAL_BEGINS:
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+            # The base parser takes the first amount of a text, `1 month ago`, and adds what follows: `INTERVAL 1 DAY + '…'`.
+            index, first = self._index, self._next
+            if self._curr.token_type != TokenType.INTERVAL or first.token_type not in _INTERVAL_BEGINS:
                 return None  # a name
-            node = super()._parse_interval(*args, **options)
-            if isinstance(node, exp.Interval) and first.token_type == TokenType.STRING:
+            self._advance()
+            is_text = first.token_type == TokenType.STRING
+            this = self._parse_primary() if is_text else self._parse_term()
+            has_unit = self._curr is not None and self._curr.text.upper() in self.dialect.VALID_INTERVAL_UNITS
+            if this is None or (isinstance(this, exp.Column) and not has_unit):
+                self._retreat(index)
+                return None
+            if is_text and not has_unit and not _AMOUNT.fullmatch(first.text):
+                return self.expression(exp.Cast(this=this, to=exp.DataType(this=exp.DType.INTERVAL)))
+            node = self._parse_interval_span(this, parse_function_unit=parse_function_unit)
+            if is_text:
                 node.meta[INTERVAL_TEXT] = first.text
             return node
+
+        def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            # In a list, NULL is a value like others: `1 IN [NULL]` is false, `1 IN (NULL)` is NULL.
+            if self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
+                values = self._parse_unary()
+                return self.expression(exp.Anonymous(this="contains", expressions=[values, this]))
+            return super()._parse_in(this, alias)
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:

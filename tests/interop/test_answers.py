@@ -63,6 +63,14 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "SELECT list_transform([{'i': i + 5}], lambda t: t.i) AS a, list_filter([{'a': {'b': i}}], lambda x: x.a.b > 2) AS b FROM t",
         "SELECT [x.k + 1 FOR x IN [{'k': i}] IF x.k > 1] AS a FROM t",
         "SELECT s.*, s.* EXCLUDE (a) FROM (SELECT {'a': i, 'b': [j]} AS s FROM t) AS q ORDER BY ALL",
+        # texts of intervals, and what is added to them
+        "SELECT interval '14 months ago', INTERVAL '1 day 04:05:06', INTERVAL '1.5 days', INTERVAL '1.5' DAY, INTERVAL '90 m', "
+        "INTERVAL '5 days', INTERVAL '-5 days', INTERVAL '1y 2mons ago', INTERVAL '04:05:06', INTERVAL '1 century' FROM u",
+        "SELECT INTERVAL 1 DAY + '2020-01-01'::DATE, INTERVAL '1' DAY + '2020-01-01'::TIMESTAMP, INTERVAL (i) HOURS FROM t ORDER BY i",
+        # NULL in a list is a value like others
+        "SELECT i, i IN [NULL, 2], i NOT IN [NULL, 2], i IN [], NULL IN [i], [i] IN [[1]], i IN [2] AND true FROM t ORDER BY i",
+        # values without names, of types that Arrow carries otherwise
+        "SELECT list_zip(['14:59:37'::TIMETZ]), list_zip([INTERVAL 1 YEAR]), row(uuid(), 1) IS NULL, row(NULL::UUID, i) FROM t ORDER BY i",
         # what stands after -> is the name of a field, unless it begins with $ or /
         "SELECT v->'a.b', v->>'a.b', v->'$.a.b', v->>'/a/b', v->>'0', v->0, v->>1, v->(-1) FROM d ORDER BY i",
         "SELECT v->'a'->>'c d', (v->'a'->'c d')->1->'x', v->'', v->lower('A'), v->['a', 'a.b'] FROM d ORDER BY i",

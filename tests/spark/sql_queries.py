@@ -35,6 +35,9 @@ QUERIES = [
     "SELECT info.*, id FROM flights WHERE id < 5 ORDER BY id",
     "SELECT info.* EXCLUDE (spot), f.id FROM flights f WHERE id < 5 ORDER BY id",
     "SELECT list_transform([info], lambda f: f.spot.x) AS a, [x.gate FOR x IN [info] IF x.spot.x > 1] AS b FROM flights f WHERE id < 5 ORDER BY ALL",
+    # Texts of intervals, lists after IN
+    "SELECT dep + INTERVAL '1 month 2 days ago' AS a, INTERVAL 90 MINUTE + dep AS b, (INTERVAL '1 day 04:05:06')::VARCHAR AS c FROM flights WHERE id < 5 ORDER BY id",
+    "SELECT id, carrier IN ['UA', NULL] AS a, id NOT IN [1, NULL] AS b, id IN stops AS c FROM flights WHERE id < 9 ORDER BY id",
     # JSON's fields by their names
     "SELECT v->>'a.b' AS a, v->'a'->'b' AS b, (v->>'$.a.b')::INT + 1 AS c, v->'x y' AS d FROM (SELECT json_object('a.b', id, 'a', {'b': month}, 'x y', [id]) AS v FROM flights) WHERE v->>'a.b' < '2' ORDER BY ALL",
     "SELECT struct_insert(info, c := id).c AS c, struct_update(info, gate := id).gate AS g FROM flights WHERE id < 5 ORDER BY c",

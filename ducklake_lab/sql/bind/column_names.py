@@ -302,10 +302,8 @@ def _interval(node: exp.Interval) -> str:
     unit = node.text("unit").lower().rstrip("s")
     value = node.this
     written = node.meta.get(INTERVAL_TEXT)
-    if isinstance(written, str) and not written.strip().lstrip("-").isdigit():
+    if isinstance(written, str) and any(map(str.isalpha, written)):
         return f"CAST('{written}' AS INTERVAL)"
-    if isinstance(value, exp.Literal) and value.is_string and not value.name.lstrip("-").isdigit():
-        return f"CAST({text(value)} AS INTERVAL)"
     number = value.name if isinstance(value, exp.Literal) else text(value)
     if written is not None:
         number = f"'{written}'"
