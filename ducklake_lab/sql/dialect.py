@@ -101,6 +101,28 @@ def _plain(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
     return lambda parser: _as_plain_call(parse(parser))
 
 
+#: What DuckDB makes of ordered-set aggregates.
+_ORDERED_SETS = {"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc", "mode": "mode"}
+
+
+def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
+    """`percentile_cont(0.5) WITHIN GROUP (ORDER BY x)` as `quantile_cont(0.5 ORDER BY x)`."""
+    part = node
+    while isinstance(part, exp.Window | exp.Filter):
+        part = part.this
+    call = part.this if isinstance(part, exp.WithinGroup) else None
+    name = _ORDERED_SETS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else None
+    if part is None or call is None or name is None:
+        return node
+    keys = part.expression.expressions
+    subject = call.expressions[0] if call.expressions else keys[0].this.copy()
+    made = exp.Anonymous(this=name, expressions=[exp.Order(this=subject, expressions=keys)])
+    if part is node:
+        return made
+    part.replace(made)
+    return node
+
+
 class DuckLakeSql(DuckDB):
     """DuckDB SQL; every token of a statement is a token (none swallows the rest of its line as text)."""
 
@@ -208,6 +230,9 @@ class DuckLakeSql(DuckDB):
             if is_text:
                 node.meta[INTERVAL_TEXT] = first.text
             return node
+
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            return _without_within_group(super()._parse_window(this, alias=alias))
 
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> Any:
             # In a list, NULL is a value like others: `1 IN [NULL]` is false, `1 IN (NULL)` is NULL.

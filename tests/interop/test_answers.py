@@ -67,6 +67,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "SELECT interval '14 months ago', INTERVAL '1 day 04:05:06', INTERVAL '1.5 days', INTERVAL '1.5' DAY, INTERVAL '90 m', "
         "INTERVAL '5 days', INTERVAL '-5 days', INTERVAL '1y 2mons ago', INTERVAL '04:05:06', INTERVAL '1 century' FROM u",
         "SELECT INTERVAL 1 DAY + '2020-01-01'::DATE, INTERVAL '1' DAY + '2020-01-01'::TIMESTAMP, INTERVAL (i) HOURS FROM t ORDER BY i",
+        # ordered-set aggregates
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY j), percentile_disc(0.25) WITHIN GROUP (ORDER BY j DESC) FROM t",
+        "SELECT k, percentile_disc([0.2, 0.9]) WITHIN GROUP (ORDER BY i) FILTER (WHERE i > 0) AS p FROM t GROUP BY k ORDER BY k",
+        "SELECT mode() WITHIN GROUP (ORDER BY j DESC) AS m, chr(65) COLLATE NOCASE = 'a' FROM t",
         # NULL in a list is a value like others
         "SELECT i, i IN [NULL, 2], i NOT IN [NULL, 2], i IN [], NULL IN [i], [i] IN [[1]], i IN [2] AND true FROM t ORDER BY i",
         # values without names, of types that Arrow carries otherwise

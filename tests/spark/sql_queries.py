@@ -35,6 +35,7 @@ QUERIES = [
     "SELECT info.*, id FROM flights WHERE id < 5 ORDER BY id",
     "SELECT info.* EXCLUDE (spot), f.id FROM flights f WHERE id < 5 ORDER BY id",
     "SELECT list_transform([info], lambda f: f.spot.x) AS a, [x.gate FOR x IN [info] IF x.spot.x > 1] AS b FROM flights f WHERE id < 5 ORDER BY ALL",
+    "SELECT carrier, percentile_cont(0.5) WITHIN GROUP (ORDER BY dep_delay), percentile_disc(0.3) WITHIN GROUP (ORDER BY id DESC) FROM flights GROUP BY carrier ORDER BY carrier",
     # Texts of intervals, lists after IN
     "SELECT dep + INTERVAL '1 month 2 days ago' AS a, INTERVAL 90 MINUTE + dep AS b, (INTERVAL '1 day 04:05:06')::VARCHAR AS c FROM flights WHERE id < 5 ORDER BY id",
     "SELECT id, carrier IN ['UA', NULL] AS a, id NOT IN [1, NULL] AS b, id IN stops AS c FROM flights WHERE id < 9 ORDER BY id",

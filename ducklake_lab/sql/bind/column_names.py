@@ -140,6 +140,8 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Cast):
         word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
         return f"{word}({text(node.this)} AS {_type(node.to)})"
+    if isinstance(node, exp.Collate):
+        return f"{text(node.this)} COLLATE {node.expression.name}"
     if isinstance(node, exp.Case):
         return _case(node)
     if isinstance(node, exp.If):
