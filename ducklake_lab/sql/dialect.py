@@ -34,6 +34,13 @@ NULLS = "nulls"
 #: Tokens after which `[` is an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
 
+#: Functions that take `x -> …` for a lambda.
+TAKE_LAMBDAS = frozenset(
+    f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
+)
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
 #: Texts: '…', E'…', $$…$$.
 _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING)
 
@@ -43,6 +50,11 @@ _INTERVAL_BEGINS = (
     *(TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON),
 )
 
+_UNITS = frozenset(
+    f"{unit}{plural}"
+    for unit in "microsecond millisecond second minute hour day week month quarter year decade".split()
+    for plural in ("", "s")
+) | {"century", "centuries", "millennium", "millennia"}
 #: A text that is one amount of one unit.
 _AMOUNT = re.compile(
     r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
@@ -191,11 +203,27 @@ class DuckLakeSql(DuckDB):
             return super()._parse_star_ops()
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-            keyword = self._curr.text.upper() == "LAMBDA"
+            index, keyword = self._index, self._curr.text.upper() == "LAMBDA"
             node = super()._parse_lambda(alias=alias)
-            if isinstance(node, exp.Lambda) and not keyword:
+            if not isinstance(node, exp.Lambda) or keyword:
+                return node
+            if self._takes_lambda(index):
                 node.meta[ARROW] = True
-            return node
+                return node
+            self._retreat(index)  # `f(j -> 'a')` reads JSON
+            value = self._parse_select_or_expression(alias=alias)
+            return self._parse_order(self._parse_respect_or_ignore_nulls(value))
+
+        def _takes_lambda(self, index: int) -> bool:
+            """Whether the argument that begins at a token may be a lambda: of a function of lists, after the list."""
+            depth, at, is_first = 0, index - 1, True
+            while at > 0 and depth >= 0:
+                kind = self._tokens[at].token_type
+                depth += (kind in _CLOSING) - (kind in _OPENING)
+                is_first = is_first and not (depth == 0 and kind == TokenType.COMMA)
+                at -= 1
+            is_method = self._tokens[at - 1].token_type == TokenType.DOT
+            return self._tokens[at].text.casefold() in TAKE_LAMBDAS and (is_method or not is_first)
 
         def _parse_ordered(self, *args: Any, **options: Any) -> exp.Ordered | None:
             node = super()._parse_ordered(*args, **options)
@@ -220,7 +248,7 @@ class DuckLakeSql(DuckDB):
             self._advance()
             is_text = first.token_type == TokenType.STRING
             this = self._parse_primary() if is_text else self._parse_term()
-            has_unit = self._curr is not None and self._curr.text.upper() in self.dialect.VALID_INTERVAL_UNITS
+            has_unit = self._curr is not None and self._curr.text.lower() in _UNITS
             if this is None or (isinstance(this, exp.Column) and not has_unit):
                 self._retreat(index)
                 return None

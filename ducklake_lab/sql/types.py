@@ -141,6 +141,8 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
             raise SqlSyntaxError("A STRUCT type needs a name and a type for each field.")
         return DataType("struct", tuple(fields))
     if kind.this == _D.MAP:
+        if len(kind.expressions) != 2:
+            raise SqlSyntaxError("A MAP type needs a type for its keys and one for its values: MAP(VARCHAR, INTEGER).")
         key, value = kind.expressions
         return DataType("map", (("key", from_sqlglot(key)), ("value", from_sqlglot(value))))
     if kind.this == _D.DECIMAL:

@@ -66,6 +66,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         # texts of intervals, and what is added to them
         "SELECT interval '14 months ago', INTERVAL '1 day 04:05:06', INTERVAL '1.5 days', INTERVAL '1.5' DAY, INTERVAL '90 m', "
         "INTERVAL '5 days', INTERVAL '-5 days', INTERVAL '1y 2mons ago', INTERVAL '04:05:06', INTERVAL '1 century' FROM u",
+        "SELECT INTERVAL '1.5' MILLENNIA, INTERVAL 2 CENTURIES, INTERVAL '1.5' SECOND, INTERVAL 5 MILLISECONDS, INTERVAL 1 HOUR FROM u",
         "SELECT INTERVAL 1 DAY + '2020-01-01'::DATE, INTERVAL '1' DAY + '2020-01-01'::TIMESTAMP, INTERVAL (i) HOURS FROM t ORDER BY i",
         # ordered-set aggregates
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY j), percentile_disc(0.25) WITHIN GROUP (ORDER BY j DESC) FROM t",
@@ -79,6 +80,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "SELECT v->'a.b', v->>'a.b', v->'$.a.b', v->>'/a/b', v->>'0', v->0, v->>1, v->(-1) FROM d ORDER BY i",
         "SELECT v->'a'->>'c d', (v->'a'->'c d')->1->'x', v->'', v->lower('A'), v->['a', 'a.b'] FROM d ORDER BY i",
         "SELECT v->'*' FROM d ORDER BY i",
+        "SELECT json_array_length(v->'a'->'c d'), coalesce(v->'x', v->'0'), upper(v->>'0'), concat((v->'0'), '!') FROM d ORDER BY i",
+        "SELECT count(v->'a'), max(v->>'0'), count(DISTINCT v->'a'), list(v->>'0' ORDER BY i DESC) AS l FROM d",
+        "SELECT list_transform([1], x -> json_array_length(v->'a'->'c d') + x), list_transform([i], x -> x + i) FROM d ORDER BY i",
         "SELECT v->>'a.b' AS k, count(*) FROM d GROUP BY k ORDER BY k",
         # numbers, and the names of types
         "SELECT .34, typeof(.34), 42., -.5, .5e3, '0.1'::DECIMAL, [1]::DECIMAL[], [1]::DOUBLE[] FROM u",

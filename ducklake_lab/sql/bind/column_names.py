@@ -309,5 +309,8 @@ def _interval(node: exp.Interval) -> str:
     number = value.name if isinstance(value, exp.Literal) else text(value)
     if written is not None:
         number = f"'{written}'"
-    width = "BIGINT" if unit in ("hour", "minute", "second", "millisecond", "microsecond") else "INTEGER"
-    return f"to_{unit}s(CAST(trunc(CAST({number} AS DOUBLE)) AS {width}))"
+    if unit in ("second", "millisecond"):
+        return f"to_{unit}s(CAST({number} AS DOUBLE))"
+    width = "BIGINT" if unit in ("hour", "minute", "microsecond") else "INTEGER"
+    plural = {"century": "centuries", "millennium": "millennia", "millennia": "millennia"}.get(unit, f"{unit}s")
+    return f"to_{plural}(CAST(trunc(CAST({number} AS DOUBLE)) AS {width}))"

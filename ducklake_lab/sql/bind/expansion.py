@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
@@ -21,10 +21,6 @@ from ducklake_lab.sql.types import to_sqlglot
 
 #: Calls of macros in one expression, and in what they stand for, beyond which they are held to be endless.
 _DEEPEST = 1000
-
-_TAKE_LAMBDAS = frozenset(
-    f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
-)
 
 
 def normalised(tree: exp.Expr) -> exp.Expr:
@@ -97,7 +93,7 @@ def _tokens(sql: str) -> Sequence[Token]:
 def _with_lambdas(tree: exp.Expr) -> exp.Expr:
     """Arrow functions, which DuckDB prints in parentheses as it prints the JSON operator, as what they are."""
     for call in tree.find_all(exp.Anonymous):
-        if call.name.casefold() not in _TAKE_LAMBDAS:
+        if call.name.casefold() not in TAKE_LAMBDAS:
             continue
         for argument in call.expressions[1:]:
             arrow = argument.unnest()

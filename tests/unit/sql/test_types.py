@@ -90,9 +90,13 @@ def test_an_impossible_decimal() -> None:
         read("DECIMAL('x')")
 
 
-def test_a_struct_without_fields() -> None:
-    with pytest.raises(SqlSyntaxError, match="a name and a type for each field"):
-        read("STRUCT")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("STRUCT", "a name and a type for each field"), ("MAP", "a type for its keys and one for its values")],
+)
+def test_a_nested_type_without_parts(text: str, said: str) -> None:
+    with pytest.raises(SqlSyntaxError, match=said):
+        read(text)
 
 
 def test_a_type_spark_lacks() -> None:
