@@ -68,6 +68,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "INTERVAL '5 days', INTERVAL '-5 days', INTERVAL '1y 2mons ago', INTERVAL '04:05:06', INTERVAL '1 century' FROM u",
         "SELECT INTERVAL '1.5' MILLENNIA, INTERVAL 2 CENTURIES, INTERVAL '1.5' SECOND, INTERVAL 5 MILLISECONDS, INTERVAL 1 HOUR FROM u",
         "SELECT INTERVAL 1 DAY + '2020-01-01'::DATE, INTERVAL '1' DAY + '2020-01-01'::TIMESTAMP, INTERVAL (i) HOURS FROM t ORDER BY i",
+        "SELECT * FROM range(3) WITH ORDINALITY AS o(x, y), u WHERE y > u.i ORDER BY ALL",
+        "SELECT i, o.* FROM t, unnest([i, j]) WITH ORDINALITY o ORDER BY ALL",
         # ordered-set aggregates
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY j), percentile_disc(0.25) WITHIN GROUP (ORDER BY j DESC) FROM t",
         "SELECT k, percentile_disc([0.2, 0.9]) WITHIN GROUP (ORDER BY i) FILTER (WHERE i > 0) AS p FROM t GROUP BY k ORDER BY k",

@@ -235,6 +235,8 @@ def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
 def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     parts = node.parts
+    if node.args.get("ordinality"):
+        raise UnsupportedFeatureError("WITH ORDINALITY is not supported on Spark; use row_number().")
     if isinstance(parts[-1], exp.Anonymous):
         return _function(binder, node, parts[-1], scope, ctes)
     if not all(isinstance(part, exp.Identifier) for part in parts):
