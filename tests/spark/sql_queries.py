@@ -39,6 +39,11 @@ QUERIES = [
     # Texts of intervals, lists after IN
     "SELECT dep + INTERVAL '1 month 2 days ago' AS a, INTERVAL 90 MINUTE + dep AS b, (INTERVAL '1 day 04:05:06')::VARCHAR AS c FROM flights WHERE id < 5 ORDER BY id",
     "SELECT id, carrier IN ['UA', NULL] AS a, id NOT IN [1, NULL] AS b, id IN stops AS c FROM flights WHERE id < 9 ORDER BY id",
+    # Ranges of times; FETCH
+    "SELECT d, d::DATE AS e, d + INTERVAL 1 HOUR AS f FROM range(DATE '2013-01-01', DATE '2013-01-04', INTERVAL 1 DAY) AS t(d) ORDER BY d",
+    "SELECT f.id, s.* FROM flights f, generate_series(f.dep, f.dep + INTERVAL 2 DAY, INTERVAL 1 DAY) AS s WHERE f.id < 3 ORDER BY ALL",
+    "SELECT id FROM flights ORDER BY id DESC FETCH FIRST 2 ROWS ONLY",
+    "SELECT id FROM flights ORDER BY id OFFSET 3 FETCH NEXT ROW ONLY",
     # JSON's fields by their names
     "SELECT v->>'a.b' AS a, v->'a'->'b' AS b, (v->>'$.a.b')::INT + 1 AS c, v->'x y' AS d FROM (SELECT json_object('a.b', id, 'a', {'b': month}, 'x y', [id]) AS v FROM flights) WHERE v->>'a.b' < '2' ORDER BY ALL",
     "SELECT json_array_length(v->'l') AS a, coalesce(v->'x', v->'b') AS b, upper(v->>'b') AS c FROM (SELECT json_object('l', stops, 'b', carrier) AS v FROM flights WHERE id < 9) ORDER BY ALL",

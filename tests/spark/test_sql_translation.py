@@ -227,6 +227,7 @@ REFUSED = [
     ("SELECT carrier::ENUM('UA', 'AA', 'B6', 'DL') AS c FROM flights ORDER BY c", "ENUM"),
     ("SELECT max([carrier::ENUM('UA', 'AA', 'B6', 'DL')]) FROM flights", "ENUM"),
     ("SELECT (month, day) FROM flights", "without names"),
+    ("SELECT ARRAY(SELECT id FROM flights) FROM planes", "ARRAY over a query"),
     ("SELECT * FROM flights, range(3) WITH ORDINALITY", "ORDINALITY"),
     ("SELECT max(p) FROM (SELECT row(month, day) AS p FROM flights)", "without names"),
 ]

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.spark.comparing import named
@@ -265,12 +265,15 @@ def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
     return exp.Lateral(this=result, alias=alias)
 
 
-def table(node: exp.Table, translate: Step, children: Step) -> exp.Expr:
+def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> exp.Expr:
     if not isinstance(node.this, exp.Anonymous):
         return children(node)
     name = node.this.name.lower()
     if node.db or name not in ("range", "generate_series"):
         raise UnsupportedFeatureError(f"Table function {node.this.name} is not supported on Spark.")
+    kinds = [type_of(item) for item in node.this.expressions]
+    if any(kind is not None and kind.name in ("date", *TIMESTAMPS) for kind in kinds):
+        return _of_function(node, call("explode", translate(node.this)), node.this)
     bounds = [translate(item) for item in node.this.expressions]
     if not 1 <= len(bounds) <= 3 or any(item.find(exp.Column) for item in bounds):
         raise UnsupportedFeatureError(f"{name} in FROM needs constant numbers to run on Spark.")
