@@ -127,7 +127,7 @@ def carried_sql(expression: str, data_type: DataType, depth: int | None = None) 
     if name == "interval":
         refused = f"error('{LONG_INTERVAL}')"
         return f"CASE WHEN abs(date_part('hour', {expression})) >= {_MOST_HOURS} THEN {refused} ELSE {expression} END"
-    if has_part(data_type, (*_BY_FUNCTION, "interval")):
+    if has_part(data_type, (*_BY_FUNCTION, "interval")) or (data_type.is_nested and _has_nameless(data_type)):
         return through(expression, data_type, partial(carried_sql, depth=depth))
     if has_part(data_type, _AS_TEXT):
         return f"CAST({expression} AS {_plain(data_type).sql()})"
@@ -145,7 +145,7 @@ def typed_sql(expression: str, data_type: DataType, kept: variants.Kept | None =
         return f"ST_GeomFromWKB({expression})"
     if data_type.name == "variant":
         return f"CASE WHEN {expression} IS NOT NULL THEN {variants.typed_sql(expression, kept)} END"
-    if has_part(data_type, _BY_FUNCTION):
+    if has_part(data_type, _BY_FUNCTION) or _has_nameless(data_type):
         return through(expression, data_type, partial(typed_sql, kept=kept))
     return f"CAST({expression} AS {data_type.sql()})"
 
@@ -189,6 +189,15 @@ def has_part(data_type: DataType, names: Sequence[str]) -> bool:
     return any(part.name in names for part in data_type.walk())
 
 
+def _is_nameless(data_type: DataType) -> bool:
+    """Whether it is what `row(1, 2)` gives: no SQL casts to a struct whose fields have no names."""
+    return any(not name for name, _ in data_type.children)
+
+
+def _has_nameless(data_type: DataType) -> bool:
+    return any(map(_is_nameless, data_type.walk()))
+
+
 def decimal_sql(expression: str) -> str:
     """SQL of a HUGEINT or UHUGEINT as Spark's longest DECIMAL; longer values are refused."""
     cast, limit = f"CAST({expression} AS DECIMAL({_MOST_DIGITS},0))", 10**_MOST_DIGITS - 1
@@ -206,7 +215,11 @@ def comparable_sql(expression: str, data_type: DataType) -> str:
 
 def through(expression: str, data_type: DataType, convert: Callable[[str, DataType], str]) -> str:
     """SQL that converts the parts of a nested value."""
-    if data_type.name == "struct":
+    if _is_nameless(data_type):
+        fields = (child for _, child in data_type.children)
+        parts = ", ".join(convert(f"struct_extract({expression}, {n})", child) for n, child in enumerate(fields, 1))
+        made = f"row({parts})"
+    elif data_type.name == "struct":
         parts = ", ".join(
             f"{quote_identifier(name)} := {convert(f'{expression}.{quote_identifier(name)}', child)}"
             for name, child in data_type.children

@@ -86,6 +86,8 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
         BindError: DuckDB does not know a function, or not for such arguments.
         UnsupportedFeatureError: lakes have no equal of the type.
     """
+    for given in arguments:
+        check_named(given)
     columns = [f'CAST(NULL AS {kind.sql()}) AS "{argument(i)}"' for i, kind in enumerate(arguments)]
     try:
         relation = connection(settings).sql(f"SELECT ({sql}) FROM (SELECT {', '.join(columns) or '1 AS one'})")
@@ -101,7 +103,25 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
     found = from_duckdb(kind)
     if found is None:
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark.")
+    if _has_enum(kind):
+        raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark; cast them to VARCHAR.")
     return found
+
+
+def _has_enum(kind: duckdb.sqltypes.DuckDBPyType) -> bool:
+    """Whether one of DuckDB's types is an ENUM, whose values are not in the order of their texts, or has one in it."""
+    if kind.id in ("struct", "list", "array", "map"):
+        children = (child for _, child in kind.children)
+        return any(_has_enum(child) for child in children if isinstance(child, duckdb.sqltypes.DuckDBPyType))
+    return bool(kind.id == "enum")
+
+
+def check_named(kind: DataType) -> None:
+    """Raises where fields of a struct have no names: no SQL casts to such a type, and Spark has none."""
+    if any(not name for part in kind.walk() for name, _ in part.children):
+        raise UnsupportedFeatureError(
+            "Values of several parts without names, such as (1, 2), are not supported on Spark; write {a: 1, b: 2}."
+        )
 
 
 @lru_cache(maxsize=10_000)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb.casting import carried_as, carried_sql, has_part, through, typed_values_sql
 from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.duckdb.unsliced import unsliced
+from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import INTEGERS, DataType, from_field, is_marked
@@ -145,7 +146,11 @@ def _texts_sql(expression: str, kind: DataType) -> str:
 
 @contextmanager
 def _typed(table: pa.Table, time_zone: str) -> Iterator[tuple[duckdb.DuckDBPyRelation, duckdb.DuckDBPyConnection]]:
-    """The rows as a relation whose columns have DuckDB's types, named `c0`, `c1`, …"""
+    """The rows as a relation whose columns have DuckDB's types, named `c0`, `c1`, …
+
+    Raises:
+        ConstraintError: a value cannot leave DuckDB, as a map with one key twice.
+    """
     selected: Sequence[str] = [
         f"{typed_values_sql(f'c{i}', from_field(field), table.column(i)) if is_marked(field) else f'c{i}'} AS c{i}"
         for i, field in enumerate(table.schema)
@@ -153,4 +158,7 @@ def _typed(table: pa.Table, time_zone: str) -> Iterator[tuple[duckdb.DuckDBPyRel
     with scratch().cursor() as connection:
         connection.execute(f"SET TimeZone = '{time_zone}'")
         carried = connection.from_arrow(unsliced(table).rename_columns([f"c{i}" for i in range(table.num_columns)]))
-        yield carried.project(", ".join(selected)), connection
+        try:
+            yield carried.project(", ".join(selected)), connection
+        except duckdb.InvalidInputException as error:
+            raise ConstraintError(worded(error)) from None

@@ -220,6 +220,10 @@ def _no_cast(found: re.Match[str], _text: str) -> str:
     return f"{found['from']} cannot be cast to {found['type']}."
 
 
+def _twice(_found: re.Match[str], _text: str) -> str:
+    return "Map keys must be unique."
+
+
 def _no_function(found: re.Match[str], text: str) -> str:
     """A function, or an operator, that takes no arguments of these types."""
     name, given = found[1], _types(found[2])
@@ -264,5 +268,6 @@ _RULES: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] = [
         ),
         (rf"Overflow in \w+ of (?P<type>\S+) \({_VALUE}\)!", _overflow),
         (r"Unimplemented type for cast \((?P<from>.+) -> (?P<type>.+)\)", _no_cast),
+        (r"Arrow map contains duplicate key, .*", _twice),
     )
 ] + [(_NO_MATCH, _no_function), (_AMBIGUOUS, _ambiguous), (_MISSING, _no_window)]

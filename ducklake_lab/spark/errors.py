@@ -39,8 +39,9 @@ _VALUES = {
     "SCALAR_SUBQUERY_TOO_MANY_ROWS": "A subquery used as a value returned more than one row",
     "NOT_NULL_ASSERT_VIOLATION": "A value is NULL in a column that is NOT NULL",
     "DUPLICATED_MAP_KEY": "A map has a key twice",
-    "USER_RAISED_EXCEPTION": "The query raised an error",
 }
+#: What a query itself says with `raise_error`.
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w{5}|$)", re.MULTILINE)
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
@@ -83,6 +84,8 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     file = _failed_file(error, text)
     if file is not None:
         return file
+    if (raised := _RAISED.search(text)) is not None:
+        return ConstraintError(raised[1].strip())
     condition = _condition(error, text)
     for name in (condition, condition.partition(".")[0]):
         if name in _VALUES:

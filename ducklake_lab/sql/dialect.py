@@ -5,6 +5,7 @@ The parser keeps each function under the name it was called by. DuckDB alone dec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -33,6 +34,13 @@ NULLS = "nulls"
 #: Tokens after which `[` is an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
 
+#: Functions that take `x -> …` for a lambda.
+TAKE_LAMBDAS = frozenset(
+    f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
+)
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
 #: Texts: '…', E'…', $$…$$.
 _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING)
 
@@ -40,6 +48,16 @@ _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, Tok
 _INTERVAL_BEGINS = (
     *(*_TEXTS, TokenType.NUMBER, TokenType.L_PAREN),
     *(TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON),
+)
+
+_UNITS = frozenset(
+    f"{unit}{plural}"
+    for unit in "microsecond millisecond second minute hour day week month quarter year decade".split()
+    for plural in ("", "s")
+) | {"century", "centuries", "millennium", "millennia"}
+#: A text that is one amount of one unit.
+_AMOUNT = re.compile(
+    r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
 )
 
 #: Words that may stand before a `:name` placeholder and are no aliases.
@@ -95,11 +113,37 @@ def _plain(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
     return lambda parser: _as_plain_call(parse(parser))
 
 
+#: What DuckDB makes of ordered-set aggregates.
+_ORDERED_SETS = {"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc", "mode": "mode"}
+
+
+def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
+    """`percentile_cont(0.5) WITHIN GROUP (ORDER BY x)` as `quantile_cont(0.5 ORDER BY x)`."""
+    part = node
+    while isinstance(part, exp.Window | exp.Filter):
+        part = part.this
+    call = part.this if isinstance(part, exp.WithinGroup) else None
+    name = _ORDERED_SETS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else None
+    if part is None or call is None or name is None:
+        return node
+    keys = part.expression.expressions
+    subject = call.expressions[0] if call.expressions else keys[0].this.copy()
+    made = exp.Anonymous(this=name, expressions=[exp.Order(this=subject, expressions=keys)])
+    if part is node:
+        return made
+    part.replace(made)
+    return node
+
+
 class DuckLakeSql(DuckDB):
     """DuckDB SQL; every token of a statement is a token (none swallows the rest of its line as text)."""
 
     # List positions stay as written; the base dialect would renumber them from 0.
     INDEX_OFFSET = 0
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """The right side of `->` as it is written: `'a.b'` is the name of one field, not a path."""
+        return path
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[Any] = set()
@@ -115,10 +159,18 @@ class DuckLakeSql(DuckDB):
         }
         # The base parser makes a list of whatever is called so: `t.list[1]`, `list(x)[1]`, `"array"[1]`.
         ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
+        # The base parser gives DECIMAL its sizes.
+        TYPE_CONVERTERS: ClassVar[Any] = {}
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
             TokenType.COLON: lambda self: self._parse_named_placeholder(),
         }
+
+        def _parse_primary(self) -> exp.Expr | None:
+            # The base parser writes `.34` as `0.34`, which has a digit more.
+            if self._match_pair(TokenType.DOT, TokenType.NUMBER):
+                return exp.Literal.number(f".{self._prev.text}")
+            return super()._parse_primary()
 
         def _parse_named_placeholder(self) -> exp.Expr | None:
             """`:name`; not in `l[:n]`, which is a slice."""
@@ -151,11 +203,27 @@ class DuckLakeSql(DuckDB):
             return super()._parse_star_ops()
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-            keyword = self._curr.text.upper() == "LAMBDA"
+            index, keyword = self._index, self._curr.text.upper() == "LAMBDA"
             node = super()._parse_lambda(alias=alias)
-            if isinstance(node, exp.Lambda) and not keyword:
+            if not isinstance(node, exp.Lambda) or keyword:
+                return node
+            if self._takes_lambda(index):
                 node.meta[ARROW] = True
-            return node
+                return node
+            self._retreat(index)  # `f(j -> 'a')` reads JSON
+            value = self._parse_select_or_expression(alias=alias)
+            return self._parse_order(self._parse_respect_or_ignore_nulls(value))
+
+        def _takes_lambda(self, index: int) -> bool:
+            """Whether the argument that begins at a token may be a lambda: of a function of lists, after the list."""
+            depth, at, is_first = 0, index - 1, True
+            while at > 0 and depth >= 0:
+                kind = self._tokens[at].token_type
+                depth += (kind in _CLOSING) - (kind in _OPENING)
+                is_first = is_first and not (depth == 0 and kind == TokenType.COMMA)
+                at -= 1
+            is_method = self._tokens[at - 1].token_type == TokenType.DOT
+            return self._tokens[at].text.casefold() in TAKE_LAMBDAS and (is_method or not is_first)
 
         def _parse_ordered(self, *args: Any, **options: Any) -> exp.Ordered | None:
             node = super()._parse_ordered(*args, **options)
@@ -172,14 +240,34 @@ class DuckLakeSql(DuckDB):
                     self.raise_error("ONLY was expected", self._prev)
             return options
 
-        def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            first = self._next
-            if self._curr.token_type == TokenType.INTERVAL and first.token_type not in _INTERVAL_BEGINS:
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+            # The base parser takes the first amount of a text, `1 month ago`, and adds what follows: `INTERVAL 1 DAY + '…'`.
+            index, first = self._index, self._next
+            if self._curr.token_type != TokenType.INTERVAL or first.token_type not in _INTERVAL_BEGINS:
                 return None  # a name
-            node = super()._parse_interval(*args, **options)
-            if isinstance(node, exp.Interval) and first.token_type == TokenType.STRING:
+            self._advance()
+            is_text = first.token_type == TokenType.STRING
+            this = self._parse_primary() if is_text else self._parse_term()
+            has_unit = self._curr is not None and self._curr.text.lower() in _UNITS
+            if this is None or (isinstance(this, exp.Column) and not has_unit):
+                self._retreat(index)
+                return None
+            if is_text and not has_unit and not _AMOUNT.fullmatch(first.text):
+                return self.expression(exp.Cast(this=this, to=exp.DataType(this=exp.DType.INTERVAL)))
+            node = self._parse_interval_span(this, parse_function_unit=parse_function_unit)
+            if is_text:
                 node.meta[INTERVAL_TEXT] = first.text
             return node
+
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            return _without_within_group(super()._parse_window(this, alias=alias))
+
+        def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            # In a list, NULL is a value like others: `1 IN [NULL]` is false, `1 IN (NULL)` is NULL.
+            if self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
+                values = self._parse_unary()
+                return self.expression(exp.Anonymous(this="contains", expressions=[values, this]))
+            return super()._parse_in(this, alias)
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:

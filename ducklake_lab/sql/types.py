@@ -137,11 +137,17 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
             if part.name.casefold() in (name.casefold() for name, _ in fields):
                 raise BindError(f'A STRUCT type has the field "{part.name}" twice.')
             fields.append((part.name, from_sqlglot(part.args["kind"])))
+        if not fields:
+            raise SqlSyntaxError("A STRUCT type needs a name and a type for each field.")
         return DataType("struct", tuple(fields))
     if kind.this == _D.MAP:
+        if len(kind.expressions) != 2:
+            raise SqlSyntaxError("A MAP type needs a type for its keys and one for its values: MAP(VARCHAR, INTEGER).")
         key, value = kind.expressions
         return DataType("map", (("key", from_sqlglot(key)), ("value", from_sqlglot(value))))
     if kind.this == _D.DECIMAL:
+        if not all(part.name.isdigit() for part in kind.expressions):
+            raise SqlSyntaxError(f"The sizes of a DECIMAL are whole numbers, as in DECIMAL(18,3): {_text(kind)}.")
         sizes = [int(part.name) for part in kind.expressions]
         precision = sizes[0] if sizes else 18
         scale = sizes[1] if len(sizes) > 1 else (0 if sizes else 3)

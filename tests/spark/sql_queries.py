@@ -17,6 +17,40 @@ QUERIES = [
     "SELECT v, v > 5 AS large FROM (VALUES (1), ('2'), (99), (NULL)) AS t(v) ORDER BY v",
     "SELECT histogram(v, [-10, 0, 10]) FROM (VALUES (-1e308), (-0.5), (0), ('inf'), (0.5)) AS t(v)",
     "SELECT approx_count_distinct(id), entropy(id), regr_count(id, month), approx_count_distinct(id) FILTER (WHERE id > 99) FROM flights WHERE id < 0",
+    # VALUES with lists, with columns to their left and with texts of all kinds
+    "SELECT *, l[1] FROM (VALUES ([1, 2], {'a': 1}), (NULL, NULL), ([], {'a': 2})) AS t(l, s) ORDER BY ALL",
+    "SELECT f.id, t.x, t.y FROM flights f, (VALUES (f.id, [f.id]), (f.id + 1, [7])) AS t(x, y) WHERE f.id < 3 ORDER BY ALL",
+    "SELECT *, x < 'Gz', x || 'ß' FROM (VALUES ('Gö', 'a\\b'), ('日本', 'é'), ('', '${x}'), ('Gö', e'\n')) AS t(x, y) WHERE x <> '日' ORDER BY ALL",
+    "SELECT count(DISTINCT r) FROM (VALUES (random()), (random())) AS t(r)",
+    # Numbers without digits before the point, tuples, keys in parentheses
+    "SELECT .34, typeof(.34), 42., -.5, .5e3, .25 * 4, '0.1'::DECIMAL, [1]::DECIMAL[] FROM airlines",
+    "SELECT month, day, count(*) FROM flights GROUP BY (month, day), carrier ORDER BY ALL",
+    "SELECT id, row_number() OVER (PARTITION BY (month, carrier) ORDER BY id) FROM flights ORDER BY ALL",
+    "SELECT id FROM flights WHERE id < 9 ORDER BY (month % 2, id) DESC",
+    "SELECT (month, day) < (3, id) AS a, typeof((1, 'a')) AS b FROM flights WHERE id < 9 ORDER BY ALL",
+    # Columns that are sorted by their position and made by workers
+    "SELECT [upper(carrier), carrier], id FROM flights WHERE id < 9 ORDER BY 1, 2",
+    "SELECT MAP(['a', 'b'], [carrier, max(id)::VARCHAR]) FROM flights GROUP BY carrier ORDER BY ALL",
+    # Fields of structs, in lambdas too
+    "SELECT info.*, id FROM flights WHERE id < 5 ORDER BY id",
+    "SELECT info.* EXCLUDE (spot), f.id FROM flights f WHERE id < 5 ORDER BY id",
+    "SELECT list_transform([info], lambda f: f.spot.x) AS a, [x.gate FOR x IN [info] IF x.spot.x > 1] AS b FROM flights f WHERE id < 5 ORDER BY ALL",
+    "SELECT carrier, percentile_cont(0.5) WITHIN GROUP (ORDER BY dep_delay), percentile_disc(0.3) WITHIN GROUP (ORDER BY id DESC) FROM flights GROUP BY carrier ORDER BY carrier",
+    # Texts of intervals, lists after IN
+    "SELECT dep + INTERVAL '1 month 2 days ago' AS a, INTERVAL 90 MINUTE + dep AS b, (INTERVAL '1 day 04:05:06')::VARCHAR AS c FROM flights WHERE id < 5 ORDER BY id",
+    "SELECT id, carrier IN ['UA', NULL] AS a, id NOT IN [1, NULL] AS b, id IN stops AS c FROM flights WHERE id < 9 ORDER BY id",
+    # Ranges of times; FETCH
+    "SELECT d, d::DATE AS e, d + INTERVAL 1 HOUR AS f FROM range(DATE '2013-01-01', DATE '2013-01-04', INTERVAL 1 DAY) AS t(d) ORDER BY d",
+    "SELECT f.id, s.* FROM flights f, generate_series(f.dep, f.dep + INTERVAL 2 DAY, INTERVAL 1 DAY) AS s WHERE f.id < 3 ORDER BY ALL",
+    "SELECT id FROM flights ORDER BY id DESC FETCH FIRST 2 ROWS ONLY",
+    "SELECT id FROM flights ORDER BY id OFFSET 3 FETCH NEXT ROW ONLY",
+    # JSON's fields by their names
+    "SELECT v->>'a.b' AS a, v->'a'->'b' AS b, (v->>'$.a.b')::INT + 1 AS c, v->'x y' AS d FROM (SELECT json_object('a.b', id, 'a', {'b': month}, 'x y', [id]) AS v FROM flights) WHERE v->>'a.b' < '2' ORDER BY ALL",
+    "SELECT json_array_length(v->'l') AS a, coalesce(v->'x', v->'b') AS b, upper(v->>'b') AS c FROM (SELECT json_object('l', stops, 'b', carrier) AS v FROM flights WHERE id < 9) ORDER BY ALL",
+    "SELECT struct_insert(info, c := id).c AS c, struct_update(info, gate := id).gate AS g FROM flights WHERE id < 5 ORDER BY c",
+    # Collations, where they stay in one comparison
+    "SELECT id FROM flights WHERE carrier COLLATE NOCASE = 'ua' AND id < 40 ORDER BY id",
+    "SELECT id, carrier = 'ua' COLLATE NOCASE AS a, carrier COLLATE NOCASE IN ('aa', 'b6') AS b FROM flights WHERE id < 9 ORDER BY ALL",
     # IN over a query: NULL where a value of NULL might be the one
     "SELECT id, id IN (SELECT dep_delay FROM flights) AS a FROM flights WHERE id < 9 ORDER BY id",
     "SELECT id, id NOT IN (SELECT dep_delay FROM flights) AS a, id IN (SELECT NULL) AS b, id NOT IN (SELECT NULL::INT) AS c FROM flights WHERE id < 9 ORDER BY id",

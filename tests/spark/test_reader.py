@@ -254,6 +254,7 @@ def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
         ("SELECT 1 / (id - 1) FROM range(3)", "Division by zero."),
         ("SELECT CAST(concat('x', id) AS INT) FROM range(3)", "A value cannot be cast: 'x"),
         ("SELECT CAST(id * 1000 AS TINYINT) FROM range(3)", "A value does not fit its type"),
+        ("SELECT raise_error(concat('too long: ', id)) FROM range(1)", "too long: 0"),
     ],
 )
 def test_errors_of_values_are_one_line(spark: SparkSession, query: str, text: str) -> None:

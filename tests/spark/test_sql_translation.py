@@ -217,6 +217,19 @@ REFUSED = [
     ("SELECT * FROM flights ASOF JOIN planes ON flights.id >= planes.seats", "ASOF"),
     ("SELECT DISTINCT carrier FROM flights f ORDER BY f.month + 1", "ORDER BY month after SELECT DISTINCT"),
     ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM flights", "EXCLUDE"),
+    ("SELECT id FROM flights ORDER BY carrier COLLATE NOCASE", "COLLATE"),
+    ("SELECT carrier COLLATE NOCASE AS c FROM flights", "COLLATE"),
+    ("SELECT DISTINCT lower(carrier COLLATE NOACCENT) AS c FROM flights", "COLLATE"),
+    ("SELECT count(*) FROM flights GROUP BY carrier COLLATE NOCASE", "COLLATE"),
+    ("SELECT max(carrier COLLATE NOCASE) FROM flights", "COLLATE"),
+    ("SELECT id FROM flights WHERE carrier COLLATE NOCASE IN (SELECT carrier FROM airlines)", "COLLATE"),
+    ("SELECT rank() OVER (ORDER BY carrier COLLATE NOCASE) FROM flights", "COLLATE"),
+    ("SELECT carrier::ENUM('UA', 'AA', 'B6', 'DL') AS c FROM flights ORDER BY c", "ENUM"),
+    ("SELECT max([carrier::ENUM('UA', 'AA', 'B6', 'DL')]) FROM flights", "ENUM"),
+    ("SELECT (month, day) FROM flights", "without names"),
+    ("SELECT ARRAY(SELECT id FROM flights) FROM planes", "ARRAY over a query"),
+    ("SELECT * FROM flights, range(3) WITH ORDINALITY", "ORDINALITY"),
+    ("SELECT max(p) FROM (SELECT row(month, day) AS p FROM flights)", "without names"),
 ]
 
 

@@ -19,7 +19,7 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
-from ducklake_lab.sql.bind.expansion import bare, choose, stored_expression, stored_query, substitute
+from ducklake_lab.sql.bind.expansion import bare, choose, dotted_column, stored_expression, stored_query, substitute
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
@@ -386,7 +386,7 @@ class QueryBinder:
             return self.expression(call, scope, ctes, aliases)
         parts = dotted(node)
         if parts is not None and len(parts) > 1:
-            found = resolve(parts, scope)
+            found = dotted_column(parts, scope)
             if found is not None:
                 return found
         self.children(node, scope, ctes, aliases)

@@ -41,6 +41,9 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseOr: "|",
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
+    exp.ArrayOverlaps: "&&",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
@@ -81,7 +84,7 @@ def output_name(node: exp.Expr) -> str:
 def _is_path(node: exp.Expr) -> bool:
     """Whether it is a column and fields of it, `a.b.c`."""
     inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
-    return isinstance(inner, exp.Column) or (inner is not None and _is_path(inner))
+    return isinstance(inner, exp.Column | exp.Identifier) or (inner is not None and _is_path(inner))
 
 
 def text(node: exp.Expr) -> str:
@@ -137,6 +140,8 @@ def text(node: exp.Expr) -> str:
     if isinstance(node, exp.Cast):
         word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
         return f"{word}({text(node.this)} AS {_type(node.to)})"
+    if isinstance(node, exp.Collate):
+        return f"{text(node.this)} COLLATE {node.expression.name}"
     if isinstance(node, exp.Case):
         return _case(node)
     if isinstance(node, exp.If):
@@ -214,28 +219,34 @@ def _negated(inner: exp.Expr) -> str:
 
 
 #: Types DuckDB writes as keywords; it quotes the names of all others.
-_KEYWORD_TYPES = ("int32", "int16", "int64", "float32", "varchar", "timestamp", "time", "boolean", "interval")
+_KEYWORD_TYPES = ("INTEGER", "SMALLINT", "BIGINT", "FLOAT", "VARCHAR", "TIMESTAMP", "TIME", "BOOLEAN", "INTERVAL")
 
 
 def _type(kind: exp.DataType) -> str:
     try:
-        known = from_sqlglot(kind)
+        known = from_sqlglot(kind).sql()
     except DuckLakeError:
-        return kind.sql(dialect=DuckLakeSql)
-    if known.decimal is not None:
-        return "DECIMAL({}, {})".format(*known.decimal)
-    spelled = known.sql()
-    if known.name == "json":
-        return '"json"'
+        known = kind.sql(dialect=DuckLakeSql)
+    if kind.this in (exp.DType.ARRAY, exp.DType.LIST):
+        return f"{_type(kind.expressions[0])}[{''.join(size.name for size in kind.args.get('values') or ())}]"
     if SINCE_DUCKDB_2:
-        return spelled
-    return spelled if known.is_nested or known.name in _KEYWORD_TYPES else f'"{spelled}"'
+        return known
+    if kind.this == exp.DType.STRUCT:
+        fields = (f"{quoted_if_needed(part.name)} {_type(part.args['kind'])}" for part in kind.expressions)
+        return f"STRUCT({', '.join(fields)})"
+    if kind.this == exp.DType.MAP:
+        return f"MAP({', '.join(map(_type, kind.expressions))})"
+    if kind.this == exp.DType.DECIMAL:
+        return known.replace(",", ", ") if kind.expressions else "DECIMAL"
+    if kind.this == exp.DType.ENUM:
+        return f'"ENUM"({", ".join(map(text, kind.expressions))})'
+    return known if known in _KEYWORD_TYPES else '"json"' if known == "JSON" else f'"{known}"'
 
 
 def _number(digits: str) -> str:
     if SINCE_DUCKDB_2:
         return digits
-    return repr(float(digits)) if "e" in digits.lower() else digits.replace("_", "")
+    return repr(float(digits)) if "e" in digits.lower() else digits.replace("_", "").removesuffix(".")
 
 
 def _case(node: exp.Case) -> str:
@@ -262,7 +273,7 @@ def _call(node: exp.Anonymous) -> str:
         return f"GROUPING({', '.join(map(text, args))})"
     if lower == "nullif":
         return f'"nullif"({", ".join(map(text, args))})'
-    prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim") else ""
+    prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim", "row") else ""
     rendered = [text(arg) for arg in args]
     if SINCE_DUCKDB_2 and lower == "date_part" and node.meta.get(SPECIAL_SYNTAX):
         rendered[0] = quote_text(node.meta[WRITTEN_PART])
@@ -293,12 +304,13 @@ def _interval(node: exp.Interval) -> str:
     unit = node.text("unit").lower().rstrip("s")
     value = node.this
     written = node.meta.get(INTERVAL_TEXT)
-    if isinstance(written, str) and not written.strip().lstrip("-").isdigit():
+    if isinstance(written, str) and any(map(str.isalpha, written)):
         return f"CAST('{written}' AS INTERVAL)"
-    if isinstance(value, exp.Literal) and value.is_string and not value.name.lstrip("-").isdigit():
-        return f"CAST({text(value)} AS INTERVAL)"
     number = value.name if isinstance(value, exp.Literal) else text(value)
     if written is not None:
         number = f"'{written}'"
-    width = "BIGINT" if unit in ("hour", "minute", "second", "millisecond", "microsecond") else "INTEGER"
-    return f"to_{unit}s(CAST(trunc(CAST({number} AS DOUBLE)) AS {width}))"
+    if unit in ("second", "millisecond"):
+        return f"to_{unit}s(CAST({number} AS DOUBLE))"
+    width = "BIGINT" if unit in ("hour", "minute", "microsecond") else "INTEGER"
+    plural = {"century": "centuries", "millennium": "millennia", "millennia": "millennia"}.get(unit, f"{unit}s")
+    return f"to_{plural}(CAST(trunc(CAST({number} AS DOUBLE)) AS {width}))"

@@ -10,21 +10,17 @@ from sqlglot.tokens import Token, TokenType
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import StoredMacro
-from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.scope import TYPE, Scope, resolve
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Calls of macros in one expression, and in what they stand for, beyond which they are held to be endless.
 _DEEPEST = 1000
-
-_TAKE_LAMBDAS = frozenset(
-    f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
-)
 
 
 def normalised(tree: exp.Expr) -> exp.Expr:
@@ -39,13 +35,37 @@ def normalised(tree: exp.Expr) -> exp.Expr:
     return copy
 
 
+def dotted_column(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
+    """As `resolve`, for a name with dots; None where no column is called so, and a parameter of a lambda is.
+
+    Raises:
+        BindError: nothing has that name, or several have.
+    """
+    try:
+        return resolve(parts, scope)
+    except BindError:
+        if not _is_parameter(parts[0]):
+            raise
+        return None
+
+
+def _is_parameter(name: exp.Identifier) -> bool:
+    """Whether a bare name is a parameter of a lambda around it."""
+    around = name.find_ancestor(exp.Lambda) if isinstance(name.parent, exp.Dot) else None
+    while around is not None:
+        if any(name.name.casefold() == parameter.name.casefold() for parameter in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
+
+
 def bare(body: exp.Expr, *names: str) -> exp.Expr:
     """A lambda's body with its parameters as bare identifiers."""
     folded = {name.casefold() for name in names}
 
     def replace(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in folded:
-            return exp.to_identifier(node.name)
+        if isinstance(node, exp.Column) and node.parts[0].name.casefold() in folded:
+            return node.to_dot() if node.table else exp.to_identifier(node.name)
         return node
 
     return body.transform(replace)
@@ -73,7 +93,7 @@ def _tokens(sql: str) -> Sequence[Token]:
 def _with_lambdas(tree: exp.Expr) -> exp.Expr:
     """Arrow functions, which DuckDB prints in parentheses as it prints the JSON operator, as what they are."""
     for call in tree.find_all(exp.Anonymous):
-        if call.name.casefold() not in _TAKE_LAMBDAS:
+        if call.name.casefold() not in TAKE_LAMBDAS:
             continue
         for argument in call.expressions[1:]:
             arrow = argument.unnest()

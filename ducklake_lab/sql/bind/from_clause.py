@@ -235,6 +235,8 @@ def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
 def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     parts = node.parts
+    if node.args.get("ordinality"):
+        raise UnsupportedFeatureError("WITH ORDINALITY is not supported on Spark; use row_number().")
     if isinstance(parts[-1], exp.Anonymous):
         return _function(binder, node, parts[-1], scope, ctes)
     if not all(isinstance(part, exp.Identifier) for part in parts):
@@ -309,8 +311,7 @@ def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: 
     if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
         kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
-        integers = kind is not None and kind.name.startswith("int")
-        column = Output(call.name.lower(), _BIGINT if integers else None)
+        column = Output(call.name.lower(), _counted(kind))
         outputs: Outputs = name_columns((column,), names, alias)
         relation = Relation(shown, shown, outputs)
         scope.add(relation)
@@ -336,6 +337,15 @@ def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: 
     result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     _set_alias(result, relation, names)
     return result
+
+
+def _counted(kind: DataType | None) -> DataType | None:
+    """The type of what range() gives between bounds of a type; None where that is not known here."""
+    if kind is None or kind.name == "timestamptz":
+        return kind
+    if kind.name.startswith("int"):
+        return _BIGINT
+    return DataType("timestamp") if kind.name in ("date", "timestamp") else None
 
 
 def _local(

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error
+from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -23,6 +23,9 @@ def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
             raise BindError("SELECT * needs a FROM clause.")
         return _starred(inner, columns, scope)
     if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
+        fields = _fields_of(inner, scope)
+        if fields:
+            return _starred(inner.this, fields, scope)
         relation = _qualified_star(inner, scope)
         if relation.columns is None:
             return [item]
@@ -49,7 +52,7 @@ def _check_stars_inside(item: exp.Expr) -> None:
         raise UnsupportedFeatureError("*COLUMNS(…), which stands for several arguments, is not supported.")
 
 
-def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[exp.Expr]:
+def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[exp.Expr]:
     if star.args.get("ilike") is not None:
         raise UnsupportedFeatureError("* ILIKE is not supported; use COLUMNS with a pattern.")
     by_name = {column.name.casefold(): column for column in columns}
@@ -82,7 +85,7 @@ def _starred(star: exp.Expr, columns: list[exp.Column], scope: Scope) -> list[ex
     return result
 
 
-def _check_changes(star: exp.Expr, columns: Sequence[exp.Column]) -> None:
+def _check_changes(star: exp.Expr, columns: Sequence[exp.Expr]) -> None:
     """Raises BindError where a list of a star names a column twice, or a table that does not have it."""
     excluded = [(node, node.name) for node in star.args.get("except_") or []]
     replaced = [(node.args["alias"], node.alias) for node in star.args.get("replace") or []]
@@ -102,7 +105,7 @@ def _tables(node: exp.Expr) -> list[str]:
     return [part.name for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
 
 
-def _is_of(column: exp.Column, names: list[str]) -> bool:
+def _is_of(column: exp.Expr, names: list[str]) -> bool:
     """Whether a table that is called so, if at all, has the column.
 
     Raises:
@@ -167,6 +170,22 @@ def has_star(node: exp.Expr) -> bool:
     """Whether a projection is a star that could not be written out."""
     inner = node.this if isinstance(node, exp.Alias) else node
     return isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
+
+
+def _fields_of(column: exp.Column, scope: Scope) -> list[exp.Expr]:
+    """What `s.*` stands for where a column of FROM, and no table, is called so: the fields of a struct."""
+    parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+    names = [part.name for part in parts]
+    if any(relation.matches(names) for relation in scope.relations):
+        return []
+    if len(parts) > 1 or not any(relation.find(names[0]) for relation in scope.relations):
+        return []
+    struct = resolve(parts, scope)
+    kind = struct.meta.get(TYPE) if struct is not None else None
+    if not isinstance(kind, DataType) or kind.name != "struct":
+        return []
+    fields = (resolve([*parts, exp.to_identifier(name, quoted=True)], scope) for name, _ in kind.children)
+    return [field for field in fields if field is not None]
 
 
 def _qualified_star(column: exp.Column, scope: Scope) -> Relation:

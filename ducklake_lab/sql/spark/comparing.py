@@ -14,7 +14,7 @@ from ducklake_lab.sql.dialect import NULLS
 from ducklake_lab.sql.scope import OUTPUTS, TYPE
 from ducklake_lab.sql.spark.operands import Context, fit_one_decimal, is_ordered, operands
 from ducklake_lab.sql.spark.settings import order_of
-from ducklake_lab.sql.spark.typing import Type
+from ducklake_lab.sql.spark.typing import Type, is_computed_before
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.spark.translate import Translation
@@ -36,6 +36,30 @@ def check_alike(c: Context, kinds: Sequence[Type]) -> None:
         raise UnsupportedFeatureError(f"Joining {shown} is not supported on Spark; cast one of them.")
 
 
+def named(node: exp.Expr) -> exp.Expr:
+    """A value that is only compared with others of its kind: the parts of a tuple get names, which Spark wants."""
+    if not isinstance(node, exp.Tuple):
+        return node
+    parts = (
+        exp.PropertyEQ(this=exp.to_identifier(f"col{place}", quoted=True), expression=part.copy())
+        for place, part in enumerate(node.expressions)
+    )
+    return exp.Struct(expressions=list(parts))
+
+
+def is_collated(node: exp.Expr) -> bool:
+    """Whether an expression has COLLATE in it, outside of what is computed before it."""
+    return any(isinstance(part, exp.Collate) for part in node.walk(prune=is_computed_before))
+
+
+def check_collation(node: exp.Expr, kind: Type) -> None:
+    """Raises where a text leaves an expression with its collation, which Spark would not compare by."""
+    if is_collated(node) and (kind is None or any(part.name == "varchar" for part in kind.walk())):
+        raise UnsupportedFeatureError(
+            "COLLATE is not supported on Spark outside of a comparison such as a = b COLLATE …"
+        )
+
+
 def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
     """A key of ORDER BY; what Spark sorts otherwise is sorted by a text of bytes that DuckDB makes."""
     if node.args.get("with_fill"):
@@ -45,6 +69,7 @@ def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
     )
     key, query = node.this, node.parent.parent if node.parent is not None else None
     kind = translation.type_of(key)
+    check_collation(key, kind)
     if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
         outputs = query.meta.get(OUTPUTS) or ()
         place = int(key.name) if key.name.isdigit() else 0

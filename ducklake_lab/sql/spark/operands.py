@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from ducklake_lab.duckdb.evaluation import NULL, Settings
+from ducklake_lab.duckdb.evaluation import NULL, Settings, check_named
 from ducklake_lab.duckdb.evaluation import constant as constant_value
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
@@ -47,6 +47,7 @@ def is_ordered(kind: Type) -> bool:
 
 def carried(kind: DataType) -> str:
     """Spark's spelling of the type in which it carries values of a type."""
+    check_named(kind)
     return "INT" if kind == NULL else spark_type(kind)
 
 
@@ -85,7 +86,7 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
     if kind.name == "varchar":
         # a text is written so that no character of it is special
         plain = value.isascii() and value.isprintable() and "\\" not in value
-        return text(value) if plain else call("decode", call("unhex", text(value.encode().hex())), text("UTF-8"))
+        return text(value) if plain else cast(call("unhex", text(value.encode().hex())), "STRING")
     if kind.name == "uuid":
         return text(value)
     if kind.name == "blob":

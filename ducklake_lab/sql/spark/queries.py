@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
+from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.nodes import binary, call, number
 from ducklake_lab.sql.spark.typing import aggregate
 from ducklake_lab.sql.types import to_sqlglot
@@ -211,6 +212,15 @@ def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp
     return outer
 
 
+def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None]) -> exp.Group:
+    """GROUP BY; keys in parentheses are keys of their own."""
+    keys = [key for one in node.expressions for key in (one.expressions if isinstance(one, exp.Tuple) else [one])]
+    node.set("expressions", [key if isinstance(key, exp.Literal) else translate(key) for key in keys])
+    for key in ("rollup", "cube", "grouping_sets"):
+        part(node, key)
+    return node
+
+
 def bring_together(node: exp.SetOperation) -> None:
     """Gives both sides of a set operation its columns, in their order and of their types."""
     outputs = node.meta.get(OUTPUTS)
@@ -255,12 +265,15 @@ def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
     return exp.Lateral(this=result, alias=alias)
 
 
-def table(node: exp.Table, translate: Step, children: Step) -> exp.Expr:
+def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> exp.Expr:
     if not isinstance(node.this, exp.Anonymous):
         return children(node)
     name = node.this.name.lower()
     if node.db or name not in ("range", "generate_series"):
         raise UnsupportedFeatureError(f"Table function {node.this.name} is not supported on Spark.")
+    kinds = [type_of(item) for item in node.this.expressions]
+    if any(kind is not None and kind.name in ("date", *TIMESTAMPS) for kind in kinds):
+        return _of_function(node, call("explode", translate(node.this)), node.this)
     bounds = [translate(item) for item in node.this.expressions]
     if not 1 <= len(bounds) <= 3 or any(item.find(exp.Column) for item in bounds):
         raise UnsupportedFeatureError(f"{name} in FROM needs constant numbers to run on Spark.")
@@ -276,8 +289,20 @@ def table(node: exp.Table, translate: Step, children: Step) -> exp.Expr:
 
 def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
     rows = node.expressions[0]
-    correlated = any(RELATION in column.meta for column in rows.find_all(exp.Column))
-    exploded = call("explode", translate(rows))
-    if correlated:
-        return exp.Lateral(this=exploded, alias=node.args.get("alias"))
-    return exp.Table(this=exploded, alias=node.args.get("alias"))
+    return _of_function(node, call("explode", translate(rows)), rows)
+
+
+def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:
+    """Rows that a function makes, of columns to its left where it names any."""
+    kind = exp.Lateral if any(RELATION in column.meta for column in written.find_all(exp.Column)) else exp.Table
+    return kind(this=made, alias=node.args.get("alias"))
+
+
+def as_list(rows: Sequence[Sequence[exp.Expr]]) -> exp.Array:
+    """The rows of VALUES as a list of structs."""
+    return exp.Array(expressions=[named(exp.Tuple(expressions=list(row))) for row in rows])
+
+
+def rows_of_list(node: exp.Values, rows: exp.Expr) -> exp.Expr:
+    """VALUES as a list that is made of them: Spark's own take nothing that a worker evaluates."""
+    return _of_function(node, call("inline", rows), node)

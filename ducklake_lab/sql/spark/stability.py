@@ -28,6 +28,8 @@ _CALLED = re.compile(r'\b(\w+)"?\s*\(|\b(current_\w+|localtime\w*)\b', re.IGNORE
 _OF_ROWS = ("regexp_split_to_table", "generate_subscripts")
 #: Functions that name fields after columns where no name is given.
 _NAMING = ("struct_pack", "struct_insert", "struct_update", "union_value")
+#: Those of them whose first argument is a struct.
+_OF_STRUCTS = ("struct_insert", "struct_update")
 
 
 def is_volatile(node: exp.Expr) -> bool:
@@ -80,7 +82,8 @@ def check_calls(node: exp.Expr) -> None:
             raise UnsupportedFeatureError("age of one argument is not supported on Spark; use age(current_date, …).")
         if unfit or name in _OF_THE_SESSION or (name.startswith("pg_") and name != "pg_typeof") or name in _OF_ROWS:
             raise UnsupportedFeatureError(f"Function {call.name} is not supported on Spark.")
-        if name in _NAMING and any(isinstance(argument, exp.Column) for argument in call.expressions):
+        given = call.expressions[name in _OF_STRUCTS :]
+        if name in _NAMING and any(isinstance(argument, exp.Column) for argument in given):
             raise UnsupportedFeatureError(f"{call.name} needs named arguments on Spark: {call.name}(a := …).")
     for kind in (exp.CurrentTime, exp.Localtime):
         if node.find(kind) is not None:

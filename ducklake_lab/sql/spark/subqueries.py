@@ -37,6 +37,9 @@ def check_subqueries(tree: exp.Expr) -> None:
                 node.meta[_ASKS_FOR_NULL] = _asks_for_null(node)
         elif isinstance(node.this.unnest(), exp.Query):
             raise UnsupportedFeatureError(f"{type(node).__name__.upper()} over a query is not supported on Spark.")
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.lower() == "array" and any(isinstance(part, exp.Query) for part in call.expressions):
+            raise UnsupportedFeatureError("ARRAY over a query is not supported on Spark; use list() in the query.")
     for select in tree.find_all(exp.Select):
         _check_correlation(select)
 

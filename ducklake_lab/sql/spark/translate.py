@@ -19,7 +19,7 @@ from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS
 from ducklake_lab.sql.spark import aggregates, queries
-from ducklake_lab.sql.spark.comparing import check_alike, check_equal, ordered
+from ducklake_lab.sql.spark.comparing import check_alike, check_collation, check_equal, is_collated, named, ordered
 from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.native import form_of
 from ducklake_lab.sql.spark.nodes import call, case, number, text
@@ -43,8 +43,12 @@ from ducklake_lab.sql.types import to_sqlglot
 #: Clauses, whose parts are translated.
 _CLAUSES: tuple[type[exp.Expr], ...] = (
     exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.From, exp.Limit, exp.Offset,
-    exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
+    exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
 )  # fmt: skip
+#: What lists keys of GROUP BY; a tuple elsewhere is a value.
+_GROUPINGS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
+#: The parts of a query that are computed before its columns, in their order.
+_SOURCES = ("with_", "from_", "joins", "where", "group")
 _MOMENTS = {
     "today": "current_date",
     "current_date": "current_date",
@@ -136,10 +140,11 @@ class Translation:
         around, self._keys = self._keys, []
         self._relations.append({item.alias_or_name.casefold() for item in from_items(node)})
         try:
-            for key in ("with_", "from_", "joins", "where", "group"):
+            for key in _SOURCES:
                 self.part(node, key)
             self._keys = keys
-            for key in [key for key in node.args if key not in ("with_", "from_", "joins", "where", "group")]:
+            # ORDER BY before the columns, whose positions it may name
+            for key in sorted((key for key in node.args if key not in _SOURCES), key=lambda key: key != "order"):
                 self.part(node, key)
         finally:
             self._keys = around
@@ -215,15 +220,17 @@ class Translation:
 
     def values(self, node: exp.Values) -> exp.Expr:
         kinds = node.meta.get(TYPES, ())
-        for row in node.expressions:
-            cells = [
-                self.scalar(
-                    cell
-                    if kind is None or self.type_of(cell) == kind
-                    else exp.Cast(this=cell.copy(), to=to_sqlglot(kind))
-                )
+        rows = [
+            [
+                cell if kind is None or self.type_of(cell) == kind else exp.Cast(this=cell.copy(), to=to_sqlglot(kind))
                 for cell, kind in zip(row.expressions, kinds, strict=True)
             ]
+            for row in node.expressions
+        ]
+        found = [[self.native(cell) for cell in row] for row in rows]
+        if any(cell is None or cell.find(exp.Query, exp.Column) for row in found for cell in row):
+            return queries.rows_of_list(node, self.scalar(queries.as_list(rows)))
+        for row, cells in zip(node.expressions, found, strict=True):
             row.set("expressions", cells)
         return node
 
@@ -243,6 +250,8 @@ class Translation:
             return exp.Paren(this=inner) if inner is not None else None
         if self._is_argument(node):
             return self.argument(node)
+        if is_collated(node):
+            return None
         if is_constant(node):
             kind = self.type_of(node)
             return constant(self, node, kind) if kind is not None else None
@@ -277,6 +286,7 @@ class Translation:
     def evaluated(self, node: exp.Expr) -> exp.Expr:
         """A call of what DuckDB evaluates in a worker."""
         kind = self.type_of(node)
+        check_collation(node, kind)
         source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
         if kind is not None and _has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
             raise UnsupportedFeatureError(_NO_NANOSECONDS)
@@ -346,10 +356,12 @@ class Translation:
             value for part in written for value in (part.expressions if isinstance(part, exp.Distinct) else [part])
         ]
         types = [None if isinstance(value, exp.Star) else self.type_of(value) for value in values]
+        for value, kind in zip(values, types, strict=True):
+            check_collation(value, kind)
         name = core.name.lower()
         if name in aggregates.FORMS and (over or volatile_call(core) is None):
             args = [
-                exp.Distinct(expressions=[self.scalar(v.copy()) for v in part.expressions])
+                exp.Distinct(expressions=[self.scalar(named(v.copy())) for v in part.expressions])
                 if isinstance(part, exp.Distinct)
                 else part
                 if isinstance(part, exp.Star)
@@ -418,24 +430,18 @@ _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
     exp.Except: Translation.set_operation,
     exp.Intersect: Translation.set_operation,
     exp.Subquery: lambda self, node: queries.subquery(node, self.children),
-    exp.Table: lambda self, node: queries.table(node, self.translate, self.children),
+    exp.Table: lambda self, node: queries.table(node, self.translate, self.children, self.type_of),
     exp.Unnest: lambda self, node: queries.unnest(node, self.translate),
     exp.Where: Translation.condition,
     exp.Having: Translation.condition,
     exp.Join: Translation.join,
     exp.Ordered: ordered,
     exp.Limit: Translation.limit,
+    exp.Fetch: lambda self, node: self.limit(exp.Limit(expression=node.args.get("count") or number(1))),
     exp.CTE: Translation.cte,
     exp.Values: Translation.values,
     exp.WindowSpec: lambda self, node: frame(self, node),
     exp.Window: lambda self, node: window(self, node) if isinstance(node.this, exp.Identifier) else self.scalar(node),
-    exp.Group: lambda self, node: _group(self, node),
+    exp.Group: lambda self, node: queries.group(node, self.translate, self.part),
+    exp.Tuple: lambda self, node: self.children(node) if isinstance(node.parent, _GROUPINGS) else self.scalar(node),
 }
-
-
-def _group(self: Translation, node: exp.Group) -> exp.Expr:
-    keys = [key if isinstance(key, exp.Literal) else self.translate(key) for key in node.expressions]
-    node.set("expressions", keys)
-    for part in ("rollup", "cube", "grouping_sets"):
-        self.part(node, part)
-    return node

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.spark import aggregates
-from ducklake_lab.sql.spark.comparing import check_equal
+from ducklake_lab.sql.spark.comparing import check_equal, named
 from ducklake_lab.sql.spark.nodes import text
 from ducklake_lab.sql.spark.typing import aggregate
 
@@ -29,6 +29,7 @@ def window(translation: Translation, node: exp.Window) -> exp.Expr:
     _check_range(translation, node, spec)
     for part in node.args.get("partition_by") or ():
         check_equal(translation.type_of(part))
+    node.set("partition_by", [named(part) for part in node.args.get("partition_by") or ()])
     translation.children(node)
     if isinstance(function, exp.Identifier):
         node.set("this", function)

@@ -86,6 +86,17 @@ def test_unsupported(text: str) -> None:
 def test_an_impossible_decimal() -> None:
     with pytest.raises(SqlSyntaxError, match="precision 1 to 38"):
         read("DECIMAL(50,2)")
+    with pytest.raises(SqlSyntaxError, match="whole numbers"):
+        read("DECIMAL('x')")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("STRUCT", "a name and a type for each field"), ("MAP", "a type for its keys and one for its values")],
+)
+def test_a_nested_type_without_parts(text: str, said: str) -> None:
+    with pytest.raises(SqlSyntaxError, match=said):
+        read(text)
 
 
 def test_a_type_spark_lacks() -> None:
