@@ -35,6 +35,8 @@ BOUND = "ducklake_bound"
 #: node.meta keys: of a query, its columns; of a join, the columns that USING compares, by name.
 OUTPUTS = "ducklake_outputs"
 JOINED_BY = "ducklake_joined_by"
+#: node.meta key: of a join, whether tables before the last comma have a column of its USING too.
+SHADOWED = "ducklake_shadowed"
 #: node.meta key: the name of the one relation whose columns an expression can use.
 ONLY_OF = "ducklake_only_of"
 #: node.meta key: a virtual column's name as the user wrote it.

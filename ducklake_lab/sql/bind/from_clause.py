@@ -18,6 +18,7 @@ from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import (
     JOINED_BY,
     RELATION,
+    SHADOWED,
     TYPE,
     Ctes,
     Output,
@@ -56,9 +57,14 @@ def _joins(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes, outsid
         outside: relations of the scope that do not belong to the item.
     """
     for join in node.args.get("joins") or []:
-        if not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on")):
+        if is_comma(join):
             outside = list(scope.relations)
         _join(binder, join, scope, ctes, outside)
+
+
+def is_comma(join: exp.Join) -> bool:
+    """Whether a join is a comma in FROM."""
+    return not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on"))
 
 
 def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
@@ -78,6 +84,7 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside
         join.set("method", None)
     if using:
         join.set("using", _merge(using, before, added, scope))
+        join.meta[SHADOWED] = any(one.columns is None or one.find(name.name) for one in outside for name in using)
         join.meta[JOINED_BY] = tuple(
             tuple(
                 relation.column(output)
@@ -176,7 +183,7 @@ def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.
             raise UnsupportedFeatureError(f"{word} is not supported yet.")
     if isinstance(node, exp.Table):
         result = _table(binder, node, scope, ctes)
-    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not is_join(node):
         result = _subquery(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery):
         # A join in parentheses.
@@ -196,6 +203,12 @@ def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.
         raise UnsupportedFeatureError(f"{type(node).__name__} in FROM is not supported yet.")
     _joins(binder, node, scope, ctes, outside)
     return result
+
+
+def is_join(node: exp.Expr) -> bool:
+    """Whether parentheses hold a join that begins with a subquery, rather than a query."""
+    inner = node.this
+    return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
 
 def _alias(node: exp.Expr) -> tuple[str, list[str]]:

@@ -94,7 +94,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
     tree = exp.select(*_virtual(op.tree.this)).from_(op.tree.this.copy())
     condition = op.tree.args.get("where")
     for other in op.tree.args.get("using") or ():
-        tree.append("joins", exp.Join(this=other.copy()))
+        _add_to_from(tree, other)
         # A row is deleted once, however many rows of the other tables it matches.
         tree.set("distinct", exp.Distinct())
     if condition is not None:
@@ -128,7 +128,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree.set("where", op.tree.args["where"].copy())
     source = op.tree.args.get("from_")
     if source is not None:
-        tree.append("joins", exp.Join(this=source.this.copy()))
+        _add_to_from(tree, source.this)
         # A row that several rows of the other tables match is updated once, with any of them.
         row = exp.column(_quoted(ROW_ID), table=_quoted(target))
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
@@ -136,6 +136,15 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
     return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])
+
+
+def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
+    """Adds an item to FROM, and what is joined to it."""
+    added = item.copy()
+    joins = added.args.get("joins") or []
+    added.set("joins", None)
+    for join in (exp.Join(this=added), *joins):
+        tree.append("joins", join)
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:
