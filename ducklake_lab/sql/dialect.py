@@ -337,6 +337,10 @@ class DuckLakeSql(DuckDB):
                 depth += (kind == TokenType.R_BRACE) - (kind == TokenType.L_BRACE)
             return self._tokens[at - 1].token_type != TokenType.MAP
 
+        def _parse_insert_table(self) -> exp.Expr | None:
+            table = super()._parse_insert_table()
+            return self._parse_schema(this=table) if self._match_text_seq("BY", "POSITION") else table
+
         def _parse_typed_literal(self) -> exp.Expr | None:
             """`DATE '2024-01-31'`: what follows it (`::`, `[…]`) applies to the value, not to the text in it.
 

@@ -35,6 +35,10 @@ BOUND = "ducklake_bound"
 #: node.meta keys: of a query, its columns; of a join, the columns that USING compares, by name.
 OUTPUTS = "ducklake_outputs"
 JOINED_BY = "ducklake_joined_by"
+#: node.meta key: of a join, whether tables before the last comma have a column of its USING too.
+SHADOWED = "ducklake_shadowed"
+#: node.meta key: the name of the one relation whose columns an expression can use.
+ONLY_OF = "ducklake_only_of"
 #: node.meta key: a virtual column's name as the user wrote it.
 WRITTEN = "ducklake_written"
 
@@ -147,6 +151,13 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
+
+    def seen_by(self, node: exp.Expr) -> Scope:
+        """This scope, or one with the relation alone that the node's `ONLY_OF` names."""
+        name = node.meta.get(ONLY_OF)
+        if name is None:
+            return self
+        return Scope(self.parent, [one for one in self.relations if one.name.casefold() == name.casefold()])
 
     def star(self) -> list[exp.Column] | None:
         """The columns of `*` in DuckDB's order; None where not all are known."""

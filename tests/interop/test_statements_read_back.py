@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -21,6 +22,27 @@ SCRIPTS = {
         "DELETE FROM t USING (VALUES (2)) u(i) WHERE t.i = u.i",
         "INSERT INTO t BY NAME SELECT 'n' AS s, 4 AS i",
         "INSERT INTO t (s) VALUES (DEFAULT), ('k')",
+    ],
+    "merge with names of one side": [
+        "MERGE INTO t USING (VALUES (1, 'x'), (9, 'z')) u(i, s) ON t.i = u.i "
+        "WHEN NOT MATCHED AND i > 8 THEN INSERT (s, i) VALUES (s, i) "
+        "WHEN NOT MATCHED BY SOURCE AND i = 2 THEN UPDATE SET s = s || (SELECT count(*) FROM t x WHERE x.i <= i)",
+        "MERGE INTO t USING (VALUES (3, 'y'), (7, 'w')) u(i, s) USING (i) "
+        "WHEN NOT MATCHED THEN INSERT VALUES (i + 1, s) WHEN NOT MATCHED BY SOURCE AND s = 'z' THEN DELETE",
+    ],
+    "using with joins": [
+        "CREATE TABLE p AS FROM (VALUES (1, 'p'), (3, 'q'), (3, 'r')) p(i, s)",
+        "CREATE TABLE o AS FROM (VALUES (3, true), (4, false)) o(i, b)",
+        "UPDATE t SET s = coalesce(b::VARCHAR, p.s) FROM p LEFT JOIN o USING (i) WHERE t.i = p.i AND p.s <> 'r'",
+        "DELETE FROM t USING o, p JOIN o x USING (i) WHERE t.i = p.i AND x.b AND o.i = 4",
+        "DELETE FROM t USING o RIGHT JOIN p ON o.i = p.i AND p.s = 'r' WHERE t.i = p.i - 1 AND o.b",
+    ],
+    "rows assigned to columns": [
+        "UPDATE t SET (i, s) = (i + 1, s || 'x')",
+        "UPDATE t SET (i, s) = 7 WHERE i = 2",
+        "UPDATE t SET (s, i) = ROW(i, 8) WHERE i = 9",
+        "UPDATE t SET (s) = (i) WHERE i = 3",
+        "INSERT INTO t BY POSITION (s, i) SELECT 'n', 4",
     ],
     "transaction": [
         "BEGIN; INSERT INTO t VALUES (5, 'e'); UPDATE t SET s = 'five' WHERE i = 5; DELETE FROM t WHERE i = 1; COMMIT",
@@ -48,6 +70,55 @@ def test_the_reference_reads_what_it_would_have_written(
         reference.execute(statement)
     wanted = reference.execute("SELECT rowid, i, s FROM t ORDER BY ALL").fetchall()
     assert ours == read == wanted
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t USING u WHERE i = 1",
+        "DELETE FROM t USING u WHERE rowid = 0",
+        "UPDATE t SET s = 'x' FROM u WHERE i = 1",
+        "UPDATE t SET (i, s) = (1, 'x', 2)",
+        "UPDATE t SET (i, s) = (1,)",
+        "UPDATE t SET (i, s) = (SELECT 1, 'x')",
+        "MERGE INTO t USING u ON t.i = u.i WHEN NOT MATCHED THEN INSERT VALUES (u.i, t.s)",
+        "MERGE INTO t USING u ON t.i = u.i WHEN NOT MATCHED AND t.s IS NULL THEN INSERT",
+        "MERGE INTO t USING u ON t.i = u.i WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = u.s",
+        "MERGE INTO t USING u ON t.i = u.i WHEN NOT MATCHED THEN INSERT VALUES (i, q)",
+        "MERGE INTO t USING u ON t.i = u.i WHEN MATCHED THEN UPDATE SET s = i",
+        "INSERT OVERWRITE t SELECT 1, 'x'",
+        "INSERT INTO t PARTITION (i = 1) SELECT 1, 'x'",
+        "INSERT INTO t REPLACE WHERE i = 1 SELECT 1, 'x'",
+    ],
+)
+def test_what_the_reference_refuses_changes_nothing(
+    statement: str, new_catalog: Callable[..., str], tmp_path: Path, reference: Any
+) -> None:
+    start = [
+        "CREATE TABLE t (i INTEGER, s VARCHAR)",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "CREATE TABLE u AS FROM (VALUES (1, 'p'), (3, 'q')) u(i, s)",
+    ]
+    with dl.connect(new_catalog("duckdb"), alias="lake", data_path=f"{tmp_path}/ours", engine="duckdb") as session:
+        for text in start:
+            session.sql(text)
+        before = session.current_snapshot()
+        with pytest.raises(dl.DuckLakeError):
+            session.sql(statement)
+        assert session.current_snapshot() == before
+    reference.execute(f"ATTACH 'ducklake:{tmp_path}/other.ducklake' AS other; USE other")
+    for text in start:
+        reference.execute(text)
+    with pytest.raises(duckdb.Error):
+        reference.execute(statement)
+
+
+@pytest.mark.parametrize("change", ["INSERT INTO t SELECT i, i FROM q", "UPDATE t SET s = i FROM q", "DELETE FROM t"])
+def test_returning_after_with_is_refused_by_name(change: str, new_catalog: Callable[..., str]) -> None:
+    with dl.connect(new_catalog("duckdb"), alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INTEGER, s VARCHAR)")
+        with pytest.raises(dl.UnsupportedFeatureError, match="RETURNING"):
+            session.sql(f"WITH q AS (SELECT 1 AS i) {change} RETURNING *")
 
 
 def test_a_whole_database_is_copied(new_catalog: Callable[..., str], tmp_path: Path, reference: Any) -> None:

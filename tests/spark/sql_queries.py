@@ -212,6 +212,12 @@ QUERIES = [
     "SELECT month, sum(n) OVER (ORDER BY month) AS running FROM (SELECT month, count(*) AS n FROM flights GROUP BY month) ORDER BY month",
     "SELECT id, avg(dep_delay) OVER (ORDER BY dep RANGE BETWEEN INTERVAL 3 DAY PRECEDING AND CURRENT ROW) AS a FROM flights ORDER BY id",
     "SELECT TIMESTAMP '2013-03-10 02:30:00' + INTERVAL 1 DAY AS a, date_trunc('hour', TIMESTAMP '2013-03-10 02:30:00') AS b, epoch(TIMESTAMP '2013-03-10 02:30:00') AS c FROM planes LIMIT 1",
+    # A comma in FROM binds less than JOIN
+    "SELECT p.seats, m.name, f.id FROM planes p, flights f RIGHT JOIN airlines m ON f.carrier = m.carrier AND f.id < 5 ORDER BY ALL",
+    "SELECT p.seats, carrier, f.id FROM planes p, (SELECT id, carrier FROM flights WHERE id < 5) f FULL JOIN airlines m USING (carrier), planes n ORDER BY ALL",
+    "SELECT p.tailnum, f.id FROM planes p, flights f JOIN planes q USING (tailnum) WHERE f.id < 9 ORDER BY ALL",
+    "SELECT p.seats, f.id, carrier FROM planes p, ((SELECT id, carrier FROM flights WHERE id < 5) f FULL JOIN airlines m USING (carrier)) ORDER BY ALL",
+    "SELECT struct_update(s, a := id + 1) AS s FROM (SELECT id, {'a': id, 'b': carrier} AS s FROM flights WHERE id < 9) ORDER BY id",
     # Lateral aliases
     "SELECT id + 1 AS a, a * 2 AS b FROM flights WHERE a > 230 AND b < 480 ORDER BY a",
     "SELECT dep_delay > 5 AS late, count(*) AS n, n + 1 AS m FROM flights GROUP BY late ORDER BY late",

@@ -214,6 +214,10 @@ REFUSED = [
     ("SELECT f.id FROM flights f JOIN (SELECT dep_delay::FLOAT AS id FROM flights) g USING (id)", "Joining"),
     ("SELECT id FROM flights WHERE tags IN (SELECT tags FROM flights)", "Joining"),
     ("SELECT tags FROM flights UNION SELECT tags FROM flights", "Grouping"),
+    (
+        "SELECT f.id FROM planes p RIGHT JOIN airlines a ON p.seats = 1, flights f FULL JOIN planes q ON f.id = 1",
+        "Several joins between commas",
+    ),
     ("SELECT * FROM flights ASOF JOIN planes ON flights.id >= planes.seats", "ASOF"),
     ("SELECT DISTINCT carrier FROM flights f ORDER BY f.month + 1", "ORDER BY month after SELECT DISTINCT"),
     ("SELECT sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM flights", "EXCLUDE"),

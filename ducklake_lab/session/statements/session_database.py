@@ -183,6 +183,8 @@ class LocalStatements:
             result = self._in_process(statement.sql, other.refusal)
             self._database.note_time_zone()
             return result
+        if first == "WITH" and target_of(statement.sql) is not None:
+            raise other.refusal  # a change of rows
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal)
         raise other.refusal

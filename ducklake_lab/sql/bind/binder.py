@@ -320,6 +320,8 @@ class QueryBinder:
         """Binds an expression in place, its types noted; returns what stands in its place."""
         if node.meta.get(BOUND):
             return node
+        if (seen := scope.seen_by(node)) is not scope:
+            scope, aliases = seen, None
         if isinstance(node, exp.Column):
             bound = self._column(node, scope, aliases or {})
         elif (column := column_of(node, scope)) is not None:

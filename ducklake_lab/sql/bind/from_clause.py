@@ -18,6 +18,7 @@ from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import (
     JOINED_BY,
     RELATION,
+    SHADOWED,
     TYPE,
     Ctes,
     Output,
@@ -46,26 +47,44 @@ def bind_from(binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes) -
     if clause is None:
         return
     clause.set("this", _item(binder, clause.this, scope, ctes))
+    _joins(binder, node, scope, ctes, [])
+
+
+def _joins(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
+    """Binds what is joined to an item of FROM; a comma begins another item, with joins of its own.
+
+    Args:
+        outside: relations of the scope that do not belong to the item.
+    """
     for join in node.args.get("joins") or []:
-        _join(binder, join, scope, ctes)
+        if is_comma(join):
+            outside = list(scope.relations)
+        _join(binder, join, scope, ctes, outside)
 
 
-def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None:
+def is_comma(join: exp.Join) -> bool:
+    """Whether a join is a comma in FROM."""
+    return not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on"))
+
+
+def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
     method = join.args.get("method") or ""
     kind, side = join.kind.upper(), join.side.upper()
     if method and method.upper() != "NATURAL":
         raise UnsupportedFeatureError(f"{method.upper()} JOIN is not supported yet.")
     if kind in ("POSITIONAL", "STRAIGHT") or join.args.get("nearest"):
         raise UnsupportedFeatureError(f"{kind or 'NEAREST'} JOIN is not supported yet.")
-    before = list(scope.relations)
+    here = list(scope.relations)
+    before = [relation for relation in here if relation not in outside]
     join.set("this", _item(binder, join.this, scope, ctes))
-    added = [relation for relation in scope.relations if relation not in before]
+    added = [relation for relation in scope.relations if relation not in here]
     using = list(join.args.get("using") or [])
     if method:
         using = _natural(before, added)
         join.set("method", None)
     if using:
         join.set("using", _merge(using, before, added, scope))
+        join.meta[SHADOWED] = any(one.columns is None or one.find(name.name) for one in outside for name in using)
         join.meta[JOINED_BY] = tuple(
             tuple(
                 relation.column(output)
@@ -91,7 +110,7 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes) -> None
             relation.nullable = True
     if kind in ("SEMI", "ANTI"):
         # The right side is there to be looked up in, its columns are not part of the result.
-        scope.relations = before
+        scope.relations = here
 
 
 def _restrict(condition: exp.Expr, side: str, kind: str, before: list[Relation], added: list[Relation]) -> None:
@@ -146,6 +165,8 @@ def _merge(
                 raise bind_error(f'Column "{identifier.name}" in USING is ambiguous', identifier)
             sides.extend(holders)
         known = scope.merged.get(folded)
+        if known is not None and not set(known[1]) & set(sides):
+            raise UnsupportedFeatureError(f'USING "{identifier.name}" for two joins of one FROM is not supported.')
         first = sides[0].find(folded) if sides else None
         if first is not None:
             members = [*(known[1] if known else []), *sides]
@@ -156,12 +177,13 @@ def _merge(
 
 def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
     """Binds one item of FROM, adds its relations, and returns what stands in its place."""
+    outside = list(scope.relations)
     for part, word in (("pivots", "PIVOT"), ("sample", "TABLESAMPLE"), ("laterals", "LATERAL VIEW")):
         if node.args.get(part):
             raise UnsupportedFeatureError(f"{word} is not supported yet.")
     if isinstance(node, exp.Table):
         result = _table(binder, node, scope, ctes)
-    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not is_join(node):
         result = _subquery(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery):
         # A join in parentheses.
@@ -179,9 +201,14 @@ def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.
         result.meta[LATERAL] = True
     else:
         raise UnsupportedFeatureError(f"{type(node).__name__} in FROM is not supported yet.")
-    for join in node.args.get("joins") or []:
-        _join(binder, join, scope, ctes)
+    _joins(binder, node, scope, ctes, outside)
     return result
+
+
+def is_join(node: exp.Expr) -> bool:
+    """Whether parentheses hold a join that begins with a subquery, rather than a query."""
+    inner = node.this
+    return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
 
 def _alias(node: exp.Expr) -> tuple[str, list[str]]:

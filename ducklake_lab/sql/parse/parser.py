@@ -373,8 +373,15 @@ def _drop(text: str, tokens: Sequence[Token], tree: exp.Drop) -> op.Operation:
     return op.DropTable(table_name(text, tables[0]), exists)
 
 
+#: What INSERT has in other dialects, as the general parser calls it.
+_FOREIGN_TO_INSERT = ("overwrite", "ignore", "exists", "where", "using", "partition", "settings", "stored", "source")
+
+
 def _insert(text: str, tree: exp.Insert) -> op.Insert:
     _refuse(tree, "INSERT", conflict="ON CONFLICT", returning="RETURNING")
+    for part in _FOREIGN_TO_INSERT:
+        if tree.args.get(part) or tree.this.args.get(part):
+            raise SqlSyntaxError(f"INSERT has no {part.upper()} in DuckDB.")
     if tree.args.get("alternative"):
         raise UnsupportedFeatureError(f"INSERT OR {str(tree.args['alternative']).upper()} is not supported yet.")
     table = tree.this

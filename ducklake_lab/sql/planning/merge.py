@@ -16,7 +16,7 @@ from ducklake_lab.sql.operations import Merge, MergeClause
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
-from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, TYPE, Output
+from ducklake_lab.sql.scope import BOUND, ONLY_OF, OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Output column: what happens to the row, e.g. `update`.
@@ -59,7 +59,9 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
     items += [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
     items.append(_aliased(case(lambda clause: exp.Literal.string(clause.action), _VARCHAR), ACTION))
-    items.append(_aliased(case(lambda clause: clause.message and clause.message.copy(), _VARCHAR), MESSAGE))
+    items.append(
+        _aliased(case(lambda clause: clause.message and builder.on_its_side(clause, clause.message), _VARCHAR), MESSAGE)
+    )
     items += [
         _aliased(case(partial(builder.value, column=column), column.data_type), column.name) for column in columns
     ]
@@ -200,7 +202,7 @@ class _Values:
         else:
             parts.append(in_target if clause.when == "not matched" else in_source)
         if clause.condition is not None:
-            parts.append(exp.Paren(this=clause.condition.copy()))
+            parts.append(exp.Paren(this=self.on_its_side(clause, clause.condition)))
         return exp.and_(*parts, copy=False)
 
     def value(self, clause: MergeClause, column: Column) -> exp.Expr | None:
@@ -213,7 +215,14 @@ class _Values:
         value = given.get(column.column_id)
         if value is None:
             return self._of_target(column.name) if clause.action == "update" else unbound_default(column)
-        return unbound_default(column) if is_default(value) else value.copy()
+        return unbound_default(column) if is_default(value) else self.on_its_side(clause, value)
+
+    def on_its_side(self, clause: MergeClause, value: exp.Expr) -> exp.Expr:
+        """A copy of what a clause computes, in which names mean columns of the one side that it has rows of."""
+        copy = value.copy()
+        if clause.when != "matched":
+            copy.meta[ONLY_OF] = self.source if clause.when == "not matched" else self.target
+        return copy
 
     def _of_target(self, name: str) -> exp.Column:
         return exp.column(_quoted(name), table=_quoted(self.target))

@@ -24,8 +24,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Delete, Insert, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
-from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import RELATION, TYPE, Output, Scope, bind_error
+from ducklake_lab.sql.scope import TYPE, Output, Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
 
 _ROWS = "_ducklake_rows"
@@ -94,22 +93,14 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
     binder = QueryBinder(resolver)
     tree = exp.select(*_virtual(op.tree.this)).from_(op.tree.this.copy())
     condition = op.tree.args.get("where")
-    others = op.tree.args.get("using")
-    if others:
+    for other in op.tree.args.get("using") or ():
+        _add_to_from(tree, other)
         # A row is deleted once, however many rows of the other tables it matches.
-        inner = exp.select(exp.Literal.number(1)).from_(others[0].copy())
-        for other in others[1:]:
-            inner.append("joins", exp.Join(this=other.copy()))
-        if condition is not None:
-            inner.set("where", condition.copy())
-        tree.set("where", exp.Where(this=exp.Exists(this=inner)))
-    elif condition is not None:
+        tree.set("distinct", exp.Distinct())
+    if condition is not None:
         tree.set("where", condition.copy())
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
-    if others and condition is not None:
-        target = tree.expressions[0].unalias().meta[RELATION]
-        pushdown.restrict(target, tree.args["where"].this.this.args["where"].this)
     return finish(tree, outputs, binder, tuple(VIRTUAL_COLUMNS.values()))
 
 
@@ -137,7 +128,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree.set("where", op.tree.args["where"].copy())
     source = op.tree.args.get("from_")
     if source is not None:
-        tree.append("joins", exp.Join(this=source.this.copy()))
+        _add_to_from(tree, source.this)
         # A row that several rows of the other tables match is updated once, with any of them.
         row = exp.column(_quoted(ROW_ID), table=_quoted(target))
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
@@ -145,6 +136,15 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
     return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])
+
+
+def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
+    """Adds an item to FROM, and what is joined to it."""
+    added = item.copy()
+    joins = added.args.get("joins") or []
+    added.set("joins", None)
+    for join in (exp.Join(this=added), *joins):
+        tree.append("joins", join)
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:
@@ -327,10 +327,7 @@ def assignments_of(
     target = alias.casefold()
     result: dict[int, exp.Expr] = {}
     for assignment in assignments:
-        pairs = [(assignment.this, assignment.expression)]
-        if isinstance(assignment.this, exp.Tuple) and isinstance(assignment.expression, exp.Tuple):
-            pairs = list(zip(assignment.this.expressions, assignment.expression.expressions, strict=False))
-        for column_node, value in pairs:
+        for column_node, value in _pairs(assignment):
             if not isinstance(column_node, exp.Column):
                 raise UnsupportedFeatureError("UPDATE … SET of anything but columns is not supported yet.")
             if column_node.table and column_node.table.casefold() != target:
@@ -343,3 +340,21 @@ def assignments_of(
                 raise bind_error(f'Column "{column_node.name}" is set twice', column_node.this)
             result[column.column_id] = value
     return result
+
+
+def _pairs(assignment: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The columns and values of `a = 1`, `(a, b) = (1, 2)` or `(a, b) = 1`, which gives 1 to both.
+
+    Raises:
+        BindError: a row has another number of values than there are columns.
+    """
+    value = assignment.expression
+    if not isinstance(assignment.this, exp.Tuple | exp.Paren):
+        return [(assignment.this, value)]
+    columns = assignment.this.expressions or [assignment.this.this]
+    is_row = isinstance(value, exp.Tuple) or (isinstance(value, exp.Anonymous) and value.name.casefold() == "row")
+    values = value.expressions if is_row else [value] * len(columns)
+    if len(values) != len(columns):
+        names = ", ".join(column.name for column in columns)
+        raise BindError(f"SET ({names}) needs {len(columns)} values, but {len(values)} were given.")
+    return list(zip(columns, values, strict=True))

@@ -10,8 +10,9 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
-from ducklake_lab.sql.bind.from_clause import LATERAL
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
+from ducklake_lab.sql.bind.from_clause import LATERAL, is_comma
+from ducklake_lab.sql.bind.star_expansion import has_star
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, TYPE, Output
 from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.nodes import binary, call, number
 from ducklake_lab.sql.spark.typing import aggregate
@@ -40,6 +41,38 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         return children(_with_total(node, type_of))
     _explode(node)
     return children(node)
+
+
+def order_joins(tree: exp.Expr) -> None:
+    """Puts a join after a comma first in its FROM, where Spark reads `a, b RIGHT JOIN c` as `(a, b) RIGHT JOIN c`.
+
+    That says something else for RIGHT and FULL, and where `a` has a column of USING.
+
+    Raises:
+        UnsupportedFeatureError: another join would mean something else then, or a star's columns are not known.
+    """
+    for node in tree.find_all(exp.Select):
+        groups: list[list[exp.Join]] = [[]]
+        for join in node.args.get("joins") or []:
+            if is_comma(join):
+                groups.append([])
+            groups[-1].append(join)
+        found = next((group for group in groups[1:] if any(_is_outer(j) or j.meta.get(SHADOWED) for j in group)), None)
+        if found is None:
+            continue
+        others = [group for group in groups if group is not found]
+        bound_to_place = any(_is_outer(join) or join.args.get("using") for group in others for join in group)
+        if bound_to_place or any(has_star(item) for item in node.expressions):
+            raise UnsupportedFeatureError(
+                "Several joins between commas of FROM, one of them RIGHT, FULL or USING, are not supported on Spark."
+            )
+        first = exp.Join(this=node.args["from_"].this)
+        node.args["from_"].set("this", found[0].this)
+        node.set("joins", [*found[1:], first, *(join for group in others for join in group)])
+
+
+def _is_outer(join: exp.Join) -> bool:
+    return join.side.upper() in ("RIGHT", "FULL")
 
 
 def _explode(node: exp.Select) -> None:

@@ -26,10 +26,8 @@ _CALLED = re.compile(r'\b(\w+)"?\s*\(|\b(current_\w+|localtime\w*)\b', re.IGNORE
 
 #: Functions that give several rows.
 _OF_ROWS = ("regexp_split_to_table", "generate_subscripts")
-#: Functions that name fields after columns where no name is given.
-_NAMING = ("struct_pack", "struct_insert", "struct_update", "union_value")
-#: Those of them whose first argument is a struct.
-_OF_STRUCTS = ("struct_insert", "struct_update")
+#: Functions that name fields after columns where no name is given, and how many arguments are no fields.
+_NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1, "union_value": 0}
 
 
 def is_volatile(node: exp.Expr) -> bool:
@@ -82,8 +80,8 @@ def check_calls(node: exp.Expr) -> None:
             raise UnsupportedFeatureError("age of one argument is not supported on Spark; use age(current_date, …).")
         if unfit or name in _OF_THE_SESSION or (name.startswith("pg_") and name != "pg_typeof") or name in _OF_ROWS:
             raise UnsupportedFeatureError(f"Function {call.name} is not supported on Spark.")
-        given = call.expressions[name in _OF_STRUCTS :]
-        if name in _NAMING and any(isinstance(argument, exp.Column) for argument in given):
+        fields = call.expressions[_NAMING[name] :] if name in _NAMING else []
+        if any(isinstance(argument, exp.Column) for argument in fields):
             raise UnsupportedFeatureError(f"{call.name} needs named arguments on Spark: {call.name}(a := …).")
     for kind in (exp.CurrentTime, exp.Localtime):
         if node.find(kind) is not None:

@@ -67,6 +67,7 @@ def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
     check_settings(settings)
     check_calls(tree)
     check_subqueries(tree)
+    queries.order_joins(tree)
     translation = Translation(settings)
     try:
         translation.typing.query(tree)

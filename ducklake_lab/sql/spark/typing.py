@@ -15,6 +15,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL, Settings, argument, is_aggregate, result_type
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.from_clause import is_join
 from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
@@ -301,7 +302,7 @@ def from_items(node: exp.Expr) -> list[exp.Expr]:
     written += [join.this for join in node.args.get("joins") or ()]
     found: list[exp.Expr] = []
     for item in written:
-        if isinstance(item, exp.Subquery | exp.Paren) and isinstance(item.this, exp.Table):
+        while isinstance(item, exp.Subquery | exp.Paren) and (isinstance(item.this, exp.Table) or is_join(item)):
             item = item.this
         found += [item, *from_items(item)]
     return found
