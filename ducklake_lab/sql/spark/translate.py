@@ -140,7 +140,8 @@ class Translation:
             for key in ("with_", "from_", "joins", "where", "group"):
                 self.part(node, key)
             self._keys = keys
-            for key in [key for key in node.args if key not in ("with_", "from_", "joins", "where", "group")]:
+            self.part(node, "order")  # before the SELECT list, whose expressions it may take
+            for key in [key for key in node.args if key not in ("with_", "from_", "joins", "where", "group", "order")]:
                 self.part(node, key)
         finally:
             self._keys = around
