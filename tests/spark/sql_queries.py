@@ -218,6 +218,10 @@ QUERIES = [
     "SELECT p.tailnum, f.id FROM planes p, flights f JOIN planes q USING (tailnum) WHERE f.id < 9 ORDER BY ALL",
     "SELECT p.seats, f.id, carrier FROM planes p, ((SELECT id, carrier FROM flights WHERE id < 5) f FULL JOIN airlines m USING (carrier)) ORDER BY ALL",
     "SELECT struct_update(s, a := id + 1) AS s FROM (SELECT id, {'a': id, 'b': carrier} AS s FROM flights WHERE id < 9) ORDER BY id",
+    # Lists of the SELECT list as keys
+    "SELECT list_reverse([id, month]) AS l FROM flights WHERE id < 30 ORDER BY l DESC LIMIT 7",
+    "SELECT month, list(id ORDER BY id) AS l FROM flights WHERE id < 30 GROUP BY month ORDER BY l DESC",
+    "SELECT {'a': month, 'b': [id]} AS s, id FROM flights WHERE id < 30 ORDER BY s, id",
     # Lateral aliases
     "SELECT id + 1 AS a, a * 2 AS b FROM flights WHERE a > 230 AND b < 480 ORDER BY a",
     "SELECT dep_delay > 5 AS late, count(*) AS n, n + 1 AS m FROM flights GROUP BY late ORDER BY late",

@@ -14,6 +14,7 @@ from ducklake_lab.sql.dialect import NULLS
 from ducklake_lab.sql.scope import OUTPUTS, TYPE
 from ducklake_lab.sql.spark.operands import Context, fit_one_decimal, is_ordered, operands
 from ducklake_lab.sql.spark.settings import order_of
+from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.typing import Type, is_computed_before
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
         kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
         if not is_ordered(kind) and kind != NULL and isinstance(query, exp.Select) and not query.args.get("distinct"):
             key = query.expressions[place - 1].unalias()
+            if is_volatile(key) or any(call.name.lower() == "unnest" for call in key.find_all(exp.Anonymous)):
+                raise UnsupportedFeatureError(
+                    "Sorting by random values or unnest(…) of lists is not supported on Spark."
+                )
     if is_ordered(kind) or kind == NULL or (isinstance(key, exp.Null)):
         value = key if isinstance(key, exp.Literal) else translation.scalar(key)
         return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
