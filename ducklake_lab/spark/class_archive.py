@@ -1,4 +1,4 @@
-"""An archive of Spark's classes, from which Java starts Spark in half the time (class data sharing).
+"""An archive of Spark's classes, from which Java starts Spark sooner (class data sharing).
 
 The first Spark of a kind that this machine starts writes the archive as it exits; those after it map the file. Java takes no
 archive of another Java or of other jars: it loads the classes from the jars then, as it does without one.
