@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +17,7 @@ from ducklake_lab.duckdb.wording import place_of
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
-from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 
@@ -154,11 +154,25 @@ class SessionDatabase:
             shown = Shown(connection)
             try:
                 yield connection, shown.show(sql, tables or {})
+            except (duckdb.InternalException, duckdb.FatalException) as error:
+                raise self._given_up(error) from None
             except duckdb.Error as error:
                 raise shown.failure(error) or translated(error) from error
             finally:
-                if not self._aborted(connection):
+                if self._connection is connection and not self._aborted(connection):
                     shown.hide()
+
+    def _given_up(self, error: duckdb.Error) -> SqlError:
+        """The error of a statement on which DuckDB itself fails, which ends its database; the next one opens another."""
+        if self._connection is not None:
+            with suppress(duckdb.Error):
+                self._connection.close()
+        self._connection, self._holds_entries = None, False
+        fault = str(error).partition("\n")[0].rpartition("Error: ")[2].rstrip(". ")
+        return SqlError(
+            f"DuckDB {duckdb.__version__} has a fault that this statement meets: {fault}. Write it in another way. "
+            "Tables, views, macros, variables and settings of the session are gone; lakes are as they were."
+        )
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
         """Whether a transaction is open in which an earlier statement failed; only ROLLBACK is possible then."""
@@ -174,6 +188,9 @@ class SessionDatabase:
         if self._connection is None:
             self._connection = in_memory()
             self._connection.execute("SET autoinstall_known_extensions = false")
+            for scope, zone in (("GLOBAL", self._global_time_zone), ("", self._time_zone)):
+                if zone is not None:  # of a database that was given up
+                    self._connection.execute(f"SET {scope} TimeZone = '{zone}'")
             self._enter(self._connection)
             if self._in_transaction:
                 self._connection.execute("BEGIN")
