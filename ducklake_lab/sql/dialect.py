@@ -338,7 +338,9 @@ class DuckLakeSql(DuckDB):
             return self._tokens[at - 1].token_type != TokenType.MAP
 
         def _parse_insert_table(self) -> exp.Expr | None:
-            table = super()._parse_insert_table()
+            # The base parser takes `rows FROM` for a word of other dialects.
+            is_name = self._curr.text.upper() == "ROWS" and self._next.token_type == TokenType.FROM
+            table = self._parse_table_parts(schema=True) if is_name else super()._parse_insert_table()
             return self._parse_schema(this=table) if self._match_text_seq("BY", "POSITION") else table
 
         def _parse_typed_literal(self) -> exp.Expr | None:

@@ -118,3 +118,18 @@ def test_bits_are_the_text_that_duckdb_shows(both: tuple[dl.Session, duckdb.Duck
 
 def test_the_name_of_an_expression_is_its_own(both: tuple[dl.Session, duckdb.DuckDBPyConnection]) -> None:
     _check(both, "SELECT alias(ID), alias(id + 1), alias(x) FROM (SELECT id, name AS x FROM t)", is_named=False)
+
+
+def test_rows_are_inserted_into_rows(both: tuple[dl.Session, duckdb.DuckDBPyConnection]) -> None:
+    texts = [
+        "CREATE TABLE rows (d INTEGER, e INTEGER DEFAULT 7)",
+        "INSERT INTO rows FROM (SELECT 1, 2)",
+        "INSERT INTO rows (d) FROM (SELECT 3)",
+        "INSERT INTO rows BY NAME FROM (SELECT 4 AS e)",
+    ]
+    for text in texts:
+        for one in both:
+            (one.sql if isinstance(one, dl.Session) else one.execute)(text)
+    _check(both, "FROM rows ORDER BY d", is_named=True)
+    with pytest.raises(dl.SqlSyntaxError, match="INSERT lacks its rows"):
+        both[0].sql("INSERT INTO rows")

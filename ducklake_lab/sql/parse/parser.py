@@ -355,11 +355,13 @@ def _renamed(query: exp.Query, names: Sequence[exp.Identifier]) -> exp.Query:
     return exp.select(exp.Star()).from_(exp.Subquery(this=query, alias=alias))
 
 
-def _query(tree: exp.Expr) -> exp.Query:
+def _query(tree: exp.Expr | None) -> exp.Query:
     if isinstance(tree, exp.Values):
         return _select_from_values(tree)
     if isinstance(tree, exp.Query):
         return tree
+    if tree is None:
+        raise SqlSyntaxError("INSERT lacks its rows; add VALUES (…), a query or DEFAULT VALUES.")
     raise UnsupportedFeatureError(f"{type(tree).__name__} is not supported as a source of rows.")
 
 
