@@ -17,6 +17,8 @@ from pathlib import Path
 from ducklake_lab.errors import JavaNotFoundError
 
 MINIMUM = 17
+#: The file in a launcher's folder that holds the home of the Java that it starts.
+_POINTER = "ducklake-lab-home"
 #: Options of Spark's launcher that do more harm than good. The incubating module only speeds up linear algebra: Java
 #: warns about it on every start, and a trimmed runtime that lacks it refuses to start at all. The package left Java
 #: with version 24, which warns about that.
@@ -84,7 +86,7 @@ def java_version(home: Path) -> int | None:
 def _candidates() -> list[Path]:
     homes = []
     if os.environ.get("JAVA_HOME"):
-        homes.append(Path(os.environ["JAVA_HOME"]))
+        homes.append(_behind(Path(os.environ["JAVA_HOME"])))
     on_path = shutil.which("java")
     if on_path:
         homes.append(Path(on_path).resolve().parent.parent)
@@ -92,6 +94,14 @@ def _candidates() -> list[Path]:
     if spec is not None and spec.origin is not None:
         homes.append(Path(spec.origin).parent / "java-runtime")
     return homes
+
+
+def _behind(home: Path) -> Path:
+    """The Java that a launcher of ours starts, which an earlier start of Spark made JAVA_HOME; else the same folder."""
+    try:
+        return Path((home / _POINTER).read_text(encoding="utf-8"))
+    except OSError:
+        return home
 
 
 def _java(home: Path) -> Path:
@@ -117,26 +127,26 @@ def _launcher(home: Path, version: int) -> Path:
         f'exec {shlex.quote(str(_java(home)))} "$@"\n'
     )
     folder = cache_folder() / "java" / hashlib.sha256(script.encode()).hexdigest()[:16]
-    target = folder / "bin" / "java"
-    if not _usable(target, script):
-        try:
-            _write_executable(target, script)
-        except OSError:
-            # a home that cannot be written to: a folder of this process does as well
-            target = Path(tempfile.mkdtemp(prefix="ducklake-lab-java-")) / "bin" / "java"
-            _write_executable(target, script)
-    return target.parent.parent
+    try:
+        return _written(folder, script, home)
+    except OSError:
+        # a home that cannot be written to: a folder of this process does as well
+        return _written(Path(tempfile.mkdtemp(prefix="ducklake-lab-java-")), script, home)
 
 
-def _usable(path: Path, content: str) -> bool:
-    return path.is_file() and os.access(path, os.X_OK) and path.read_text() == content
+def _written(folder: Path, script: str, home: Path) -> Path:
+    """The folder, with a launcher in it."""
+    for path, content in ((folder / _POINTER, str(home)), (folder / "bin" / "java", script)):
+        if not (path.is_file() and os.access(path, os.X_OK) and path.read_text(encoding="utf-8") == content):
+            _write_executable(path, content)
+    return folder
 
 
 def _write_executable(path: Path, content: str) -> None:
     """Writes a file so that another process sees all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(content)
     Path(temporary).chmod(0o755)
     Path(temporary).replace(path)

@@ -80,6 +80,10 @@ def test_the_launcher_drops_only_what_java_lacks(tmp_path: Path, monkeypatch: py
     done = subprocess.run([f"{found}/bin/java", *arguments], capture_output=True, text=True, check=True)
     assert done.stdout == "-Xmx1g\na b\n\n"
     assert java.find_java().launcher() == found
+    # an earlier start of Spark, or the process that started this one, has set it
+    monkeypatch.setenv("JAVA_HOME", found)
+    assert java.find_java() == java.Java(home, 21)
+    assert java.find_java().launcher() == found
 
 
 def test_spark_starts_in_the_background_for_large_lakes_only(spark: SparkSession) -> None:
