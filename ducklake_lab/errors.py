@@ -150,6 +150,10 @@ class TransactionConflictError(TransactionError):
     """Another commit changed what this transaction builds on; nothing was written."""
 
 
+class OutdatedError(TransactionError):
+    """What a statement was begun on without asking the catalog no longer holds; nothing was written."""
+
+
 class CommitUnknownError(TransactionError):
     """The connection broke during commit; look at the newest snapshot before trying again."""
 

@@ -1,4 +1,4 @@
-"""What was read from a catalog file last, and holds as long as nobody has written to the file (ADR 0061)."""
+"""What was read from a catalog last, and holds as long as nobody has written to it (ADR 0061)."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ class Kept:
     """What was read from a catalog.
 
     Attributes:
-        content: the number that the file's content had; see `DuckDBFiles`.
+        content: the number that the file's content had, see `DuckDBFiles`; None of other catalogs.
         snapshot: the newest.
         options: the rows of `ducklake_metadata`; None where nobody has read them.
         tables: by table id.
         columns: what the columns of a table ever were, by table id.
     """
 
-    content: int
+    content: int | None
     snapshot: Snapshot
     options: Sequence[OptionRow] | None = None
     tables: Mapping[int, TableFacts] = field(default_factory=dict)
     columns: Mapping[int, Sequence[ColumnVersion]] = field(default_factory=dict)
 
-    def after(self, content: int, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> Kept:
+    def after(self, content: int | None, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> Kept:
         """What holds after a commit that changed no more than some tables' rows."""
         return replace(self, content=content, snapshot=snapshot, tables={**self.tables, **tables})
 

@@ -23,7 +23,7 @@ from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.observing import observe
-from ducklake_lab.catalog.options import Options, SessionOptions, options_of, read_options
+from ducklake_lab.catalog.options import OptionRow, Options, SessionOptions, options_of, read_options
 from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
 from ducklake_lab.catalog.snapshot_tags import tagged
 from ducklake_lab.catalog.uri import CatalogLocation
@@ -170,9 +170,24 @@ class Lake:
 
         Who logs queries wants to see all of them.
         """
-        kept = self._kept
-        same = kept is not None and kept.content == self.database.content(connection)
+        kept, content = self._kept, self.database.content(connection)
+        same = kept is not None and content is not None and kept.content == content
         return kept if same and self.session.report is None else None
+
+    def kept_at(self, newest: Snapshot) -> Kept | None:
+        """What this process knows of the catalog if its newest snapshot is still the given one, its time in UTC.
+
+        Options change without a snapshot; see `kept` for them.
+        """
+        kept = self._kept
+        return kept if kept is not None and kept.snapshot == newest and self.session.report is None else None
+
+    def known(self) -> Kept | None:
+        """What a statement may begin on without asking a server, if its commit finds that it still holds (ADR 0065)."""
+        kept = self._kept
+        if kept is None or kept.content is not None or kept.options is None or self.session.report is not None:
+            return None
+        return kept if self.known_state(kept.snapshot) is not None else None
 
     def keep(self, kept: Kept | None) -> None:
         """Keeps what holds after a commit; None forgets what was kept."""
@@ -251,12 +266,20 @@ class Lake:
 
     def options(self, connection: sa.Connection) -> Options:
         """The options set in the lake, of all scopes."""
+        return self.options_of(self.option_rows(connection))
+
+    def options_of(self, rows: Sequence[OptionRow]) -> Options:
+        """All options, where these are set in the lake."""
+        return options_of(rows, self.session, self._attached)
+
+    def option_rows(self, connection: sa.Connection) -> Sequence[OptionRow]:
+        """What `options` reads."""
         kept = self.kept(connection)
         rows = kept.options if kept is not None else None
         if rows is None:
             rows = read_options(connection)
             self._kept = replace(kept, options=rows) if kept is not None else self._kept
-        return options_of(rows, self.session, self._attached)
+        return rows
 
     def column_versions(self, connection: sa.Connection, table_id: int) -> Sequence[ColumnVersion]:
         """What every column that a table ever had was; see `read_column_versions`."""

@@ -78,14 +78,12 @@ class SessionOptions:
 
 #: Scope, id of its schema or table, key, value.
 OptionRow = tuple[str | None, int | None, str, str]
-_OPTIONS = sa.select(
-    t.lake_metadata.c.scope, t.lake_metadata.c.scope_id, t.lake_metadata.c.key, t.lake_metadata.c.value
-)
+OPTIONS = sa.select(t.lake_metadata.c.scope, t.lake_metadata.c.scope_id, t.lake_metadata.c.key, t.lake_metadata.c.value)
 
 
 def read_options(connection: sa.Connection) -> Sequence[OptionRow]:
     """All options that are set in a lake, of all scopes, in one query."""
-    return [(scope, scope_id, key, value) for scope, scope_id, key, value in connection.execute(_OPTIONS)]
+    return [(scope, scope_id, key, value) for scope, scope_id, key, value in connection.execute(OPTIONS)]
 
 
 def options_of(rows: Sequence[OptionRow], session: SessionOptions, attached: Mapping[str, str]) -> Options:

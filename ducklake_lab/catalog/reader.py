@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.options import OPTIONS, OptionRow
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
@@ -51,6 +52,9 @@ _OTHER = t.snapshot.alias()
 _NEWEST_ID = sa.select(sa.func.max(_OTHER.c.snapshot_id))
 _NEWEST = _SNAPSHOT.where(t.snapshot.c.snapshot_id == _NEWEST_ID.scalar_subquery())
 
+_SNAPSHOT_COLUMNS = len(_SNAPSHOT.selected_columns)
+_NEWEST_WITH_OPTIONS = _NEWEST.add_columns(*OPTIONS.selected_columns).join(t.lake_metadata, sa.true())
+
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
     """The newest snapshot, the one of that id, or the newest not younger than that time, which is aware.
@@ -70,6 +74,16 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     *values, version = row
     versions.check_unchanged(connection, version)
     return Snapshot(*values)
+
+
+def read_newest_with_options(connection: sa.Connection) -> tuple[Snapshot, Sequence[OptionRow]]:
+    """The newest snapshot and what `read_options` reads, in one query."""
+    rows = connection.execute(_NEWEST_WITH_OPTIONS).all()
+    if not rows:
+        raise SnapshotNotFoundError(_no_snapshot(connection, None))
+    *values, version = rows[0][:_SNAPSHOT_COLUMNS]
+    versions.check_unchanged(connection, version)
+    return Snapshot(*values), [(scope, scope_id, key, value) for *_, scope, scope_id, key, value in rows]
 
 
 def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
-from ducklake_lab.session.names.attached_lakes import Lakes, explains_damage
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.explaining import explains_damage
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml

@@ -21,8 +21,9 @@ from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
-from ducklake_lab.session.names.attached_lakes import At, Lakes, explains_damage, split_name
+from ducklake_lab.session.names.attached_lakes import At, Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
+from ducklake_lab.session.names.explaining import explains_damage
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts

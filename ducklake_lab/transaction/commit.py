@@ -5,20 +5,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.catalog.races import is_lost_race
-from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
     CommitUnknownError,
+    OutdatedError,
     SnapshotNotFoundError,
     TransactionConflictError,
     TransactionError,
@@ -63,6 +65,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
 
     Raises:
         BatchCommittedError: it is a batch of a stream that the lake has.
+        OutdatedError: it was begun on what was known, and that no longer holds.
         TransactionConflictError: another commit excludes this one.
         CommitUnknownError: the connection broke while committing.
         TransactionError: the retries were used up.
@@ -122,7 +125,7 @@ def _try(transaction: Transaction) -> Snapshot | None:
     with transaction.lake.connect(fresh=True) as connection:
         try:
             lock_for_commit(connection)
-            latest = transaction.lake.newest_in(connection)
+            latest = _latest(transaction, connection)
             _check_batch(transaction, connection)
             writer = CommitWriter(transaction, connection, latest)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
@@ -146,18 +149,43 @@ def _try(transaction: Transaction) -> Snapshot | None:
                 f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
                 "look at the newest snapshot before trying again. The files that were written are kept."
             ) from error
-        _keep(transaction, writer, snapshot, connection)
+        _keep(transaction, writer, latest, snapshot, connection)
         return snapshot
 
 
-def _keep(transaction: Transaction, writer: CommitWriter, snapshot: Snapshot, connection: sa.Connection) -> None:
-    """Keeps what the catalog holds now, unless another commit of this process came in between."""
+def _latest(transaction: Transaction, connection: sa.Connection) -> Snapshot:
+    """The newest snapshot.
+
+    Raises:
+        OutdatedError: entries or options are not what the transaction was begun on.
+    """
+    if transaction.known is None:
+        return transaction.lake.newest_in(connection)
+    latest, options = read_newest_with_options(connection)
+    begun = transaction.base.snapshot
+    same_entries = latest.schema_version == begun.schema_version and latest.snapshot_id >= begun.snapshot_id
+    if not same_entries or set(options) != set(transaction.option_rows):
+        raise OutdatedError(f"The lake {transaction.lake.alias} has changed; run the statement again.")
+    return latest
+
+
+def _keep(
+    transaction: Transaction, writer: CommitWriter, latest: Snapshot, snapshot: Snapshot, connection: sa.Connection
+) -> None:
+    """Keeps what the catalog holds now, if the commit changed no more than rows.
+
+    Args:
+        latest: the snapshot before.
+    """
     lake = transaction.lake
-    kept, changed = lake.kept(connection), lake.database.changed(connection)
-    only_rows = writer.facts is not None and not transaction.new_options and transaction.batch is None
-    if kept is None or changed is None or changed[0] != kept.content or not only_rows:
+    if writer.facts is None or transaction.new_options or transaction.batch is not None:
         return
-    lake.keep(kept.after(changed[1], snapshot, writer.facts or {}))
+    kept, changed = lake.kept_at(latest), lake.database.changed(connection)
+    if changed is None and lake.database.content(connection) is None:
+        known = kept or Kept(None, latest)
+        lake.keep(replace(known, options=transaction.option_rows).after(None, snapshot, writer.facts))
+    elif kept is not None and changed is not None and changed[0] == kept.content:
+        lake.keep(kept.after(changed[1], snapshot, writer.facts))
 
 
 def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Scope
 from ducklake_lab.catalog.reader import highest_column_id
@@ -40,6 +41,8 @@ class EntryChanges:
     Attributes:
         base: the entries it was begun on.
         state: the entries with its own changes.
+        known: what it was begun on without asking; None where the catalog was asked.
+        option_rows: the options set in the lake when it was begun.
         data: what is done to rows, by table id.
         options: those that apply, its own included.
         new_options: options it sets, or with None takes away; they belong to no snapshot.
@@ -47,13 +50,19 @@ class EntryChanges:
         former_names: the names that tables and views of its own making had for a while, oldest first, likewise.
     """
 
-    def __init__(self, lake: Lake, base: Snapshot | None) -> None:
-        """Begins on the snapshot `base`, else on the newest."""
+    def __init__(self, lake: Lake, base: Snapshot | None, known: Kept | None) -> None:
+        """Begins on the snapshot `base`, else on the newest; or on what is `known`, which is to be compared at commit."""
         lake.check_writable()
         self.lake = lake
-        with lake.connect() as connection:
-            self.base: CatalogState = lake.state(connection, base or lake.snapshot(connection))
-            self.options = lake.options(connection)
+        state = lake.known_state(known.snapshot) if known is not None else None
+        if known is None or known.options is None or state is None:
+            self.known = None
+            with lake.connect() as connection:
+                self.base: CatalogState = lake.state(connection, base or lake.snapshot(connection))
+                self.option_rows = lake.option_rows(connection)
+        else:
+            self.known, self.base, self.option_rows = known, state, known.options
+        self.options = lake.options_of(self.option_rows)
         self.new_options: dict[tuple[Scope, str], str | None] = {}
         self.state = self.base
         self.data: dict[int, StagedData] = {}

@@ -18,7 +18,7 @@ from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import ROW_ID, StagedData
@@ -50,9 +50,12 @@ class RowWriter:
         facts: of the tables that rows were added to, as they are now.
     """
 
-    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, changes: list[Change]) -> None:
+    def __init__(
+        self, transaction: Transaction, metadata: Metadata, latest: Snapshot, ids: Ids, changes: list[Change]
+    ) -> None:
         self._tx = transaction
         self._metadata = metadata
+        self._latest = latest
         self._ids = ids
         self._mapping_ids: dict[tuple[int, object], int] = {}
         self.changes = changes
@@ -106,7 +109,7 @@ class RowWriter:
 
     def _facts(self, table_id: int) -> TableFacts:
         # this commit may have written to a table that it alters
-        kept = self._tx.lake.kept(self._metadata.connection) if self._tx.state is self._tx.base else None
+        kept = self._tx.lake.kept_at(self._latest) if self._tx.state is self._tx.base else None
         known = kept.tables.get(table_id) if kept is not None else None
         return known or read_table_facts(self._metadata.connection, table_id)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.catalog.files import read_table_stats
+from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.commit_notes import StatementNote
@@ -34,8 +35,14 @@ class Transaction(EntryChanges):
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
     """
 
-    def __init__(self, lake: Lake, base: Snapshot | None = None, restamp: Restamp | None = None) -> None:
-        super().__init__(lake, base)
+    def __init__(
+        self,
+        lake: Lake,
+        base: Snapshot | None = None,
+        restamp: Restamp | None = None,
+        known: Kept | None = None,
+    ) -> None:
+        super().__init__(lake, base, known)
         self.author: str | None = None
         self.message: str | None = None
         self.extra_info: str | None = None

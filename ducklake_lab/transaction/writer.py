@@ -34,6 +34,7 @@ class CommitWriter:
     def __init__(self, transaction: Transaction, connection: sa.Connection, latest: Snapshot) -> None:
         self._tx = transaction
         self._connection = connection
+        self._latest = latest
         self.snapshot_id = latest.snapshot_id + 1
         self._metadata = Metadata(connection, self.snapshot_id)
         self._ids = Ids(latest)
@@ -46,7 +47,7 @@ class CommitWriter:
         if tx.state.differs_from(tx.base):
             self._ids.schema_version += 1
             EntryWriter(tx, self._metadata, self._ids, self.changes, self._ids.schema_version).write()
-        rows = RowWriter(tx, self._metadata, self._ids, self.changes)
+        rows = RowWriter(tx, self._metadata, self._latest, self._ids, self.changes)
         # the order in which the reference hands out ids: committed tables first
         data = sorted(tx.data.items())
         for table_id, staged in data:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
-from types import FunctionType
-from typing import Any, TypeVar
 
+from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.duckdb.stopping import is_interrupt
@@ -20,7 +18,6 @@ from ducklake_lab.errors import (
     DuckLakeError,
     EntryExistsError,
     EntryNotFoundError,
-    TransactionConflictError,
     TransactionError,
     UsageError,
     did_you_mean,
@@ -36,7 +33,6 @@ from ducklake_lab.transaction.transaction import Transaction
 
 #: A snapshot: its id, a time at which it was the newest, or its tag; None for the newest.
 At = int | datetime | str | None
-_Reader = TypeVar("_Reader", bound=type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class Lakes:
         options: what the session sets for its lakes.
         immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
         notes: what commits say of themselves.
-        lost: the lake in which a statement last lost against another commit.
+        last: the transaction that a statement last wrote in by itself.
     """
 
     def __init__(self, database: SessionDatabase) -> None:
@@ -73,8 +69,9 @@ class Lakes:
         self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
         self.notes = CommitNotes()
-        self.lost: Lake | None = None
+        self.last: Transaction | None = None
         self._pins: dict[str, Snapshot] = {}
+        self._known: dict[str, Kept] = {}
         self._by_alias: dict[str, Lake] = {}
         self._current: tuple[str, str] | None = None
         self._open: Transaction | None = None
@@ -355,8 +352,24 @@ class Lakes:
             self._pins.clear()
             self._pins.update(kept[3])
 
+    @contextmanager
+    def assuming(self) -> Iterator[bool]:
+        """Around a statement that begins on what is known of lakes, if anything is, and reads no rows of them."""
+        known = {
+            lake.alias: kept for lake in self if (kept := lake.known()) is not None and lake.alias not in self._pins
+        }
+        for alias, kept in known.items():
+            self._pins[alias] = kept.snapshot
+        self._known, self.last = known, None
+        try:
+            yield bool(known)
+        finally:
+            self._known = {}
+            for alias in known:
+                self._pins.pop(alias, None)
+
     def _begun(self, lake: Lake) -> Transaction:
-        transaction = Transaction(lake, self._pins.get(lake.alias), restamped)
+        transaction = Transaction(lake, self._pins.get(lake.alias), restamped, self._known.get(lake.alias))
         transaction.author = self.notes.author()
         return transaction
 
@@ -394,7 +407,7 @@ class Lakes:
             return
         transaction = self._begun(lake)
         self.notes.say(transaction)
-        self._open = transaction
+        self._open = self.last = transaction
         try:
             yield transaction
             self.notes.note(transaction)
@@ -402,35 +415,12 @@ class Lakes:
             commit(transaction)
         except CommitUnknownError:
             raise
-        except BaseException as error:
-            if isinstance(error, TransactionConflictError):
-                self.lost = lake
+        except BaseException:
             transaction.rollback()
             raise
         finally:
             self._open = None
             self._pins.clear()
-
-
-def explains_damage(reader: _Reader) -> _Reader:
-    """A class whose public methods read the lakes in `self._lakes`: their errors are those of `Lakes.explaining`."""
-
-    def explained(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._lakes.explaining():
-                return method(self, *args, **kwargs)
-
-        return run
-
-    for name, member in list(vars(reader).items()):
-        if name.startswith("_") or hasattr(member, "__wrapped__"):
-            continue  # what has a decorator of its own sees to it itself
-        if isinstance(member, FunctionType):
-            setattr(reader, name, explained(member))
-        elif isinstance(member, property) and member.fget is not None:
-            setattr(reader, name, property(explained(member.fget), member.fset))
-    return reader
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from ducklake_lab.errors import TransactionConflictError
+from ducklake_lab.errors import CommitUnknownError, DuckLakeError, TransactionConflictError
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.transaction.commit import RetryPolicy
@@ -16,16 +16,21 @@ from ducklake_lab.transaction.commit import RetryPolicy
 _SECONDS = 60.0
 
 
-def until_committed(lakes: Lakes, run: Callable[[], Result]) -> Result:
+def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> Result:
     """The result of the first run that no other commit excludes.
 
     A statement of an open transaction runs once: what its caller decided by may be what has changed.
+
+    Args:
+        reads: it reads rows of lakes; others begin on what is known (ADR 65).
 
     Raises:
         TransactionConflictError: each run was excluded, as often as the session tries; nothing was written.
     """
     if lakes.is_writing:
         return run()
+    if not reads and (result := _on_what_is_known(lakes, run)) is not None:
+        return result
     began, runs, waits = time.monotonic(), 0, False
     with ExitStack() as turn:
         while True:
@@ -33,8 +38,8 @@ def until_committed(lakes: Lakes, run: Callable[[], Result]) -> Result:
             try:
                 return run()
             except TransactionConflictError as error:
-                lake = lakes.lost
-                assert lake is not None  # who raises it was writing
+                assert lakes.last is not None  # who raises it was writing
+                lake = lakes.last.lake
                 policy = RetryPolicy.of(lake)
                 if runs > policy.max_retries or time.monotonic() - began > _SECONDS:
                     if runs > 1:
@@ -47,3 +52,21 @@ def until_committed(lakes: Lakes, run: Callable[[], Result]) -> Result:
                     lakes.release()
                     time.sleep(policy.wait_seconds * policy.backoff**runs * random.random())
                     lakes.keep_open()
+
+
+def _on_what_is_known(lakes: Lakes, run: Callable[[], Result]) -> Result | None:
+    """The result of a statement begun without asking a catalog; None where it has to run with what the catalog says.
+
+    Whatever error comes up may be one only of what was known, so the catalog decides. An error after the commit stays.
+    """
+    with lakes.assuming() as known:
+        if not known:
+            return None
+        try:
+            return run()
+        except CommitUnknownError:
+            raise
+        except DuckLakeError:
+            if lakes.last is not None and lakes.last.snapshot is not None:
+                raise
+            return None

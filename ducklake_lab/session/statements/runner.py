@@ -160,7 +160,8 @@ class Statements:
     def run(self, operation: op.Operation) -> Result:
         """Runs one operation on a lake; gives its result. A change runs again where another commit excludes it."""
         if isinstance(operation, _CHANGES):
-            return until_committed(self._lakes, lambda: self._run(operation))
+            reads = not isinstance(operation, op.InsertLiterals)
+            return until_committed(self._lakes, lambda: self._run(operation), reads=reads)
         return self._run(operation)
 
     def _run(self, operation: op.Operation) -> Result:
