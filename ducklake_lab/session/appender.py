@@ -20,6 +20,8 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.python_rows import filled, table_of
+from ducklake_lab.session.statements.rerunning import on_what_is_known
+from ducklake_lab.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,19 @@ class Appender:
         if not self.held:
             return None
         with self._lakes.statement():
-            place = self._lakes.parse(self._name)
-            with self._lakes.writing(place.lake) as transaction:
-                table = self._lakes.parse(self._name).table()
-                columns = with_defaults(self._sources.names, table)
-                transaction.is_one_statement = not self._lakes.in_transaction
-                count = self._dml.append_arrow(table, self._rows(columns))
-        self.appended += count
+            transaction = on_what_is_known(self._lakes, self._write) or self._write()
+        self.appended += self.held
         self.drop()
         self.snapshot = transaction.snapshot or self.snapshot
         return transaction.snapshot
+
+    def _write(self) -> Transaction:
+        with self._lakes.writing(self._lakes.parse(self._name).lake) as transaction:
+            table = self._lakes.parse(self._name).table()
+            columns = with_defaults(self._sources.names, table)
+            transaction.is_one_statement = not self._lakes.in_transaction
+            self._dml.append_arrow(table, self._rows(columns))
+        return transaction
 
     def drop(self) -> None:
         """Forgets the rows that are held."""

@@ -6,12 +6,14 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import TypeVar
 
 from ducklake_lab.errors import CommitUnknownError, DuckLakeError, TransactionConflictError
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.transaction.commit import RetryPolicy
 
+_Done = TypeVar("_Done")
 #: Seconds after which a statement does not begin again: to repeat what takes minutes is for its caller to decide.
 _SECONDS = 60.0
 
@@ -29,7 +31,7 @@ def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> 
     """
     if lakes.is_writing:
         return run()
-    if not reads and (result := _on_what_is_known(lakes, run)) is not None:
+    if not reads and (result := on_what_is_known(lakes, run)) is not None:
         return result
     began, runs, waits = time.monotonic(), 0, False
     with ExitStack() as turn:
@@ -54,11 +56,16 @@ def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> 
                     lakes.keep_open()
 
 
-def _on_what_is_known(lakes: Lakes, run: Callable[[], Result]) -> Result | None:
-    """The result of a statement begun without asking a catalog; None where it has to run with what the catalog says.
+def on_what_is_known(lakes: Lakes, run: Callable[[], _Done]) -> _Done | None:
+    """What a commit begun without asking a catalog gives; None where it has to run with what the catalog says.
 
     Whatever error comes up may be one only of what was known, so the catalog decides. An error after the commit stays.
+
+    Args:
+        run: reads no rows of lakes.
     """
+    if lakes.is_writing:
+        return None
     with lakes.assuming() as known:
         if not known:
             return None

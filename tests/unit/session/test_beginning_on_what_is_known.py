@@ -118,6 +118,21 @@ def test_changed_options_are_seen(pair: Pair, tmp_path: Path) -> None:
     assert two.sql("FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
 
 
+def test_an_appender_sees_what_others_changed(pair: Pair, tmp_path: Path) -> None:
+    one, two = pair
+    with one.appender("t", rows=2) as rows:
+        rows.extend([(2,), (3,)])
+        two.sql("INSERT INTO t VALUES (100)")
+        rows.extend([(4,), (5,)])
+        two.sql("ALTER TABLE t ADD COLUMN j INTEGER DEFAULT 7")
+        two.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        rows.extend([{"i": 6}, {"i": 7}])
+    assert rows.appended == 6
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    assert two.sql("SELECT count(*), sum(i), sum(j), count(DISTINCT rowid) FROM t").fetchall() == [(8, 128, 56, 8)]
+    assert facts(two)[0] == (8, 8, "1", "100")
+
+
 def test_what_changes_between_its_beginning_and_its_commit_counts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair
     begun: list[bool] = []
