@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -237,8 +236,17 @@ def wear(page: Page, theme: Theme) -> None:
 
 def brightness(at: Locator, colour: str) -> float:
     """How bright a colour of an element is, such as its backgroundColor: 0 to 255."""
-    given = at.evaluate("(node, name) => getComputedStyle(node)[name]", colour)
-    return sum(float(part) for part in re.findall(r"[\d.]+", given)[:3]) / 3
+    found: float = at.evaluate(
+        """(node, name) => {
+            const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+            canvas.fillStyle = getComputedStyle(node)[name];
+            canvas.fillRect(0, 0, 1, 1);
+            const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
+            return (red + green + blue) / 3;
+        }""",
+        colour,
+    )
+    return found
 
 
 def serious(page: Page, *selectors: str) -> list[tuple[Theme, str, str, str]]:

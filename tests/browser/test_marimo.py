@@ -130,12 +130,14 @@ def open_page(address: str, browser: Browser, theme: Theme) -> Page:
 def test_it_opens_in_dark(address: str, browser: Browser) -> None:
     page = open_page(address, browser, "dark")
     expect(page.locator(".dlk-sb [role=status]").first).to_have_text("4 snapshots")
+    expect(page.locator(".dlk-tb").get_by_role("status")).to_have_text("900 rows")
+    expect(page.locator(".dlk-fb .dlk-g-rows .dlk-g-row")).to_have_count(1)
     for theme in themes(page):
         text = brightness(page.locator(".dlk-sb").first, "color")
         background = brightness(page.locator("body"), "backgroundColor")
         assert abs(text - background) > 150
         assert (text > background) == (theme == "dark")
-    assert serious(page, ".dlk-live") == []
+    assert serious(page, "marimo-anywidget") == []
     page.context.close()
 
 
