@@ -217,7 +217,12 @@ def themes(page: Page) -> Iterator[Theme]:
     The page keeps what is open, selected, focused and scrolled to. JupyterLab has a theme; other pages follow the
     colour scheme that the browser prefers.
     """
-    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    dark = page.evaluate(
+        """() => {
+            const theme = document.body.dataset.jpThemeLight;
+            return theme ? theme === "false" : matchMedia("(prefers-color-scheme: dark)").matches;
+        }"""
+    )
     first, second = THEMES[::-1] if dark else THEMES
     yield first
     try:
@@ -259,6 +264,8 @@ def serious(page: Page, *selectors: str) -> list[tuple[Theme, str, str, str]]:
 
 
 def _serious(page: Page, selectors: Sequence[str]) -> list[tuple[str, str, str]]:
+    # JupyterLab's body hides what overflows and has no height: axe takes all text in it for hidden, of any contrast
+    page.evaluate("() => { document.body.style.minHeight = '100vh'; }")
     found = Axe().run(
         page,
         context={"include": [[selector] for selector in selectors]},
