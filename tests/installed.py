@@ -70,8 +70,9 @@ def install(wheel: Path, folder: Path) -> Installed:
         if not name.startswith(("JUPYTER", "JPY", "PYDEVD", "PYTHONPATH", "VIRTUAL_ENV"))
     } | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{tools}",
-        # JupyterLab itself, and the extensions of ipywidgets and anywidget, are dependencies too
-        "JUPYTER_PATH": str(share),
+        # JupyterLab itself, and the extensions of ipywidgets and anywidget, are dependencies too; the wheel's extension
+        # goes before the one that `make lab` may have linked there
+        "JUPYTER_PATH": f"{folder / 'share' / 'jupyter'}{os.pathsep}{share}",
         "JUPYTERLAB_DIR": str(share / "lab"),
     }
     assert shutil.which("node", path=environment["PATH"]) is None

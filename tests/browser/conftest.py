@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.lab import ARGUMENTS, Lab
+from tests.browser.lab import ARGUMENTS, Lab, Screenshot, themes
 from tests.installed import Installed
 
 # a kernel that starts beside others takes its time
@@ -62,15 +62,15 @@ def wheel_lab(_wheel_lab: Lab) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], Path]:
-    """Takes a picture into DUCKLAKE_SCREENSHOTS, or a temporary folder."""
-    given = os.environ.get("DUCKLAKE_SCREENSHOTS")
-    folder = Path(given) if given else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
+def screenshot() -> Screenshot:
+    """Takes a picture in each theme into the folder DUCKLAKE_SCREENSHOTS, where that is set."""
+    folder = os.environ.get("DUCKLAKE_SCREENSHOTS")
 
-    def take(page: Page, name: str) -> Path:
-        path = folder / f"{name}.png"
-        page.screenshot(path=path)
-        return path
+    def take(page: Page, name: str) -> None:
+        if not folder:
+            return
+        page.wait_for_timeout(500)
+        for theme in themes(page):
+            page.screenshot(path=Path(folder) / f"{name}-{theme}.png")
 
     return take

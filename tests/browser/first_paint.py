@@ -120,11 +120,21 @@ def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, he
 
 
 def settle(page: Page) -> None:
-    """Waits until nothing is asked of the kernel any more."""
-    page.wait_for_timeout(300)
-    page.wait_for_function(
-        "() => ![...document.querySelectorAll('[role=gridcell], .jp-DuckLake-row')]"
-        ".some(node => ['…', 'reading …'].includes(node.textContent))",
-        timeout=120_000,
+    """Waits until nothing is asked of the kernel any more, and nothing has changed for a moment."""
+    page.evaluate(
+        """() => new Promise((resolve, reject) => {
+            const deadline = performance.now() + 120_000;
+            let changed = performance.now();
+            const observer = new MutationObserver(() => { changed = performance.now(); });
+            observer.observe(document.body, { attributes: true, characterData: true, childList: true, subtree: true });
+            const asked = () => [...document.querySelectorAll("[role=gridcell], .jp-DuckLake-row")]
+                .some(node => ["…", "reading …"].includes(node.textContent));
+            const look = () => {
+                const now = performance.now();
+                if (now > changed + 300 && !asked()) { observer.disconnect(); resolve(); }
+                else if (now > deadline) reject(new Error(`changed ${now - changed} ms ago; asked: ${asked()}`));
+                else setTimeout(look, 20);
+            };
+            look();
+        })"""
     )
-    page.wait_for_timeout(300)

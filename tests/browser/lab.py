@@ -9,14 +9,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
 import nbformat
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Locator, Page, Route
 
 from tests.installed import Installed
 
@@ -30,6 +31,10 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, Theme] = ("light", "dark")
+#: Takes pictures of a page, under a name.
+Screenshot = Callable[[Page, str], None]
 _LOCAL = ("127.0.0.1", "localhost")
 _NOTIFICATIONS = {"fetchNews": "false", "checkForUpdates": False}
 
@@ -106,7 +111,7 @@ class Lab:
         self._process.wait(timeout=30)
         self._log.close()
 
-    def theme(self, name: str) -> None:
+    def theme(self, name: Theme) -> None:
         """Sets the theme of pages opened from now on: light or dark."""
         self._setting("themes", {"theme": f"JupyterLab {name.title()}", "adaptive-theme": False})
 
@@ -123,10 +128,10 @@ class Lab:
         nbformat.write(notebook, path)
         return path
 
-    def open(self, name: str, *, theme: str = "light", whole: bool = False) -> Page:
+    def open(self, name: str, *, theme: Theme = "light", whole: bool = False) -> Page:
         """Opens a notebook, alone in a window or in the whole of JupyterLab, and waits until it is there."""
         self.theme(theme)
-        context = self._browser.new_context(viewport={"width": 1320, "height": 1000}, color_scheme=theme)  # type: ignore[arg-type]
+        context = self._browser.new_context(viewport={"width": 1320, "height": 1000}, color_scheme=theme)
         context.set_default_timeout(30_000)
         context.route("**/*", self._only_local)
         page = context.new_page()
@@ -177,8 +182,90 @@ def run_cell(page: Page, index: int) -> None:
     page.keyboard.press("Control+Enter")
 
 
-def serious(page: Page, *selectors: str) -> list[tuple[str, str, str]]:
-    """What axe finds in parts of a page that keeps people from reading or using them: rule, element, what to do."""
+# JupyterLab's own command hides the page for a moment, by which focus is lost and what was scrolled is at its top.
+_WEAR = """async (theme) => {
+    const { body } = document;
+    if (body.dataset.jpThemeName === undefined) return;
+    const ours = document.querySelector("#other-theme");
+    const theirs = document.querySelector('link[href*="/themes/@jupyterlab/theme-"]:not(#other-theme)');
+    if (theirs.href.includes(`theme-${theme}-extension`)) {
+        theirs.disabled = false;
+        ours?.remove();
+    } else if (!ours) {
+        const link = theirs.cloneNode();
+        link.id = "other-theme";
+        link.href = theirs.href.replace(/theme-\\w+-extension/, `theme-${theme}-extension`);
+        const loaded = new Promise((resolve, reject) => { link.onload = resolve; link.onerror = reject; });
+        theirs.after(link);
+        await loaded;
+        theirs.disabled = true;
+    }
+    body.dataset.jpThemeLight = String(theme === "light");
+    body.dataset.jpThemeName = theme === "light" ? "JupyterLab Light" : "JupyterLab Dark";
+    body.style.colorScheme = theme;
+}"""
+_DRAWN = """async () => {
+    await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const changing = document.getAnimations().filter(one => one instanceof CSSTransition);
+    await Promise.allSettled(changing.map(one => one.finished));
+}"""
+
+
+def themes(page: Page) -> Iterator[Theme]:
+    """Shows an open page in its theme, then in the other one, and at the end as it was.
+
+    The page keeps what is open, selected, focused and scrolled to. JupyterLab has a theme; other pages follow the
+    colour scheme that the browser prefers.
+    """
+    dark = page.evaluate(
+        """() => {
+            const theme = document.body.dataset.jpThemeLight;
+            return theme ? theme === "false" : matchMedia("(prefers-color-scheme: dark)").matches;
+        }"""
+    )
+    first, second = THEMES[::-1] if dark else THEMES
+    yield first
+    try:
+        wear(page, second)
+        yield second
+    finally:
+        wear(page, first)
+
+
+def wear(page: Page, theme: Theme) -> None:
+    """Shows an open page in a theme, and waits until it is drawn."""
+    page.emulate_media(color_scheme=theme)
+    page.evaluate(_WEAR, theme)
+    page.evaluate(_DRAWN)
+
+
+def brightness(at: Locator, colour: str) -> float:
+    """How bright a colour of an element is, such as its backgroundColor: 0 to 255."""
+    found: float = at.evaluate(
+        """(node, name) => {
+            const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+            canvas.fillStyle = getComputedStyle(node)[name];
+            canvas.fillRect(0, 0, 1, 1);
+            const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
+            return (red + green + blue) / 3;
+        }""",
+        colour,
+    )
+    return found
+
+
+def serious(page: Page, *selectors: str) -> list[tuple[Theme, str, str, str]]:
+    """What axe finds in parts of a page that keeps people from reading or using them, in each theme.
+
+    Returns:
+        The theme, the rule, the element, and what to do.
+    """
+    return [(theme, *found) for theme in themes(page) for found in _serious(page, selectors)]
+
+
+def _serious(page: Page, selectors: Sequence[str]) -> list[tuple[str, str, str]]:
+    # JupyterLab's body hides what overflows and has no height: axe takes all text in it for hidden, of any contrast
+    page.evaluate("() => { document.body.style.minHeight = '100vh'; }")
     found = Axe().run(
         page,
         context={"include": [[selector] for selector in selectors]},

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
+from tests.browser.first_paint import first_paint, settle
+from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
 SETUP = """%load_ext ducklake_lab
 from pathlib import Path
@@ -31,11 +30,10 @@ CELLS = (
 )
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
-    name = f"browsers-{request.param}"
-    _lab.write(f"{name}.ipynb", [SETUP.format(name=name), *CELLS])
-    page = _lab.open(f"{name}.ipynb", theme=request.param)
+@pytest.fixture(scope="module")
+def notebook(_lab: Lab) -> Iterator[Page]:
+    _lab.write("browsers.ipynb", [SETUP.format(name="browsers"), *CELLS])
+    page = _lab.open("browsers.ipynb")
     page.set_viewport_size({"width": 1320, "height": 2600})
     run_all(page)
     expect(page.locator(".dlk-live")).to_have_count(3)
@@ -110,26 +108,22 @@ def test_what_is_chosen_is_known_to_python(lab: Lab, notebook: Page):
 
 
 def test_nothing_of_a_catalog_becomes_code_and_axe_has_no_serious_finding(
-    lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
+    lab: Lab, notebook: Page, screenshot: Screenshot
 ):
-    theme = request.node.callspec.params["notebook"]
-    notebook.wait_for_timeout(500)
-    screenshot(notebook, f"browsers-{theme}")
+    screenshot(notebook, "browsers")
     notebook.locator(".jp-CodeCell").nth(1).scroll_into_view_if_needed()
     notebook.locator(".jp-WindowedPanel-outer").evaluate("node => node.scrollTo(0, 0)")
-    notebook.wait_for_timeout(500)
-    screenshot(notebook, f"browsers-top-{theme}")
+    settle(notebook)
+    screenshot(notebook, "browsers-top")
     assert notebook.evaluate("window.hacked") is None
     assert serious(notebook, ".dlk-live", ".dlk-pv", ".dlk") == []
 
 
-def test_a_preview_is_committed_by_its_button(
-    lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
-):
+def test_a_preview_is_committed_by_its_button(lab: Lab, notebook: Page, screenshot: Screenshot):
     before = int(output(notebook, 6).split()[0])
     bar = notebook.locator(".dlk-pv")
     bar.scroll_into_view_if_needed()
-    screenshot(notebook, f"preview-{request.node.callspec.params['notebook']}")
+    screenshot(notebook, "preview")
     bar.get_by_label("Commit message").fill("two more")
     bar.get_by_role("button", name="Commit").click()
     expect(bar).to_contain_text("Committed")
@@ -149,18 +143,16 @@ def test_saved_and_opened_without_a_kernel_all_of_it_is_there(lab: Lab, notebook
     assert "not committed yet" in cells[5].outputs[0].data["text/html"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_result_is_a_grid(lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
-    name = f"grid-{theme}"
+def test_a_result_is_a_grid(lab: Lab, screenshot: Screenshot):
     count = "session.sql('SELECT count(DISTINCT coalesce(carrier, 0::VARCHAR)) FROM flights').fetchone()[0]"
     query = "SELECT carrier, count(*) AS n, max(delay) AS most FROM flights GROUP BY ALL ORDER BY n DESC, carrier"
-    lab.write(f"{name}.ipynb", [SETUP.format(name=name), f"%%ducklake --grid\n{query}", count])
-    page = lab.open(f"{name}.ipynb", theme=theme)
+    lab.write("grid.ipynb", [SETUP.format(name="grid"), f"%%ducklake --grid\n{query}", count])
+    page = lab.open("grid.ipynb")
     run_all(page)
     view = page.locator(".dlk-tb")
     expect(view.get_by_role("grid")).to_be_visible()
     first_paint(page)
-    screenshot(page, name)
+    screenshot(page, "grid")
     rows = int(output(page, 2))
     expect(view.get_by_role("status")).to_have_text(f"{rows} rows")
     expect(view.locator(".dlk-tb-sql")).to_have_text(query)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 import ducklake_lab as dl
@@ -51,11 +50,9 @@ def test_what_changed_in_a_wide_table_is_in_view(lab: Lab):
     page.context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_rows_of_a_diff(lab: Lab, theme: str):
-    name = f"diff-{theme}"
-    (lab.files / name).mkdir()
-    uri = f"ducklake:sqlite:{lab.files}/{name}/lake.sqlite"
+def test_rows_of_a_diff(lab: Lab):
+    (lab.files / "diff").mkdir()
+    uri = f"ducklake:sqlite:{lab.files}/diff/lake.sqlite"
     with dl.connect(uri, alias="lake", engine="duckdb") as session:
         session.sql(
             "CREATE TABLE t AS SELECT i::INTEGER AS k, (i * 7919 % 300) / 10.0 AS delay, 'n' || i AS name FROM range(2000) r(i)"
@@ -70,12 +67,12 @@ def test_rows_of_a_diff(lab: Lab, theme: str):
         ).fetchall()
         diff = session.table("t").diff(start)
     cells = [
-        f"%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:{name}/lake.sqlite",
+        "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:diff/lake.sqlite",
         f"%ducklake diff t {start}",
         f"%ducklake diff {start}",
     ]
-    lab.write(f"{name}.ipynb", cells)
-    page = lab.open(f"{name}.ipynb", theme=theme)
+    lab.write("diff.ipynb", cells)
+    page = lab.open("diff.ipynb")
     run_all(page)
     view = page.locator(".dlk-df")
     expect(view.get_by_role("status")).to_have_text("811 rows", timeout=120_000)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, close, run_all
+from tests.browser.lab import Lab, Screenshot, close, run_all
 from tests.browser.sidebar import LAKE, at_end, bring_to_front, cell, row, sidebar
 
 
@@ -31,16 +30,12 @@ def colour_of(page: Page, index: int, text: str) -> str:
     )
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
-    name = f"shown-{theme}"
-    wheel_lab.write(
-        f"{name}.ipynb", [cell.replace("birds.ducklake", f"{name}.ducklake --alias birds") for cell in LAKE]
-    )
-    page = wheel_lab.open(f"{name}.ipynb", theme=theme, whole=True)
+def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Screenshot):
+    wheel_lab.write("shown.ipynb", [cell.replace("birds.ducklake", "shown.ducklake --alias birds") for cell in LAKE])
+    page = wheel_lab.open("shown.ipynb", whole=True)
     panel = sidebar(page)
     expect(panel.get_by_role("status")).to_contain_text("%load_ext ducklake_lab", timeout=30_000)
-    screenshot(page, f"sidebar-empty-{theme}")
+    screenshot(page, "sidebar-empty")
     run_all(page)
     expect(row(panel, "lake birds snapshot 4")).to_be_visible()
     expect(row(panel, "schema archive")).to_be_visible()
@@ -55,7 +50,7 @@ def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Callable[[Pa
     expect(row(panel, "snapshot 2 inserted into main.birds")).to_be_visible()
     expect(page.locator(".jp-DuckLake-statusButton")).to_have_text("birds · snapshot 4")
     first_paint(page, height=1000)
-    screenshot(page, f"sidebar-{theme}")
+    screenshot(page, "sidebar")
 
     # a commit is seen without asking
     at_end(page, 2)
@@ -86,7 +81,7 @@ INSERT INTO sales.europe."far north".sledges SELECT 'sledge ' || i FROM range(50
 )
 
 
-def test_schemas_are_drawn_inside_of_theirs(wheel_lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_schemas_are_drawn_inside_of_theirs(wheel_lab: Lab, screenshot: Screenshot):
     wheel_lab.write("nested.ipynb", NESTED)
     page = wheel_lab.open("nested.ipynb", whole=True)
     run_all(page)
@@ -200,9 +195,7 @@ def completions(page: Page) -> Locator:
     return page.locator(".jp-Completer:visible .jp-Completer-match")
 
 
-def test_columns_are_offered_after_an_alias_and_a_dot(
-    wheel_lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]
-):
+def test_columns_are_offered_after_an_alias_and_a_dot(wheel_lab: Lab, notebook: Page, screenshot: Screenshot):
     at_end(notebook, 5)
     notebook.keyboard.press("Control+a")
     notebook.keyboard.press("Delete")
@@ -213,7 +206,7 @@ def test_columns_are_offered_after_an_alias_and_a_dot(
     notebook.keyboard.type(".")
     expect(completions(notebook).filter(has_text="weight_g")).to_be_visible(timeout=15_000)
     expect(completions(notebook).filter(has_text="name")).to_be_visible()
-    screenshot(notebook, "completion-light")
+    screenshot(notebook, "completion")
     notebook.keyboard.type("wei")
     notebook.keyboard.press("Enter")
     expect(cell(notebook, 5)).to_have_text("%%ducklakeSELECT b.weight_g FROM birds b")
@@ -250,7 +243,7 @@ def test_names_filter_the_tree(wheel_lab: Lab, notebook: Page):
 
 
 def test_each_notebook_has_its_own_lakes_and_a_restart_forgets_them(
-    wheel_lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]
+    wheel_lab: Lab, notebook: Page, screenshot: Screenshot
 ):
     panel = sidebar(notebook)
     wheel_lab.write("other.ipynb", [LAKE[0], "%ducklake connect ducklake:other.ducklake"])
@@ -279,9 +272,7 @@ def test_a_page_loaded_again_finds_the_lakes(wheel_lab: Lab):
     close(page)
 
 
-def test_the_status_bar_tells_of_time_travel_and_transactions(
-    wheel_lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]
-):
+def test_the_status_bar_tells_of_time_travel_and_transactions(wheel_lab: Lab, notebook: Page, screenshot: Screenshot):
     bring_to_front(notebook, "birds.ipynb")
     status = notebook.locator(".jp-DuckLake-statusButton")
     for text, told in (
@@ -296,30 +287,30 @@ def test_the_status_bar_tells_of_time_travel_and_transactions(
         notebook.keyboard.press("Control+Enter")
         expect(status).to_have_text(told)
         if "travelling" in told:
-            screenshot(notebook, "time-travel-light")
+            screenshot(notebook, "time-travel")
     expect(row(sidebar(notebook), "lake old snapshot 1 · time travel")).to_be_visible()
 
 
-def test_a_tables_menu_inserts_a_query(wheel_lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path]):
+def test_a_tables_menu_inserts_a_query(wheel_lab: Lab, notebook: Page, screenshot: Screenshot):
     row(sidebar(notebook), "table birds").first.click(button="right")
-    screenshot(notebook, "menu-light")
+    screenshot(notebook, "menu")
     notebook.get_by_role("menuitem", name="Query in a New Cell").click()
     expect(cell(notebook, 6)).to_have_text("%%ducklakeSELECT *FROM birds.main.birdsLIMIT 50")
 
 
-def test_the_launcher_opens_a_quickstart_that_runs(wheel_lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_the_launcher_opens_a_quickstart_that_runs(wheel_lab: Lab, screenshot: Screenshot):
     wheel_lab.write("start.ipynb", ["1"])
     page = wheel_lab.open("start.ipynb", whole=True)
     sidebar(page)
     page.evaluate("() => { window.jupyterapp.commands.execute('launcher:create'); }")
     card = page.locator(".jp-LauncherCard", has_text="DuckLake Quickstart")
     expect(card).to_be_visible()
-    screenshot(page, "launcher-light")
+    screenshot(page, "launcher")
     card.click()
     page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.path === 'ducklake-quickstart.ipynb'")
     expect(page.get_by_role("heading", name="DuckLake in five minutes")).to_be_visible()
     run_all(page)
     expect(page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']")).to_have_count(0)
     expect(row(sidebar(page), "lake quickstart")).to_be_visible()
-    screenshot(page, "quickstart-light")
+    screenshot(page, "quickstart")
     close(page)

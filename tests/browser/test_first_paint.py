@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,7 +14,7 @@ from playwright.sync_api import Page, expect
 import ducklake_lab as dl
 from ducklake_lab.widgets.html import size
 from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, close, run_all, serious
+from tests.browser.lab import Lab, Screenshot, Theme, close, run_all, serious
 from tests.reference import connect
 
 #: Statements with the author and the message of their snapshots.
@@ -44,7 +43,7 @@ FIXED, DROPPED = 3, 4  # places in HISTORY
 CHANGE = "UPDATE flights SET delay = 0 WHERE delay < 0 AND month = 2"
 QUERY = "SELECT carrier, count(*) AS flights, avg(delay) AS late FROM flights GROUP BY ALL ORDER BY ALL"
 CELLS = (
-    "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:{name}/lake.sqlite",
+    "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:first/lake.sqlite",
     "%ducklake schema",
     "%ducklake snapshots",
     "%ducklake files flights",
@@ -55,7 +54,7 @@ CELLS = (
     "%ducklake maintain",
     "%ducklake describe flights",
     "%ducklake tables",
-    "import ducklake_lab as dl\nsession = dl.connect('ducklake:sqlite:{name}/lake.sqlite', engine='duckdb')\n"
+    "import ducklake_lab as dl\nsession = dl.connect('ducklake:sqlite:first/lake.sqlite', engine='duckdb')\n"
     "session.table('flights').diff({before}, {after}).plot()",
     f"%%ducklake --preview\n{CHANGE}",
 )
@@ -83,10 +82,9 @@ class Lake:
         return self.reference.execute(sql).fetchall()
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def lake(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[tuple[str, Lake]]:
-    name = f"first-{request.param}"
-    folder = _lab.files / name
+@pytest.fixture(scope="module")
+def lake(_lab: Lab) -> Iterator[Lake]:
+    folder = _lab.files / "first"
     folder.mkdir()
     uri = f"ducklake:sqlite:{folder}/lake.sqlite"
     last = []
@@ -97,23 +95,26 @@ def lake(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[tuple[str, Lake]
             last.append(session.current_snapshot().snapshot_id)
     with connect() as reference:
         reference.execute(f"ATTACH '{uri}' AS lake (READ_ONLY); USE lake")
-        yield name, Lake(last[-1], last, reference)
+        yield Lake(last[-1], last, reference)
 
 
 @pytest.fixture(scope="module")
-def notebook(lake: tuple[str, Lake], request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
-    name, known = lake
-    before, after = known.snapshots[FIXED - 1], known.snapshots[FIXED]
-    _lab.write(
-        f"{name}.ipynb", [cell.format(name=name, before=before, after=after) if "{" in cell else cell for cell in CELLS]
-    )
-    page = _lab.open(f"{name}.ipynb", theme=name.partition("-")[2])
+def notebook(lake: Lake, _lab: Lab) -> Iterator[Page]:
+    page = run(_lab, lake, "light")
+    yield page
+    close(page)
+
+
+def run(lab: Lab, lake: Lake, theme: Theme) -> Page:
+    """The notebook, run, in a window that has had its theme since it was opened."""
+    before, after = lake.snapshots[FIXED - 1], lake.snapshots[FIXED]
+    lab.write("first.ipynb", [cell.format(before=before, after=after) if "{" in cell else cell for cell in CELLS])
+    page = lab.open("first.ipynb", theme=theme)
     page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
     expect(page.locator(".dlk-live:not(.dlk-tb-unseen)")).to_have_count(7)
     expect(page.locator(".dlk-pv")).to_have_count(1)
-    yield page
-    close(page)
+    return page
 
 
 def shown(page: Page, cell: int) -> str:
@@ -134,20 +135,29 @@ def signed(added: int, removed: int) -> str:
     )
 
 
-def test_all_of_it_is_drawn(lab: Lab, notebook: Page, screenshot: Callable[[Page, str], Path], lake: tuple[str, Lake]):
-    expect(notebook.locator(".js-plotly-plot .legend")).to_have_count(1)
-    first_paint(notebook)
-    screenshot(notebook, lake[0])
-    assert serious(notebook, ".dlk-live", ".dlk-pv", ".dlk") == []
+def assert_all_of_it_is_drawn(page: Page) -> None:
+    expect(page.locator(".js-plotly-plot .legend")).to_have_count(1)
+    first_paint(page)
+    assert serious(page, ".dlk-live", ".dlk-pv", ".dlk") == []
 
 
-def test_schema(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
+def test_all_of_it_is_drawn_in_dark(lab: Lab, lake: Lake):
+    page = run(lab, lake, "dark")
+    assert_all_of_it_is_drawn(page)
+    close(page)
+
+
+def test_all_of_it_is_drawn(lab: Lab, notebook: Page, screenshot: Screenshot):
+    assert_all_of_it_is_drawn(notebook)
+    screenshot(notebook, "first")
+
+
+def test_schema(lab: Lab, notebook: Page, lake: Lake):
     tables = {"main.flights": 5, "main.notes": 2, "archive.empty": 1}
-    rows = {name: known.one(f"SELECT count(*) FROM {name}") for name in tables}
+    rows = {name: lake.one(f"SELECT count(*) FROM {name}") for name in tables}
     sizes = {
         f"{schema}.{name}": total or 0
-        for schema, name, total in known.all(
+        for schema, name, total in lake.all(
             "SELECT s.schema_name, t.table_name, sum(f.file_size_bytes) FROM __ducklake_metadata_lake.ducklake_table t "
             "JOIN __ducklake_metadata_lake.ducklake_schema s USING (schema_id) "
             "LEFT JOIN __ducklake_metadata_lake.ducklake_data_file f ON f.table_id = t.table_id AND f.end_snapshot IS NULL "
@@ -156,7 +166,7 @@ def test_schema(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     }
     text = shown(notebook, 1)
     assert (
-        f"snapshot {known.newest} · 2 schemas · 3 tables · {sum(rows.values()):,} rows · {size(sum(sizes.values()))}"
+        f"snapshot {lake.newest} · 2 schemas · 3 tables · {sum(rows.values()):,} rows · {size(sum(sizes.values()))}"
         in text
     )
     assert "archive ▸empty" in text.replace("1 entry ", "") or "archive 1 entry" in text
@@ -168,27 +178,26 @@ def test_schema(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
         assert f"{name.replace('.', ' ')} {rows[name]:,} {columns} {size(int(sizes[name]))}" in listing
 
 
-def test_snapshots(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
-    assert f"{known.newest + 1} snapshots" in shown(notebook, 2)
+def test_snapshots(lab: Lab, notebook: Page, lake: Lake):
+    assert f"{lake.newest + 1} snapshots" in shown(notebook, 2)
     rows = {int(row[0]): row for row in listed(notebook, 2)}
-    assert sorted(rows) == list(range(known.newest + 1))
+    assert sorted(rows) == list(range(lake.newest + 1))
     for place, (author, message, _) in enumerate(HISTORY):
-        number = known.snapshots[place]
+        number = lake.snapshots[place]
         row = rows[number]
         assert row[3] == author
         assert message is None or row[4] == message
         added, removed = (
-            known.one(f"SELECT count(*) FROM lake.table_{kind}('flights', {number}, {number})")
-            + known.one(f"SELECT count(*) FROM lake.table_{kind}('notes', {number}, {number})")
+            lake.one(f"SELECT count(*) FROM lake.table_{kind}('flights', {number}, {number})")
+            + lake.one(f"SELECT count(*) FROM lake.table_{kind}('notes', {number}, {number})")
             for kind in ("insertions", "deletions")
         )
         assert row[-2] == signed(added, removed)
 
 
-def deletions(known: Lake) -> list[tuple[int, int]]:
+def deletions(lake: Lake) -> list[tuple[int, int]]:
     """Rows of each file of the flights, and how many of them are deleted."""
-    return known.all(
+    return lake.all(
         "SELECT record_count, record_count - coalesce(live, 0) FROM __ducklake_metadata_lake.ducklake_data_file f "
         "JOIN __ducklake_metadata_lake.ducklake_table t ON t.table_id = f.table_id AND t.table_name = 'flights' "
         "LEFT JOIN (SELECT filename, count(*) AS live FROM flights GROUP BY 1) l ON ends_with(l.filename, f.path) "
@@ -196,19 +205,18 @@ def deletions(known: Lake) -> list[tuple[int, int]]:
     )
 
 
-def test_files(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
-    files, rows, total = known.all(
+def test_files(lab: Lab, notebook: Page, lake: Lake):
+    files, rows, total = lake.all(
         "SELECT count(*), sum(record_count), sum(file_size_bytes) FROM __ducklake_metadata_lake.ducklake_data_file f "
         "JOIN __ducklake_metadata_lake.ducklake_table t USING (table_id) WHERE t.table_name = 'flights' AND f.end_snapshot IS NULL"
     )[0]
     inlined = 1  # the last row of the history
-    deleted = rows + inlined - known.one("SELECT count(*) FROM flights")
+    deleted = rows + inlined - lake.one("SELECT count(*) FROM flights")
     text = shown(notebook, 3)
-    assert f"snapshot {known.newest} · {files:,} files · {size(int(total))} · {rows:,} rows" in text
+    assert f"snapshot {lake.newest} · {files:,} files · {size(int(total))} · {rows:,} rows" in text
     assert f"{inlined} more row in the catalog · {deleted:,} deleted" in text
     expected = []
-    for rows, gone in deletions(known):
+    for rows, gone in deletions(lake):
         share = gone / rows
         percent = "<1%" if 0 < share < 0.01 else ">99%" if 0.99 < share < 1 else f"{share:.0%}"
         expected.append((f"{rows:,}", f"{gone:,} ({percent})" if gone else "–"))
@@ -219,9 +227,8 @@ def test_files(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     assert "TB" not in none
 
 
-def test_rows_and_profiles(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
-    rows, *facts = known.all(
+def test_rows_and_profiles(lab: Lab, notebook: Page, lake: Lake):
+    rows, *facts = lake.all(
         "SELECT count(*), count(DISTINCT id), count(*) - count(id), count(DISTINCT carrier), count(*) - count(carrier), "
         "count(DISTINCT delay), count(*) - count(delay) FROM flights"
     )[0]
@@ -239,13 +246,12 @@ def test_rows_and_profiles(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
         expect(heads.nth(at)).to_contain_text(f"{distinct:,} distinct{share}")
     first = [row[0] for row in listed(notebook, 5)[:10]]
     assert len(set(first)) == 10
-    assert known.one(f"SELECT count(*) FROM flights WHERE id IN ({', '.join(first)})") == 10
+    assert lake.one(f"SELECT count(*) FROM flights WHERE id IN ({', '.join(first)})") == 10
 
 
-def test_diff_and_preview(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
-    before, after = known.snapshots[FIXED - 1], known.snapshots[FIXED]
-    updated, same, was_null = known.all(
+def test_diff_and_preview(lab: Lab, notebook: Page, lake: Lake):
+    before, after = lake.snapshots[FIXED - 1], lake.snapshots[FIXED]
+    updated, same, was_null = lake.all(
         "SELECT count(*) FILTER (b.carrier IS DISTINCT FROM a.carrier), count(*) FILTER (b.carrier IS NOT DISTINCT FROM a.carrier), "
         "count(*) FILTER (b.carrier IS NULL AND a.carrier IS NOT NULL) "
         f"FROM (FROM flights AT (VERSION => {before})) b JOIN (FROM flights AT (VERSION => {after})) a USING (id)"
@@ -253,24 +259,23 @@ def test_diff_and_preview(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
     text = shown(notebook, 6)
     assert f"snapshot {before} → {after}" in text
     assert f"\u22120 deleted +0 inserted →{updated:,} updated {same:,} unchanged {updated:,} cells changed" in text
-    others = known.one(f"SELECT count(*) FROM flights AT (VERSION => {before}) WHERE carrier IS NULL") - was_null
+    others = lake.one(f"SELECT count(*) FROM flights AT (VERSION => {before}) WHERE carrier IS NULL") - was_null
     if was_null / updated > 0.5 and others / same < 0.8 * was_null / updated:
         assert (
             f"{was_null / updated:.0%} of updated rows have carrier IS NULL, {others / same:.0%} of unchanged rows"
             in text
         )
-    changed = known.one("SELECT count(*) FROM flights WHERE delay < 0 AND month = 2")
-    rest = known.one("SELECT count(*) FROM flights") - changed
+    changed = lake.one("SELECT count(*) FROM flights WHERE delay < 0 AND month = 2")
+    rest = lake.one("SELECT count(*) FROM flights") - changed
     preview = shown(notebook, 12)
     assert "Not committed: nothing is in the lake yet." in preview
     assert f"→{changed:,} updated {rest:,} unchanged" in preview
     assert '100% of updated rows have "month" = 2' in preview
 
 
-def test_result_and_describe(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
+def test_result_and_describe(lab: Lab, notebook: Page, lake: Lake):
     text = shown(notebook, 7)
-    rows = known.all(QUERY)
+    rows = lake.all(QUERY)
     for carrier, flights, late in rows:
         found = re.search(rf"\b{carrier or 'NULL'} {flights} (NULL|[\d.]+)", text)
         assert found is not None, text
@@ -278,11 +283,10 @@ def test_result_and_describe(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
         assert found[1] == "NULL" if late is None else float(found[1]) == pytest.approx(late, rel=1e-14)
     assert f"{len(rows)} rows" in text
     described = shown(notebook, 9)
-    assert f"5 columns · {known.one('SELECT count(*) FROM flights'):,} rows" in described
+    assert f"5 columns · {lake.one('SELECT count(*) FROM flights'):,} rows" in described
 
 
-def test_health(lab: Lab, notebook: Page, lake: tuple[str, Lake]):
-    _, known = lake
-    files = deletions(known)
+def test_health(lab: Lab, notebook: Page, lake: Lake):
+    files = deletions(lake)
     worn = sum(gone >= 0.2 * rows for rows, gone in files)
     assert f"{worn} of {len(files)} files have at least 20% of their rows deleted" in shown(notebook, 8)

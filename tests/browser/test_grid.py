@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import duckdb
 import openpyxl
@@ -13,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint, settle
-from tests.browser.lab import Lab, close, run_all, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, serious
 
 SETUP = """%load_ext ducklake_lab
 %config DuckLakeMagics.engine = 'duckdb'
@@ -28,11 +27,10 @@ SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east',
 FROM range(3000) AS r(i)"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
-    name = f"results-{request.param}"
-    _lab.write(f"{name}.ipynb", [SETUP.format(name=name), SALES])
-    page = _lab.open(f"{name}.ipynb", theme=request.param)
+@pytest.fixture(scope="module")
+def notebook(_lab: Lab) -> Iterator[Page]:
+    _lab.write("results.ipynb", [SETUP.format(name="results"), SALES])
+    page = _lab.open("results.ipynb")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.set_viewport_size({"width": 1280, "height": 1400})
     run_all(page)
@@ -48,14 +46,12 @@ def view(lab: Lab, notebook: Page) -> Locator:
 
 
 @pytest.fixture
-def look(
-    notebook: Page, screenshot: Callable[[Page, str], Path], request: pytest.FixtureRequest
-) -> Callable[[str], None]:
-    """Takes a picture and asks axe."""
+def look(notebook: Page, screenshot: Screenshot) -> Callable[[str], None]:
+    """Takes pictures and asks axe."""
 
     def take(name: str) -> None:
         settle(notebook)
-        screenshot(notebook, f"grid-{name}-{request.node.callspec.params['notebook']}")
+        screenshot(notebook, f"grid-{name}")
         assert serious(notebook, ".dlk-live") == []
         assert notebook.evaluate("window.hacked") is None
 
@@ -196,9 +192,7 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()
 
 
-def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
-    lab: Lab, screenshot: Callable[[Page, str], Path]
-):
+def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(lab: Lab, screenshot: Screenshot):
     lab.write("part.ipynb", [SETUP.format(name="part"), "from ducklake_lab.session.rows import result\nresult.MAX_ROWS = 700",
         "%%ducklake --grid\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)"])  # fmt: skip
     page = lab.open("part.ipynb")
@@ -225,7 +219,7 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
     close(page)
 
 
-def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Screenshot):
     query = "'SELECT ' + ', '.join(f'{i} AS c{i}' for i in range(150))"
     lab.write("wide.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
         f"result = session.sql({query})\nresult"])  # fmt: skip
@@ -250,7 +244,7 @@ def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Callable[[Pag
     close(page)
 
 
-def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Screenshot):
     rows = "VALUES ('', 5), (NULL, 4), ('NULL', 3), ('''a''', 2), ('b', 1)"
     lab.write("names.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
         f'session.sql("SELECT * FROM ({rows}) AS v(name, n)")'])  # fmt: skip

@@ -8,15 +8,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from urllib.error import URLError
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import ducklake_lab as dl
-from tests.browser.lab import ROOT
+from tests.browser.lab import ROOT, Screenshot, Theme, brightness, serious, themes
 
 pytest.importorskip("marimo", reason="marimo is not installed")
 
@@ -82,15 +81,16 @@ def _(session):
 """
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def page(request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the notebook in a marimo whose theme is that of the browser."""
     folder = tmp_path_factory.mktemp("marimo")
     uri = f"ducklake:{folder}/lake.ducklake"
     with dl.connect(uri, alias="lake", engine="duckdb") as session:
         session.sql("CREATE TABLE flights (id INTEGER, carrier VARCHAR)")
         session.sql("INSERT INTO flights SELECT i, ['UA', 'AA', 'DL'][i % 3 + 1] FROM range(1000) r(i)")
         session.sql("DELETE FROM flights WHERE id < 100")
-    (folder / "pyproject.toml").write_text(f'[tool.marimo.display]\ntheme = "{request.param}"\n')
+    (folder / "pyproject.toml").write_text('[tool.marimo.display]\ntheme = "system"\n')
     (folder / "notebook.py").write_text(NOTEBOOK.format(uri=uri))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -109,13 +109,36 @@ def page(request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pyt
             break
         except (URLError, OSError):
             time.sleep(0.2)
-    context = browser.new_context(viewport={"width": 1280, "height": 2400}, color_scheme=request.param)
-    page = context.new_page()
-    page.goto(address)
-    yield page
-    context.close()
+    yield address
     process.terminate()
     process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def page(address: str, browser: Browser) -> Iterator[Page]:
+    page = open_page(address, browser, "light")
+    yield page
+    page.context.close()
+
+
+def open_page(address: str, browser: Browser, theme: Theme) -> Page:
+    page = browser.new_context(viewport={"width": 1280, "height": 2400}, color_scheme=theme).new_page()
+    page.goto(address)
+    return page
+
+
+def test_it_opens_in_dark(address: str, browser: Browser) -> None:
+    page = open_page(address, browser, "dark")
+    expect(page.locator(".dlk-sb [role=status]").first).to_have_text("4 snapshots")
+    expect(page.locator(".dlk-tb").get_by_role("status")).to_have_text("900 rows")
+    expect(page.locator(".dlk-fb .dlk-g-rows .dlk-g-row")).to_have_count(1)
+    for theme in themes(page):
+        text = brightness(page.locator(".dlk-sb").first, "color")
+        background = brightness(page.locator("body"), "backgroundColor")
+        assert abs(text - background) > 150
+        assert (text > background) == (theme == "dark")
+    assert serious(page, "marimo-anywidget") == []
+    page.context.close()
 
 
 def test_snapshots_are_clicked_to_a_diff(page: Page) -> None:
@@ -137,7 +160,7 @@ def test_rows_are_filtered_and_other_cells_follow(page: Page) -> None:
     expect(page.get_by_text("Filtered by {'carrier': '= UA'}")).to_be_visible()
 
 
-def test_schema_files_diff_and_result(page: Page, screenshot: Callable[[Page, str], Path]) -> None:
+def test_schema_files_diff_and_result(page: Page, screenshot: Screenshot) -> None:
     page.get_by_role("treeitem", name="flights").click()
     expect(page.get_by_role("treeitem", name="carrier")).to_be_visible()
     expect(page.locator(".dlk-fb .dlk-g-rows .dlk-g-row")).to_have_count(1)
@@ -147,7 +170,4 @@ def test_schema_files_diff_and_result(page: Page, screenshot: Callable[[Page, st
         ["carriervarcharnbigint", *(f"{carrier}300" for carrier in ("AA", "DL", "UA"))],
         ignore_case=True,
     )
-    page.wait_for_timeout(500)
-    screenshot(
-        page, "marimo-" + ("dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light")
-    )
+    screenshot(page, "marimo")

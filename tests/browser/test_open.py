@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -20,7 +19,7 @@ import ducklake_lab as dl
 from ducklake_lab.widgets.html import size
 from tests.browser.first_paint import first_paint, settle
 from tests.browser.hostile import NAME, VALUES
-from tests.browser.lab import ROOT, serious
+from tests.browser.lab import ROOT, Screenshot, serious
 from tests.reference import connect
 
 QUOTED = '"' + NAME.replace('"', '""') + '"'
@@ -48,7 +47,6 @@ class Opened:
     """
 
     page: Page
-    theme: str
     link: str
     uri: str
     snapshots: list[int]
@@ -80,10 +78,8 @@ class Opened:
         return f"snapshot {newest} · 2 schemas · {len(tables)} tables · {rows:,} rows · {size(int(stored))}"
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def opened(
-    request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Opened]:
+@pytest.fixture(scope="module")
+def opened(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     folder = tmp_path_factory.mktemp("opened")
     uri = f"ducklake:sqlite:{folder}/lake.sqlite"
     snapshots = []
@@ -101,11 +97,11 @@ def opened(
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found is not None
-    context = browser.new_context(viewport={"width": 1280, "height": 1000}, color_scheme=request.param)
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, color_scheme="light")
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     with connect() as reference:
         reference.execute(f"ATTACH '{uri}' AS lake (READ_ONLY); USE lake")
-        opened = Opened(context.new_page(), request.param, found[0], uri, snapshots, reference, process)
+        opened = Opened(context.new_page(), found[0], uri, snapshots, reference, process)
         opened.page.on("console", lambda message: opened.complaints.append(message.text))
         opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
         opened.page.goto(opened.link)
@@ -125,7 +121,7 @@ def signed(added: int, removed: int) -> str:
     return " ".join(part for part in parts if part) or "–"
 
 
-def test_the_heading_and_the_snapshots(opened: Opened, screenshot: Callable[[Page, str], Path]) -> None:
+def test_the_heading_and_the_snapshots(opened: Opened, screenshot: Screenshot) -> None:
     page = opened.page
     expect(page.get_by_role("heading", level=1)).to_have_text("lake.sqlite")
     expect(page.locator("#facts")).to_have_text(opened.facts())
@@ -144,10 +140,20 @@ def test_the_heading_and_the_snapshots(opened: Opened, screenshot: Callable[[Pag
         )
         assert (*listed[number][3:5], listed[number][-2]) == (author, message, signed(added, removed))
     first_paint(page)
-    screenshot(page, f"open-snapshots-{opened.theme}")
+    screenshot(page, "open-snapshots")
 
 
-def test_two_snapshots_are_clicked_to_a_diff(opened: Opened, screenshot: Callable[[Page, str], Path]) -> None:
+def test_it_opens_in_dark(opened: Opened, browser: Browser) -> None:
+    page = browser.new_context(viewport={"width": 1280, "height": 1000}, color_scheme="dark").new_page()
+    page.goto(opened.link)
+    expect(page.locator("#facts")).to_have_text(opened.facts())
+    expect(page.locator(".dlk-sb [role=status]").first).to_contain_text("snapshots")
+    first_paint(page)
+    assert serious(page, "body") == []
+    page.context.close()
+
+
+def test_two_snapshots_are_clicked_to_a_diff(opened: Opened, screenshot: Screenshot) -> None:
     page = opened.page
     before, after = opened.snapshots[FIXED - 1], opened.snapshots[FIXED + 1]
     for number, modifiers in ((before, []), (after, ["Shift"])):
@@ -175,17 +181,17 @@ def test_two_snapshots_are_clicked_to_a_diff(opened: Opened, screenshot: Callabl
         in text
     )
     first_paint(page)
-    screenshot(page, f"open-diff-{opened.theme}")
+    screenshot(page, "open-diff")
 
 
-def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Callable[[Page, str], Path]) -> None:
+def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Screenshot) -> None:
     page = opened.page
     opened.tab("Schema")
     expect(page.locator(".dlk-sc .dlk-bar")).to_contain_text(opened.facts())
     page.get_by_role("treeitem", name="flights").click()
     expect(page.get_by_role("treeitem", name="delay")).to_be_visible()
     first_paint(page)
-    screenshot(page, f"open-schema-{opened.theme}")
+    screenshot(page, "open-schema")
     page.get_by_role("button", name="Rows").click()
     rows = opened.one("SELECT count(*) FROM flights")
     expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text(f"{rows:,} rows")
@@ -198,7 +204,7 @@ def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Callable
     shown = [int(row[0]) for row in cells(page, ".dlk-tb")]
     assert len(shown) >= 10 and set(shown) <= known
     first_paint(page)
-    screenshot(page, f"open-rows-{opened.theme}")
+    screenshot(page, "open-rows")
     opened.tab("Files")
     count, stored = opened.reference.execute(
         "SELECT count(*), sum(file_size_bytes) FROM __ducklake_metadata_lake.ducklake_data_file f "
@@ -210,7 +216,7 @@ def test_the_schema_leads_to_rows_and_files(opened: Opened, screenshot: Callable
     assert len(cells(page, ".dlk-fb")) == count
     expect(page.get_by_role("button", name="Run it")).to_have_count(0)
     first_paint(page)
-    screenshot(page, f"open-files-{opened.theme}")
+    screenshot(page, "open-files")
 
 
 def test_the_place_is_in_the_address(opened: Opened) -> None:
@@ -276,7 +282,7 @@ def test_a_page_of_another_site_gets_nothing(opened: Opened, browser: Browser) -
     other.context.close()
 
 
-def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: Callable[[Page, str], Path]) -> None:
+def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: Screenshot) -> None:
     page, before = opened.page, opened.facts()
     opened.tab("Rows")
     page.get_by_label("Table", exact=True).select_option(label="archive.notes")
@@ -288,7 +294,7 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     expect(notice).to_contain_text(f"this is {before.partition(' ·')[0]}.")
     expect(page.locator("#facts")).to_have_text(before)
     assert serious(page, "body") == []
-    screenshot(page, f"open-notice-{opened.theme}")
+    screenshot(page, "open-notice")
     notice.get_by_role("button").click()
     expect(page.locator(".dlk-tb-foot [role=status]")).to_have_text("4 rows")
     expect(page.locator("#facts")).to_have_text(opened.facts())
@@ -298,10 +304,10 @@ def test_a_commit_elsewhere_is_announced_and_shown(opened: Opened, screenshot: C
     assert opened.complaints == []
 
 
-def test_a_page_whose_server_has_ended_says_so(opened: Opened, screenshot: Callable[[Page, str], Path]) -> None:
+def test_a_page_whose_server_has_ended_says_so(opened: Opened, screenshot: Screenshot) -> None:
     opened.process.send_signal(signal.SIGINT)
     assert opened.process.wait(timeout=60) == 0
     expect(opened.page.locator("#notice[role=alert]")).to_have_text(
         "The connection to ducklake-lab has ended. Load the page again, or run ducklake-lab open for a new one."
     )
-    screenshot(opened.page, f"open-ended-{opened.theme}")
+    screenshot(opened.page, "open-ended")

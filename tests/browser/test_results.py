@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import nbformat
@@ -12,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint, settle
-from tests.browser.lab import Lab, close, run_all, run_cell, save, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
 #: Queries over tables wait until their rows are asked for, whatever the size of the table.
 SETUP = """%load_ext ducklake_lab
@@ -57,11 +56,10 @@ _WATCH = """() => {
 }"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(request: pytest.FixtureRequest, _lab: Lab) -> Iterator[Page]:
-    name = f"shown-{request.param}"
-    _lab.write(f"{name}.ipynb", [SETUP.format(name=name), *CELLS])
-    page = _lab.open(f"{name}.ipynb", theme=request.param)
+@pytest.fixture(scope="module")
+def notebook(_lab: Lab) -> Iterator[Page]:
+    _lab.write("shown.ipynb", [SETUP.format(name="shown"), *CELLS])
+    page = _lab.open("shown.ipynb")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.set_viewport_size({"width": 1280, "height": 4000})
     page.evaluate(_WATCH)
@@ -88,15 +86,15 @@ def listed(view: Locator) -> list[list[str]]:
     return [row.get_by_role("gridcell").all_inner_texts() for row in rows.all()]
 
 
-def test_a_grid_looks_as_its_table_does(notebook: Page, lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_a_grid_looks_as_its_table_does(notebook: Page, lab: Lab, screenshot: Screenshot):
     notebook.wait_for_timeout(500)
     assert notebook.evaluate("window.moved") == []
     for cell, count in GRIDS.items():
         expect(grid(notebook, cell)).to_have_count(count)
+    first_paint(notebook)
     for width in (1280, 1920):
         notebook.set_viewport_size({"width": width, "height": 4000})
-        first_paint(notebook)
-        screenshot(notebook, f"results-{width}-{notebook.evaluate('document.body.dataset.jpThemeLight')}")
+        screenshot(notebook, f"results-{width}")
     notebook.set_viewport_size({"width": 1280, "height": 4000})
     assert serious(notebook, ".dlk-live", ".jp-OutputArea-output .dlk") == []
     assert notebook.evaluate("window.hacked") is None
@@ -143,7 +141,7 @@ def test_the_first_rows_need_no_others(notebook: Page, lab: Lab):
     expect(status(view)).to_have_text("first 50 rows · more exist")
 
 
-def test_the_rest_comes_when_it_is_needed(notebook: Page, lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_the_rest_comes_when_it_is_needed(notebook: Page, lab: Lab, screenshot: Screenshot):
     limited = grid(notebook, LIMITED)
     rows = limited.get_by_role("grid", name="Rows")
     rows.focus()
@@ -168,7 +166,7 @@ def test_the_rest_comes_when_it_is_needed(notebook: Page, lab: Lab, screenshot: 
     expect(status(view)).to_have_text("11 of 3,000 rows")
     expect(heads.nth(0)).to_contain_text("11 distinctno nulls")
     settle(notebook)
-    screenshot(notebook, f"results-used-{notebook.evaluate('document.body.dataset.jpThemeLight')}")
+    screenshot(notebook, "results-used")
     assert serious(notebook, ".dlk-live") == []
     tool(view, "Download").focus()
     notebook.keyboard.press("Enter")

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, close, run_all, save, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
 from tests.browser.sidebar import row, sidebar, sources
 
-Screenshot = Callable[[Page, str], Path]
 LOAD = "%load_ext ducklake_lab"
 
 
@@ -39,21 +35,19 @@ def open_again(lab: Lab, page: Page, name: str) -> Locator:
     return sidebar(page)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot, theme: str):
-    first, second = f"pond-{theme}", f"it's a {theme} sea"
+def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot):
+    first, second = "pond", "it's a sea"
     quoted = second.replace("'", "'\"'\"'")
     wheel_lab.write(
-        f"a-{theme}.ipynb",
+        "a.ipynb",
         [
             LOAD,
             f"%ducklake connect ducklake:{first}.ducklake",
             f"%ducklake connect 'ducklake:{quoted}.ducklake' --alias sea",
         ],
     )
-    for name in (f"b-{theme}", f"c-{theme}"):
-        wheel_lab.write(f"{name}.ipynb", [LOAD if name.startswith("b") else "", ""])
-    page = wheel_lab.open(f"a-{theme}.ipynb", theme=theme, whole=True)
+    wheel_lab.write("c.ipynb", ["", ""])
+    page = wheel_lab.open("a.ipynb", whole=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     panel = sidebar(page)
     run_all(page)
@@ -65,12 +59,12 @@ def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot, t
     )
 
     # another kernel, which has not loaded the extension yet
-    panel = open_again(wheel_lab, page, f"c-{theme}.ipynb")
+    panel = open_again(wheel_lab, page, "c.ipynb")
     expect(row(panel, "Recent lakes 2")).to_be_visible()
     expect(row(panel, "recent sea")).to_contain_text(f"files/{second}.ducklake")
     first_paint(page, height=1000)
     assert serious(page, "#jp-ducklake-sidebar") == []
-    screenshot(page, f"recent-{theme}")
+    screenshot(page, "recent")
     row(panel, "recent sea").click()
     expect(row(panel, "lake sea snapshot 0")).to_be_visible()
     uri = f"ducklake:{wheel_lab.files}/{quoted}.ducklake"
@@ -78,10 +72,10 @@ def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot, t
     # it folds where there is a lake, and lists no lake twice
     expect(row(panel, "Recent lakes 1")).to_have_attribute("aria-expanded", "false")
     row(panel, "Recent lakes").click()
-    expect(row(panel, f"recent pond_{theme}")).to_be_visible()
+    expect(row(panel, "recent pond")).to_be_visible()
     expect(row(panel, "recent sea")).to_have_count(0)
     assert kept(wheel_lab).count(f"{second}.ducklake") == 1
-    row(panel, f"recent pond_{theme}").click(button="right")
+    row(panel, "recent pond").click(button="right")
     page.get_by_role("menuitem", name="Forget").click()
     expect(row(panel, "Recent lakes")).to_have_count(0)
     save(page)
@@ -92,13 +86,12 @@ def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot, t
 LONG = "SELECT count(*) FROM birds, range(3000000) a(i), range(3000) b(j) WHERE hash(i * j) % 7 = 3"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_running_statement_is_shown_and_stopped(wheel_lab: Lab, screenshot: Screenshot, theme: str):
+def test_the_running_statement_is_shown_and_stopped(wheel_lab: Lab, screenshot: Screenshot):
     wheel_lab.write(
-        f"run-{theme}.ipynb",
-        [LOAD, f"%ducklake connect ducklake:run-{theme}.ducklake", "%ducklake CREATE TABLE birds AS FROM range(2)", ""],
+        "run.ipynb",
+        [LOAD, "%ducklake connect ducklake:run.ducklake", "%ducklake CREATE TABLE birds AS FROM range(2)", ""],
     )
-    page = wheel_lab.open(f"run-{theme}.ipynb", theme=theme, whole=True)
+    page = wheel_lab.open("run.ipynb", whole=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     panel = sidebar(page)
     run_all(page)
@@ -114,7 +107,7 @@ def test_the_running_statement_is_shown_and_stopped(wheel_lab: Lab, screenshot: 
     )
     expect(page.locator(".jp-DuckLake-status .jp-DuckLake-progress")).to_contain_text("running")
     assert serious(page, "#jp-ducklake-sidebar", ".jp-DuckLake-status") == []
-    screenshot(page, f"running-{theme}")
+    screenshot(page, "running")
     stop.click()
     expect(page.locator(".jp-CodeCell").last).to_contain_text("the running statement was cancelled")
     expect(stop).to_have_count(0)
@@ -137,13 +130,11 @@ COMMENT ON COLUMN birds.g IS 'Weight in grams';
 COMMENT ON VIEW heavy IS 'Those that sink'"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_comments_are_shown_and_found(wheel_lab: Lab, screenshot: Screenshot, theme: str):
-    name = f"told-{theme}"
+def test_comments_are_shown_and_found(wheel_lab: Lab, screenshot: Screenshot):
     wheel_lab.write(
-        f"{name}.ipynb", [LOAD, f"%ducklake connect ducklake:{name}.ducklake", COMMENTS, "%ducklake schema"]
+        "comments.ipynb", [LOAD, "%ducklake connect ducklake:comments.ducklake", COMMENTS, "%ducklake schema"]
     )
-    page = wheel_lab.open(f"{name}.ipynb", theme=theme, whole=True)
+    page = wheel_lab.open("comments.ipynb", theme="dark", whole=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     panel = sidebar(page)
     run_all(page)
@@ -155,7 +146,7 @@ def test_comments_are_shown_and_found(wheel_lab: Lab, screenshot: Screenshot, th
     expect(row(panel, "view heavy view Those that sink")).to_be_visible()
     first_paint(page, height=1000)
     assert serious(page, "#jp-ducklake-sidebar") == []
-    screenshot(page, f"comments-{theme}")
+    screenshot(page, "comments")
 
     search = panel.get_by_role("searchbox")
     search.fill("in GRAMS")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.lab import Lab, close, run_all, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, serious
 from tests.browser.sidebar import at_end, cell, row, sidebar, sources
 
 #: Names that SQL, a magic line and a shell would each read otherwise.
@@ -153,13 +152,9 @@ def test_a_name_with_a_line_break_reaches_no_line(wheel_lab: Lab, page: Page):
     assert not (wheel_lab.files / "broken in").exists()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_menu_works_by_keyboard(wheel_lab: Lab, theme: str, screenshot: Callable[[Page, str], Path]):
-    name = f"keys-{theme}"
-    wheel_lab.write(
-        f"{name}.ipynb", [CELLS[0].replace("menu.", f"{name}."), "%ducklake CREATE TABLE t (a INTEGER)", ""]
-    )
-    page = wheel_lab.open(f"{name}.ipynb", theme=theme, whole=True)
+def test_the_menu_works_by_keyboard(wheel_lab: Lab, screenshot: Screenshot):
+    wheel_lab.write("keys.ipynb", [CELLS[0].replace("menu.", "keys."), "%ducklake CREATE TABLE t (a INTEGER)", ""])
+    page = wheel_lab.open("keys.ipynb", whole=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     run_all(page)
     panel = sidebar(page)
@@ -167,7 +162,7 @@ def test_the_menu_works_by_keyboard(wheel_lab: Lab, theme: str, screenshot: Call
     page.keyboard.press("Shift+F10")
     expect(page.get_by_role("menuitem", name=re.compile("^Drop…"))).to_be_visible()
     assert serious(page, ".lm-Menu", "#jp-ducklake-sidebar") == []
-    screenshot(page, f"menu-table-{theme}")
+    screenshot(page, "menu-table")
     page.keyboard.press("Escape")
     expect(page.locator(".lm-Menu")).to_have_count(0)
     expect(row(panel, "table t")).to_be_focused()
@@ -176,10 +171,10 @@ def test_the_menu_works_by_keyboard(wheel_lab: Lab, theme: str, screenshot: Call
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(last(page).locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]"))
-    assert sources(page)[-1] == "%ducklake preview keys_" + theme + ".main.t"
+    assert sources(page)[-1] == "%ducklake preview keys.main.t"
     row(panel, "Snapshots").click()
     row(panel, "snapshot 1 ").click(button="right")
-    screenshot(page, f"menu-snapshot-{theme}")
+    screenshot(page, "menu-snapshot")
     page.keyboard.press("Escape")
     close(page)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, close, run_all, run_cell, serious
+from tests.browser.lab import Lab, Screenshot, brightness, close, run_all, run_cell, serious, themes
 
 CELLS = (
     "from IPython.display import HTML\nfrom ducklake_lab.widgets import diff, files, schema\n"
@@ -23,30 +20,48 @@ CELLS = (
 )
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_contrasts_with_the_page(lab: Lab, screenshot: Callable[[Page, str], Path], theme: str):
+def colours(page: Page) -> list[list[str]]:
+    """The colours of everything in the views."""
+    found: list[list[str]] = page.locator(".jp-OutputArea-output .dlk, .jp-OutputArea-output .dlk *").evaluate_all(
+        """nodes => nodes.map(node => {
+            const { color, backgroundColor, borderColor, fill, stroke } = getComputedStyle(node);
+            return [node.tagName, color, backgroundColor, borderColor, fill, stroke];
+        })"""
+    )
+    return found
+
+
+def test_text_contrasts_with_the_page(lab: Lab, screenshot: Screenshot):
     lab.write("views.ipynb", CELLS)
-    page = lab.open("views.ipynb", theme=theme)
-    page.set_viewport_size({"width": 1320, "height": 3600})
+    page = lab.open("views.ipynb", theme="dark")
+    # high enough for all of it: axe leaves out all colours of a page where the middle of a text is scrolled out of view
+    page.set_viewport_size({"width": 1320, "height": 4400})
     run_all(page)
     page.wait_for_function("document.querySelectorAll('.jp-OutputArea-output .dlk').length === 5")
     first_paint(page)
-    screenshot(page, f"views-{theme}")
-    text, background = page.evaluate(
-        """() => {
-            const brightness = color => color.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
-            const view = document.querySelector('.jp-OutputArea-output .dlk');
-            const page = document.querySelector('.jp-Notebook');
-            return [brightness(getComputedStyle(view).color), brightness(getComputedStyle(page).backgroundColor)];
-        }"""
-    )
-    assert abs(text - background) > 150
-    assert (text > background) == (theme == "dark")
+    screenshot(page, "views")
+    shown = {}
+    for theme in themes(page):
+        text = brightness(page.locator(".jp-OutputArea-output .dlk").first, "color")
+        background = brightness(page.locator(".jp-Notebook"), "backgroundColor")
+        assert abs(text - background) > 150
+        assert (text > background) == (theme == "dark")
+        shown[theme] = colours(page)
     assert serious(page, ".jp-OutputArea-output .dlk") == []
+    assert colours(page) == shown["dark"] != shown["light"]
+    # JupyterLab's own way to the other theme leads to the same colours as that of the tests
+    page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")
+    page.wait_for_function("document.body.dataset.jpThemeName === 'JupyterLab Light'")
+    expect(page.locator("#jupyterlab-splash")).to_have_count(0)
+    assert colours(page) == shown["light"]
+    # and axe finds what cannot be read in one of them
+    page.add_style_tag(content="body[data-jp-theme-light=false] .dlk * { color: #333 !important; }")
+    found = [(theme, rule) for theme, rule, *_ in serious(page, ".jp-OutputArea-output .dlk")]
+    assert found == [("dark", "color-contrast")]
     close(page)
 
 
-def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Page, str], Path]):
+def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Screenshot):
     lab.write(
         "errors.ipynb",
         [
@@ -66,16 +81,16 @@ def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Callable[[Pa
     assert "Traceback" not in shown
     assert len(shown.strip().splitlines()) <= 3
     assert page.locator(".jp-CodeCell .jp-InputPrompt").nth(2).inner_text().strip() in ("[ ]:", "")
-    screenshot(page, "errors-light")
+    screenshot(page, "errors")
 
     # a statement that runs is cancelled by the kernel's interrupt: one line, and the session goes on
     run_cell(page, 3)
     running = page.locator(".jp-CodeCell").nth(3).locator(".jp-OutputArea-output")
     expect(running.get_by_role("status")).to_contain_text("stage", timeout=90_000)
-    screenshot(page, "progress-light")
+    screenshot(page, "progress")
     page.evaluate("window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
     expect(running).to_have_text(re.compile(r"^\s*Interrupted: the running statement was cancelled\.\s*$"))
     run_cell(page, 4)
     expect(page.locator(".jp-CodeCell").nth(4).locator(".jp-OutputArea-output")).to_contain_text("42", timeout=60_000)
-    screenshot(page, "interrupted-light")
+    screenshot(page, "interrupted")
     close(page)
