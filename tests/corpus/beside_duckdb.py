@@ -132,7 +132,7 @@ def compare(
             continue
         except TimeoutError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - any other error is a fault
             yield "failed", f"{sql}\n  {type(error).__name__}: {error}"
             continue
         if theirs is None:
