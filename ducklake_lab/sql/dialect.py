@@ -291,7 +291,13 @@ class DuckLakeSql(DuckDB):
             if self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
                 values = self._parse_unary()
                 return self.expression(exp.Anonymous(this="contains", expressions=[values, this]))
-            return super()._parse_in(this, alias)
+            node = super()._parse_in(this, alias)
+            # `x IN ((SELECT …))` is IN over the query, not over its one value.
+            query = node.args.get("query")
+            while isinstance(query, exp.Subquery) and query.is_wrapper and isinstance(query.this, exp.Subquery):
+                query = query.this
+            node.set("query", query)
+            return node
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:
