@@ -141,6 +141,11 @@ def constant(sql: str, kind: DataType, settings: Settings) -> object:
     return value
 
 
+#: The number that a time is kept as; `epoch_us` has none for infinities.
+_MICROSECONDS = (
+    "(SELECT CASE WHEN isinf(v) THEN CASE WHEN v > TIMESTAMP '1970-01-01' THEN 1 ELSE -1 END * 9223372036854775807 "
+    "ELSE epoch_us(v) END FROM (SELECT {} AS v))"
+)
 #: How a constant of a type is read; as VARCHAR where nothing is said.
 _FORMS = {
     "boolean": "BOOLEAN",
@@ -148,8 +153,8 @@ _FORMS = {
     "float64": "DOUBLE",
     "blob": "hex({})",
     "date": "({} - DATE '1970-01-01')",
-    "timestamp": "epoch_us({})",
-    "timestamptz": "epoch_us({})",
+    "timestamp": _MICROSECONDS,
+    "timestamptz": _MICROSECONDS,
 }
 
 

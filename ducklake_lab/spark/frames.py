@@ -142,14 +142,16 @@ def with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Arra
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
     """All rows of a DataFrame, variants in the model's Arrow form."""
-    variants = [i for i, field in enumerate(frame.schema.fields) if isinstance(field.dataType, T.VariantType)]
+    kinds = [from_spark(field.dataType) for field in frame.schema.fields]
+    variants = [i for i, kind in enumerate(kinds) if any(part.name == "variant" for part in kind.walk())]
     if not variants:
         return in_zone(frame.toArrow(), "UTC")
-    # PySpark's own conversion fails on variants that are NULL
+    # PySpark's own conversion fails on variants that are NULL, and on names with dots
+    names = [f"c{i}" for i in range(len(kinds))]
     schema = T.StructType(
         [
-            T.StructField(field.name, T.BinaryType() if i in variants else field.dataType)
-            for i, field in enumerate(frame.schema.fields)
+            T.StructField(name, _with_bytes(field.dataType))
+            for name, field in zip(names, frame.schema.fields, strict=True)
         ]
     )
 
@@ -157,11 +159,41 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
         for batch in batches:
             columns = list(batch.columns)
             for i in variants:
-                columns[i] = pc.binary_join_element_wise(columns[i].field("metadata"), columns[i].field("value"), b"")
-            yield pa.record_batch(columns, names=batch.schema.names)
+                columns[i] = _bytes_of_variants(columns[i], kinds[i])
+            yield pa.record_batch(columns, names=names)
 
-    table = in_zone(frame.mapInArrow(joined, schema).toArrow(), "UTC")
+    table = in_zone(frame.toDF(*names).mapInArrow(joined, schema).toArrow(), "UTC").rename_columns(frame.columns)
     for i in variants:
-        kind = from_spark(frame.schema.fields[i].dataType)
-        table = table.set_column(i, kind.field(frame.columns[i]), table.column(i))
+        field = kinds[i].field(frame.columns[i])
+        table = table.set_column(i, field, table.column(i).cast(field.type))
     return table
+
+
+def _with_bytes(kind: T.DataType) -> T.DataType:
+    """A type with bytes in place of variants."""
+    if isinstance(kind, T.VariantType):
+        return T.BinaryType()
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_with_bytes(kind.elementType))
+    if isinstance(kind, T.MapType):
+        return T.MapType(_with_bytes(kind.keyType), _with_bytes(kind.valueType))
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(field.name, _with_bytes(field.dataType)) for field in kind.fields])
+    return kind
+
+
+def _bytes_of_variants(array: pa.Array, kind: DataType) -> pa.Array:
+    """The values with the bytes of variants in place of Spark's form, at any depth."""
+    if kind.name == "variant":
+        return pc.binary_join_element_wise(array.field("metadata"), array.field("value"), b"")
+    if not any(part.name == "variant" for part in kind.walk()):
+        return array
+    if kind.name == "struct":
+        parts = [_bytes_of_variants(array.field(i), child) for i, (_, child) in enumerate(kind.children)]
+        return pa.StructArray.from_arrays(parts, [name for name, _ in kind.children], mask=array.is_null())
+    if kind.name == "list":
+        values = _bytes_of_variants(array.values, kind.children[0][1])
+        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
+    (_, key), (_, value) = kind.children
+    keys, items = _bytes_of_variants(array.keys, key), _bytes_of_variants(array.items, value)
+    return pa.MapArray.from_arrays(array.offsets, keys, items, mask=array.is_null())

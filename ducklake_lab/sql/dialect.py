@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parser import Parser as SqlglotParser
 from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import TokenizerCore
 from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.version import SINCE_DUCKDB_2
+from ducklake_lab.sql.operators import OperatorGenerator, OperatorParser
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
@@ -33,6 +33,9 @@ NULLS = "nulls"
 
 #: Tokens after which `[` is an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
+
+#: A number such as `1.5e-3`.
+_WITH_EXPONENT = re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?[eE][+-]?\d+(_\d+)*")
 
 #: Functions that take `x -> …` for a lambda.
 TAKE_LAMBDAS = frozenset(
@@ -135,6 +138,20 @@ def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
     return node
 
 
+class _Characters(TokenizerCore):
+    """Characters to tokens; the base class takes `1e3+1` for one number."""
+
+    __slots__ = ()
+
+    def _scan_number(self) -> None:
+        number = _WITH_EXPONENT.match(self.sql, self._start)
+        if number is None:
+            super()._scan_number()
+            return
+        self._advance(number.end() - self._current)
+        self._add(TokenType.NUMBER, number[0].replace("_", ""))
+
+
 class DuckLakeSql(DuckDB):
     """DuckDB SQL; every token of a statement is a token (none swallows the rest of its line as text)."""
 
@@ -148,7 +165,12 @@ class DuckLakeSql(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[Any] = set()
 
-    class Parser(DuckDBParser):
+        def _init_core(self) -> TokenizerCore:
+            core = super()._init_core()
+            core.__class__ = _Characters
+            return core
+
+    class Parser(OperatorParser):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
@@ -260,6 +282,8 @@ class DuckLakeSql(DuckDB):
             return node
 
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            if isinstance(this, exp.Anonymous) and not alias and self._match_text_seq("EXPORT_STATE", advance=False):
+                raise UnsupportedFeatureError("EXPORT_STATE is not supported yet.")
             return _without_within_group(super()._parse_window(this, alias=alias))
 
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> Any:
@@ -267,7 +291,13 @@ class DuckLakeSql(DuckDB):
             if self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
                 values = self._parse_unary()
                 return self.expression(exp.Anonymous(this="contains", expressions=[values, this]))
-            return super()._parse_in(this, alias)
+            node = super()._parse_in(this, alias)
+            # `x IN ((SELECT …))` is IN over the query, not over its one value.
+            query = node.args.get("query")
+            while isinstance(query, exp.Subquery) and query.is_wrapper and isinstance(query.this, exp.Subquery):
+                query = query.this
+            node.set("query", query)
+            return node
 
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:
@@ -359,16 +389,9 @@ class DuckLakeSql(DuckDB):
             self._retreat(index)
             return None
 
-        def _parse_tilde(self, this: exp.Expr | None) -> exp.Expr | None:
-            pattern = self._parse_bitwise()
-            if SINCE_DUCKDB_2:
-                return self.expression(exp.Anonymous(this="regexp_matches", expressions=[this, pattern]))
-            # In DuckDB 1.5 `~` matches the whole string.
-            return self.expression(exp.RegexpFullMatch(this=this, expression=pattern))
-
-    class Generator(DuckDBGenerator):
+    class Generator(OperatorGenerator):
         TRANSFORMS: ClassVar[Any] = {
-            **DuckDBGenerator.TRANSFORMS,
+            **OperatorGenerator.TRANSFORMS,
             # The base generator writes an empty map that is cast as a map of a map.
             exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
         }

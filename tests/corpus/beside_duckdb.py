@@ -130,6 +130,11 @@ def compare(
         except dl.DuckLakeError as error:
             yield ("failed" if theirs is not None else "same"), f"{sql}\n  {error}"
             continue
+        except TimeoutError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any other error is a fault
+            yield "failed", f"{sql}\n  {type(error).__name__}: {error}"
+            continue
         if theirs is None:
             yield "lenient", sql
         elif is_query and sorted(map(shown, ours)) != sorted(map(shown, theirs)):

@@ -86,7 +86,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         "SELECT count(v->'a'), max(v->>'0'), count(DISTINCT v->'a'), list(v->>'0' ORDER BY i DESC) AS l FROM d",
         "SELECT list_transform([1], x -> json_array_length(v->'a'->'c d') + x), list_transform([i], x -> x + i) FROM d ORDER BY i",
         "SELECT v->>'a.b' AS k, count(*) FROM d GROUP BY k ORDER BY k",
+        # how operators group
+        "SELECT v->'a' || 'b', v->>'0' || 'b', '{}' = v->>'0', i == 1 || 'x' FROM d ORDER BY ALL",
+        "SELECT v->>'0' AS z FROM d WHERE v->>'0' IS NOT NULL ORDER BY i",
+        "SELECT trim(v->>'0'), substring(v->>'0', 1, 1), substring(v->>'0' FROM 1 FOR 1) FROM d ORDER BY i",
+        "SELECT @ i || 'a', @ -i - 5, ~i + 1, -i ^ 2, 2 ** i ^ 2, i & 1 | 2 << 1, upper('a') ^@ 'a' || 'b' FROM t ORDER BY i",
+        "SELECT [1.0, i] <=> [1, 2], [1.0, i] <-> [1, 2], i IS NOT NULL < (k IS NULL) FROM t ORDER BY i",
+        "SELECT chr(65) COLLATE nocase.noaccent = 'á' AS c FROM t ORDER BY upper(i::VARCHAR) COLLATE nocase.noaccent",
         # numbers, and the names of types
+        "SELECT 1e3+1e3, i*1e6-1e-3, 1.5e3-2, .5e1+.5e1 FROM t ORDER BY i",
         "SELECT .34, typeof(.34), 42., -.5, .5e3, '0.1'::DECIMAL, [1]::DECIMAL[], [1]::DOUBLE[] FROM u",
         "SELECT [[i, 2]]::UINTEGER[2][], {'a': i}::STRUCT(a DOUBLE, \"b c\" DECIMAL(4,2)) FROM t ORDER BY i",
         "SELECT MAP {'a': i}::MAP(VARCHAR, TINYINT), [row(i, 1)], 'a'::ENUM('a', 'b') FROM t ORDER BY i",

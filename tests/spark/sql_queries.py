@@ -47,6 +47,12 @@ QUERIES = [
     # JSON's fields by their names
     "SELECT v->>'a.b' AS a, v->'a'->'b' AS b, (v->>'$.a.b')::INT + 1 AS c, v->'x y' AS d FROM (SELECT json_object('a.b', id, 'a', {'b': month}, 'x y', [id]) AS v FROM flights) WHERE v->>'a.b' < '2' ORDER BY ALL",
     "SELECT json_array_length(v->'l') AS a, coalesce(v->'x', v->'b') AS b, upper(v->>'b') AS c FROM (SELECT json_object('l', stops, 'b', carrier) AS v FROM flights WHERE id < 9) ORDER BY ALL",
+    # Infinities as constants
+    "SELECT id FROM flights WHERE dep < 'infinity' AND dep > '-infinity'::TIMESTAMP AND dep::TIMESTAMPTZ < 'infinity'::TIMESTAMPTZ ORDER BY id LIMIT 3",
+    "SELECT id FROM flights WHERE id NOT IN ((SELECT id FROM flights WHERE id > 3)) AND month NOT IN (((SELECT id FROM flights WHERE false))) ORDER BY id",
+    # How operators group
+    "SELECT v->'a' || 'b' AS a, v->>'a' || 'b' AS b, '1' = v->>'a' AS c, v->>'a' = 'UA' AS d, id == 1 || 'x' AS e FROM (SELECT id, json_object('a', carrier) AS v FROM flights WHERE id < 9) WHERE v->>'a' IS NOT NULL ORDER BY ALL",
+    "SELECT @ id || 'a' AS a, @ id - 5 AS b, [id, 1] <=> [1, id] AS c, id IS NOT NULL < (dep_delay IS NULL) AS d, id * 1e3+1e3 AS e FROM flights WHERE id < 9 ORDER BY ALL",
     "SELECT struct_insert(info, c := id).c AS c, struct_update(info, gate := id).gate AS g FROM flights WHERE id < 5 ORDER BY c",
     # Collations, where they stay in one comparison
     "SELECT id FROM flights WHERE carrier COLLATE NOCASE = 'ua' AND id < 40 ORDER BY id",

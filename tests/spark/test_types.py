@@ -93,6 +93,21 @@ def test_a_variant_that_spark_cannot_hold_is_refused_with_its_column(spark: Any,
         assert session.table("t").arrow().num_rows == 1
 
 
+def test_variants_within_other_values(spark: Any, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"spark": spark, "engine": "spark", "limits": Limits(refused=-1)}
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", **settings) as session:
+        session.sql("SET ducklake_default_data_inlining_row_limit = 0")
+        session.sql("CREATE TABLE t (i INT)")
+        session.sql("INSERT INTO t VALUES (1), (2)")
+        query = (
+            "SELECT [i::VARIANT, NULL] AS \"a.b\", {'x': NULL::VARIANT, 'y': 'z'::VARIANT} AS s, ([i, 2]::VARIANT)[1], "
+            "MAP {i: [i]::VARIANT} AS m, CASE WHEN i > 1 THEN {'v': [NULL::VARIANT]} END AS n FROM t ORDER BY i"
+        )
+        result = session.sql(query)
+        assert not result.in_process
+        assert result.fetchall() == session.sql(query, engine="duckdb").fetchall()
+
+
 @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
 def test_a_number_of_39_digits_is_refused_on_spark(kind: str, spark: Any, tmp_path: Path) -> None:
     # what was refused would run in process

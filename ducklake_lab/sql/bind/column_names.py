@@ -24,7 +24,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.IntDiv: "//",
     exp.Mod: "%",
-    exp.Pow: "**",
     exp.DPipe: "||",
     exp.EQ: "=",
     exp.NEQ: "!=",
@@ -43,7 +42,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseRightShift: ">>",
     exp.JSONExtract: "->",
     exp.JSONExtractScalar: "->>",
-    exp.ArrayOverlaps: "&&",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
@@ -111,6 +109,8 @@ def text(node: exp.Expr) -> str:
         return f"-{inner}" if isinstance(node.this, exp.Literal) else _unary(f"-({inner})")
     if isinstance(node, exp.BitwiseNot):
         return _unary(f"~({text(node.this)})")
+    if isinstance(node, exp.Abs):
+        return f"@({text(node.this)})"
     if isinstance(node, exp.Escape):
         function = "ilike_escape" if isinstance(node.this, exp.ILike) else "like_escape"
         if node.this.args.get("negate"):
@@ -131,6 +131,8 @@ def text(node: exp.Expr) -> str:
         return f"({f' {_BINARY[type(node)]} '.join(map(text, _chained(node, type(node))))})"
     if type(node) in _BINARY:
         return f"({text(node.this)} {_BINARY[type(node)]} {text(node.expression)})"
+    if isinstance(node, exp.Operator):
+        return f"({text(node.this)} {node.args['operator']} {text(node.expression)})"
     if isinstance(node, exp.Is):
         return f"({text(node.this)} IS {text(node.expression)})"
     if isinstance(node, exp.Between):

@@ -44,6 +44,9 @@ _TRANSPARENT = (
     exp.Order,
 )
 
+#: What operators that are functions give.
+_OPERATORS = {**dict.fromkeys(("^", "**"), DOUBLE), **dict.fromkeys(("&&", "@>", "<@", "^@"), BOOLEAN)}
+
 #: Integers from narrow to wide, for the result of mixing two of them.
 _WIDTH = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int128")
 
@@ -71,7 +74,9 @@ def infer(node: exp.Expr) -> Type:
         return BOOLEAN
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod):
         return _arithmetic(node, type_of(node.this), type_of(node.expression))
-    if isinstance(node, exp.Div | exp.Pow):
+    if isinstance(node, exp.Operator):
+        return _OPERATORS.get(node.args["operator"])
+    if isinstance(node, exp.Div):
         return DOUBLE
     if isinstance(node, exp.IntDiv):
         left, right = type_of(node.this), type_of(node.expression)

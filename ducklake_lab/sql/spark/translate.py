@@ -397,6 +397,7 @@ class Translation:
         """An aggregate that DuckDB computes of the values of each group."""
         own = iter(range(1))
         found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)
+        self._check_scope(found)
         kinds = [self._argument_type(part) for part in found.arguments]
         fields = tuple((f"_ducklake_{i}", kind) for i, kind in enumerate(kinds)) or (("one", DataType("int32")),)
         rows = DataType("list", (("element", DataType("struct", fields)),))

@@ -1,0 +1,231 @@
+"""How DuckDB's operators group, which is not how the base parser groups them; DuckDB 2.0 does it otherwise than 1.5.
+
+In 1.5 all operators but those of arithmetic, comparison and logic bind alike, from left to right: `a & b || c` is
+`(a & b) || c`. The arrows of JSON end whatever stands before them: `x = j->>'a'` is `(x = j)->>'a'`. What follows `->` is its
+right side, up to the next arrow; `->>` takes an operand, and what follows applies to its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.parser import build_json_extract, build_json_extract_scalar
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import TokenType
+
+from ducklake_lab.version import SINCE_DUCKDB_2
+
+_Build = Callable[[Any, Any, Any], exp.Expr]
+
+
+def _node(kind: type[exp.Expr], **options: object) -> _Build:
+    return lambda parser, left, right: parser.expression(kind(this=left, expression=right, **options))
+
+
+def _function(symbol: str) -> _Build:
+    """An operator that is a function of DuckDB's under this name."""
+    return _node(exp.Operator, operator=symbol)
+
+
+def _matching(parser: Any, left: exp.Expr, right: exp.Expr | None) -> exp.Expr:
+    if SINCE_DUCKDB_2:
+        return exp.Anonymous(this="regexp_matches", expressions=[left, right])
+    # In DuckDB 1.5 `~` matches the whole string.
+    return exp.RegexpFullMatch(this=left, expression=right)
+
+
+_BITS: Mapping[str, _Build] = {
+    "&": _node(exp.BitwiseAnd),
+    "|": _node(exp.BitwiseOr),
+    "<<": _node(exp.BitwiseLeftShift),
+    ">>": _node(exp.BitwiseRightShift),
+}
+_OTHERS: Mapping[str, _Build] = {
+    "||": _node(exp.DPipe, safe=True),
+    **{symbol: _function(symbol) for symbol in ("&&", "@>", "<@", "^@", "<->", "<=>")},
+}
+#: What is a comparison in 2.0, and an operator like others in 1.5.
+_COMPARISONS: Mapping[str, _Build] = {
+    "==": _node(exp.EQ),
+    "~~": _node(exp.Like),
+    "!~~": _node(exp.Like, negate=True),
+    "~~*": _node(exp.ILike),
+    "!~~*": _node(exp.ILike, negate=True),
+    "~~~": _node(exp.Glob),
+    "~": _matching,
+    "!~": lambda parser, left, right: exp.Not(this=_matching(parser, left, right)),
+}
+#: The levels of operators, those that bind most loosely first.
+_LEVELS: tuple[Mapping[str, _Build], ...] = (
+    ({**_OTHERS, "->>": build_json_extract_scalar}, _BITS)
+    if SINCE_DUCKDB_2
+    else ({**_OTHERS, **_BITS, **_COMPARISONS},)
+)
+_SYMBOLS = frozenset(
+    TokenType[name]
+    for name in "AMP PIPE LT GT DPIPE DAMP AT_GT LT_AT CARET_AT LR_ARROW NULLSAFE_EQ EQ LIKE ILIKE GLOB TILDE NOT DARROW".split()
+)
+_ARROWS = (TokenType.ARROW,) if SINCE_DUCKDB_2 else (TokenType.ARROW, TokenType.DARROW)
+
+
+class OperatorParser(DuckDBParser):
+    """The part of a parser that groups operators."""
+
+    JSON_OPERATORS: ClassVar[Any] = {}
+    # `<=>` is a distance, not a comparison.
+    EQUALITY: ClassVar[Any] = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ}
+    EXPONENT: ClassVar[Any] = {
+        TokenType.CARET: partial(exp.Operator, operator="^"),
+        TokenType.DSTAR: partial(exp.Operator, operator="**"),
+    }
+    FACTOR: ClassVar[Any] = {kind: node for kind, node in DuckDBParser.FACTOR.items() if kind not in _SYMBOLS}
+    RANGE_PARSERS: ClassVar[Any] = {
+        kind: parse
+        for kind, parse in DuckDBParser.RANGE_PARSERS.items()
+        if kind not in _SYMBOLS or kind in (TokenType.LIKE, TokenType.ILIKE, TokenType.GLOB, TokenType.TILDE)
+    }
+    UNARY_PARSERS: ClassVar[Any] = {
+        **DuckDBParser.UNARY_PARSERS,
+        TokenType.TILDE: lambda self: self.expression(
+            exp.BitwiseNot(this=self._parse_unary() if SINCE_DUCKDB_2 else self._parse_term())
+        ),
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {
+        **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
+        "@": lambda self: self.expression(exp.Abs(this=self._parse_term())),
+    }
+
+    #: What has been read of an expression, as the first operand of what follows.
+    _left: exp.Expr | None = None
+    #: Whether an operand may be any expression.
+    _takes_any: bool = False
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        this = super()._parse_disjunction()
+        while this is not None and self._match_set(_ARROWS):
+            if self._prev.token_type == TokenType.ARROW:
+                right = super()._parse_disjunction()
+                this = build_json_extract(self, this, right) if right is not None else None
+            else:
+                right = self._parse_term()
+                self._left = build_json_extract_scalar(self, this, right) if right is not None else None
+                this = super()._parse_disjunction() if right is not None else None
+            if this is None:
+                self.raise_error("A path was expected")
+        return this
+
+    def _parse_term(self, parse_mod: bool = True) -> exp.Expr | None:
+        if self._left is not None:
+            left, self._left = self._left, None
+            return left
+        return super()._parse_term(parse_mod)
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        if not self._takes_any:
+            return self._parse_level(0)
+        self._takes_any = False
+        try:
+            return self._parse_disjunction()
+        finally:
+            self._takes_any = True
+
+    def _parse_level(self, level: int) -> exp.Expr | None:
+        if level == len(_LEVELS):
+            return self._parse_term()
+        this = self._parse_level(level + 1)
+        while this is not None and (build := self._operator(_LEVELS[level])) is not None:
+            this = build(self, this, self._parse_level(level + 1))
+        return this
+
+    def _operator(self, level: Mapping[str, _Build]) -> _Build | None:
+        """The operator that comes next, if it is one of these; it is passed over."""
+        if self._curr is None or self._curr.token_type not in _SYMBOLS:
+            return None
+        symbol, following = self._curr.text, self._next
+        if following is not None and following.token_type in _SYMBOLS and following.start == self._curr.end + 1:
+            if (build := level.get(symbol + following.text)) is not None:
+                self._advance(2)
+                return build
+        if (build := level.get(symbol)) is not None:
+            self._advance()
+        return build
+
+    def _parse_tilde(self, this: exp.Expr | None) -> exp.Expr | None:
+        return _matching(self, this, self._parse_bitwise()) if this is not None else None
+
+    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+        return super()._parse_is_rhs(distinct) if distinct else self._parse_null() or self._parse_boolean()
+
+    def _normalize_collate(self, collate: exp.Collate) -> None:
+        super()._normalize_collate(collate)
+        name = collate.expression
+        if isinstance(name, exp.Column):  # `COLLATE nocase.noaccent`, a chain of collations
+            collate.set("expression", exp.var(".".join(part.name for part in name.parts)))
+
+    # What the base parser takes operands for, and DuckDB any expression.
+
+    def _any(self, parse: Callable[[], Any]) -> Any:
+        around, self._takes_any = self._takes_any, True
+        try:
+            return parse()
+        finally:
+            self._takes_any = around
+
+    def _parse_extract(self) -> Any:
+        return self._any(super()._parse_extract)
+
+    def _parse_substring(self) -> Any:
+        return self._any(super()._parse_substring)
+
+    def _parse_trim(self) -> Any:
+        return self._any(super()._parse_trim)
+
+    def _parse_grouping_set(self) -> Any:
+        return self._any(super()._parse_grouping_set)
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
+        return self._any(lambda: DuckDBParser._parse_cube_or_rollup(self, with_prefix))
+
+
+def _as_operand(write: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
+    def run(generator: Any, node: exp.Expr) -> str:
+        text, around = write(generator, node), node.parent
+        is_operand = isinstance(around, exp.Binary | exp.Between | exp.In)
+        return f"({text})" if is_operand and not isinstance(around, exp.Connector | exp.Escape) else text
+
+    return run
+
+
+def _in_parentheses(generator: Any, node: exp.Expr) -> str:
+    arrow = "->" if isinstance(node, exp.JSONExtract) else "->>"
+    text = f"{generator.sql(node, 'this')} {arrow} {generator.sql(node, 'expression')}"
+    return text if isinstance(node.parent, exp.Paren) else f"({text})"
+
+
+#: What is written in parentheses where it is an operand, and what always is.
+_LOOSE = (exp.EQ, exp.Like, exp.ILike, exp.Glob, exp.Not)
+_ARROWED = (exp.JSONExtract, exp.JSONExtractScalar)
+
+
+class OperatorGenerator(DuckDBGenerator):
+    """The part of a generator that writes operators, so that DuckDB groups them as they are grouped."""
+
+    TRANSFORMS: ClassVar[Any] = {
+        **DuckDBGenerator.TRANSFORMS,
+        **{kind: _as_operand(getattr(DuckDBGenerator, f"{kind.key}_sql")) for kind in _LOOSE},
+        **dict.fromkeys(_ARROWED, _in_parentheses),
+        exp.Abs: lambda self, node: f"(@ {self.sql(node, 'this')})",
+        exp.Operator: lambda self, node: (
+            f"{self.sql(node, 'this')} {node.args['operator']} {self.sql(node, 'expression')}"
+        ),
+    }
+
+    def binary(self, expression: exp.Binary, op: str) -> str:
+        # The base generator writes chains of one operator without parentheses, which comparisons need.
+        if not isinstance(expression, _LOOSE):
+            return super().binary(expression, op)
+        return f"{self.sql(expression, 'this')} {op} {self.sql(expression, 'expression')}"
