@@ -1,4 +1,4 @@
-"""The widgets in a real marimo, in a real Chromium; skipped where marimo is not installed."""
+"""The widgets in a real marimo, in a real Chromium."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from playwright.sync_api import Browser, Page, expect
 
 import ducklake_lab as dl
 from tests.browser.lab import ROOT, Screenshot, Theme, brightness, serious, themes
-
-pytest.importorskip("marimo", reason="marimo is not installed")
 
 NOTEBOOK = """
 import marimo

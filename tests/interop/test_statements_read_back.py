@@ -72,6 +72,23 @@ def test_the_reference_reads_what_it_would_have_written(
     assert ours == read == wanted
 
 
+@pytest.mark.parametrize("alteration", ["ADD COLUMN k INTEGER DEFAULT 50", "RENAME COLUMN j TO k", "DROP COLUMN i"])
+def test_rows_inlined_after_inlining_was_off_are_read_once_the_table_is_altered(
+    alteration: str, lake_uri: Callable[..., str], tmp_path: Path, reference: Any
+) -> None:
+    uri = lake_uri()
+    limit = "CALL lake.set_option('data_inlining_row_limit', {})"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql(f"{limit.format(0)}; CREATE TABLE t (i INTEGER)")
+        session.sql(f"ALTER TABLE t ADD COLUMN j INTEGER DEFAULT 6; {limit.format(10)}")
+        session.sql("INSERT INTO t VALUES (53, 79)")
+        session.sql(f"ALTER TABLE t {alteration}")
+        ours = session.sql("FROM t").fetchall()
+    reference.execute(f"ATTACH '{uri}' AS lake")
+    assert reference.execute("FROM lake.t").fetchall() == ours
+    assert 79 in ours[0]
+
+
 @pytest.mark.parametrize(
     "statement",
     [
