@@ -223,6 +223,20 @@ def _begin_of_version(connection: sa.Connection, table_id: int, version: int) ->
     return int(found[1] if begin is None and found is not None else begin)
 
 
+def unnoted_versions(connection: sa.Connection, table_id: int) -> list[tuple[int, int]]:
+    """Schema versions of a table's inlined data tables of which `ducklake_schema_versions` knows nothing.
+
+    An INSERT makes such a data table where inlining was off when the table got its columns.
+
+    Returns:
+        For each version, a snapshot at which the table had its columns, and the version.
+    """
+    i, v = t.inlined_data_tables.c, t.schema_versions
+    noted = sa.exists().where(v.c.table_id == i.table_id, v.c.schema_version == i.schema_version)
+    found = connection.scalars(sa.select(i.schema_version).where(i.table_id == table_id, ~noted)).all()
+    return [(_begin_of_version(connection, table_id, version), version) for version in found]
+
+
 def _read_table(
     connection: sa.Connection,
     database: CatalogDatabase,

@@ -123,12 +123,14 @@ class EntryWriter:
             self._write_partition(table_id, table)
             altered = reshaped = True
         if altered or renamed:
-            self._metadata.insert(
-                t.schema_versions,
-                begin_snapshot=self._metadata.snapshot_id,
-                schema_version=self._schema_version,
-                table_id=table_id,
-            )
+            versions = [(self._metadata.snapshot_id, self._schema_version)]
+            if before is not None:
+                # without, the reference reads the new columns' defaults for values that were inlined before
+                versions += inlined.unnoted_versions(self._metadata.connection, table_id)
+            for begin, version in versions:
+                self._metadata.insert(
+                    t.schema_versions, begin_snapshot=begin, schema_version=version, table_id=table_id
+                )
         if (
             (reshaped or renamed)
             and self._inlining_limit(table) > 0

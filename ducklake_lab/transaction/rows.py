@@ -224,16 +224,8 @@ class RowWriter:
         if name is None:
             # inlining was off when the table got its columns; the reference counts this as a change of the schema
             self._ids.schema_version += 1
-            version = self._ids.schema_version
-            # the reference writes no such row, and reads defaults for values once the table has other columns
-            self._metadata.insert(
-                t.schema_versions,
-                begin_snapshot=self._metadata.snapshot_id,
-                schema_version=version,
-                table_id=table_id,
-            )
-            inlined.create_data_table(connection, database, table_id, version, table.columns)
-            name = inlined.data_table_name(table_id, version)
+            inlined.create_data_table(connection, database, table_id, self._ids.schema_version, table.columns)
+            name = inlined.data_table_name(table_id, self._ids.schema_version)
         insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
         return name
 
