@@ -3,6 +3,8 @@
 In 1.5 all operators but those of arithmetic, comparison and logic bind alike, from left to right: `a & b || c` is
 `(a & b) || c`. The arrows of JSON end whatever stands before them: `x = j->>'a'` is `(x = j)->>'a'`. What follows `->` is its
 right side, up to the next arrow; `->>` takes an operand, and what follows applies to its value.
+
+In 2.0 the arrows are operators like `||`. Only an expression that begins with a name and `->` is grouped as in 1.5.
 """
 
 from __future__ import annotations
@@ -61,15 +63,16 @@ _COMPARISONS: Mapping[str, _Build] = {
 }
 #: The levels of operators, those that bind most loosely first.
 _LEVELS: tuple[Mapping[str, _Build], ...] = (
-    ({**_OTHERS, "->>": build_json_extract_scalar}, _BITS)
+    ({**_OTHERS, "->": build_json_extract, "->>": build_json_extract_scalar}, _BITS)
     if SINCE_DUCKDB_2
     else ({**_OTHERS, **_BITS, **_COMPARISONS},)
 )
 _SYMBOLS = frozenset(
     TokenType[name]
-    for name in "AMP PIPE LT GT DPIPE DAMP AT_GT LT_AT CARET_AT LR_ARROW NULLSAFE_EQ EQ LIKE ILIKE GLOB TILDE NOT DARROW".split()
+    for name in "AMP PIPE LT GT DPIPE DAMP AT_GT LT_AT CARET_AT LR_ARROW NULLSAFE_EQ EQ LIKE ILIKE GLOB TILDE NOT ARROW DARROW".split()
 )
-_ARROWS = (TokenType.ARROW,) if SINCE_DUCKDB_2 else (TokenType.ARROW, TokenType.DARROW)
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_ARROWS = () if SINCE_DUCKDB_2 else (TokenType.ARROW, TokenType.DARROW)
 
 
 class OperatorParser(DuckDBParser):
@@ -105,6 +108,8 @@ class OperatorParser(DuckDBParser):
     _takes_any: bool = False
 
     def _parse_disjunction(self) -> exp.Expr | None:
+        if SINCE_DUCKDB_2 and self._begins_with_arrow():
+            return self._parse_arrows()
         this = super()._parse_disjunction()
         while this is not None and self._match_set(_ARROWS):
             if self._prev.token_type == TokenType.ARROW:
@@ -117,6 +122,32 @@ class OperatorParser(DuckDBParser):
             if this is None:
                 self.raise_error("A path was expected")
         return this
+
+    def _begins_with_arrow(self) -> bool:
+        """Whether a name and `->` come next, which 2.0 takes for the beginning of a lambda."""
+        kinds = [token.token_type for token in self._tokens[self._index : self._index + 8]]
+        if self._left is not None:
+            return False
+        while len(kinds) > 2 and kinds[0] in _NAMES and kinds[1] == TokenType.DOT:
+            kinds = kinds[2:]
+        return len(kinds) > 1 and kinds[0] in _NAMES and kinds[1] == TokenType.ARROW
+
+    def _parse_arrows(self) -> exp.Expr | None:
+        """What begins with a name and `->` in 2.0: what follows the last `->` is any expression."""
+        this: Any = self._parse_unary()
+        while self._match(TokenType.ARROW):
+            start = self._index
+            right: Any = self._parse_unary()
+            after = self._curr.token_type if self._curr is not None else None
+            if after not in (TokenType.ARROW, TokenType.DARROW):
+                self._retreat(start)
+                right = super()._parse_disjunction()
+                if right is None:
+                    self.raise_error("A path was expected")
+                return build_json_extract(self, this, right)
+            this = build_json_extract(self, this, right)
+        self._left = this
+        return super()._parse_disjunction()
 
     def _parse_term(self, parse_mod: bool = True) -> exp.Expr | None:
         if self._left is not None:
