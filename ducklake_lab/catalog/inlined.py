@@ -224,7 +224,7 @@ def _begin_of_version(connection: sa.Connection, table_id: int, version: int) ->
 
 
 def unnoted_versions(connection: sa.Connection, table_id: int) -> list[tuple[int, int]]:
-    """Schema versions of a table's inlined data tables of which `ducklake_schema_versions` knows nothing.
+    """The schema versions of a table's inlined data tables that `ducklake_schema_versions` lacks.
 
     An INSERT makes such a data table where inlining was off when the table got its columns.
 

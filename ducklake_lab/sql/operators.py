@@ -1,6 +1,6 @@
 """How DuckDB's operators group, which is not how the base parser groups them; DuckDB 2.0 does it otherwise than 1.5.
 
-In 1.5 all operators but those of arithmetic, comparison and logic bind alike, from left to right: `a & b || c` is
+In 1.5 operators bind alike, from left to right, except arithmetic, comparison and logic: `a & b || c` is
 `(a & b) || c`. The arrows of JSON end whatever stands before them: `x = j->>'a'` is `(x = j)->>'a'`. What follows `->` is its
 right side, up to the next arrow; `->>` takes an operand, and what follows applies to its value.
 

@@ -129,7 +129,7 @@ def test_the_catalogs_are_alike(lakes: Lakes) -> None:
             # a statement's delete files come in another order
             assert Counter(row[2:4] for row in expected) == Counter(row[2:4] for row in ours[table])
         elif table == "ducklake_schema_versions":
-            # an ALTER notes those of inlined data tables that an INSERT made, too: without, their rows are misread
+            # our ALTER also notes versions of inlined data tables that an INSERT made; the reference misreads them without
             made = {(row[0], row[2]) for row in ours["ducklake_inlined_data_tables"]}
             added = [row for row in ours[table] if row not in expected]
             assert not differing and added and {(row[2], row[1]) for row in added} <= made
