@@ -3,6 +3,9 @@
 Spark looks for each file that it is given: four requests a file to an object store, one after the other. A folder is
 listed by the thousand. What else lies there is left out by `_metadata.file_path`, which Spark compares before it makes
 tasks, and then again for every row. So a scan lists where that costs less in all.
+
+An empty folder goes with the one that is listed. Of a single folder Spark asks three times more: whether it is one,
+and whether a stream left its log there, which would then stand for the files.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.spark.runtime import is_connect
+from ducklake_lab.spark.runtime import is_connect, scratch
 from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, is_object
 
 #: Seconds that a file takes by its path, and in a listing: local, and in object stores.
@@ -27,8 +30,6 @@ _COMPARED, _PER_ROW = 2e-5, 2e-8
 _WORTH = 0.05
 #: Names that Spark may leave out of a listing.
 _HIDDEN = re.compile(r"/[_.]|\._COPYING_$")
-#: A folder with the log of a stream is not listed by Spark; the log is read.
-_STREAM_LOG = "/_spark_metadata/"
 
 
 def relation(
@@ -51,7 +52,7 @@ def relation(
     if by_folder < by_path and not is_connect(spark):
         folder = _common_folder(plan, files)
         if folder is not None:
-            frame = reader.parquet(literal(folder))
+            frame = reader.parquet(literal(folder), literal(_empty_folder()))
             condition = _condition(folder, files, by_path - by_folder)
             if condition is not None:
                 return frame.where(condition) if condition else frame
@@ -70,6 +71,12 @@ def literal(path: str) -> str:
     one would read as no rows.
     """
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def _empty_folder() -> str:
+    folder = scratch() / "empty"
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"file://{folder}"
 
 
 def _common_folder(plan: ScanPlan, files: Sequence[ScanFile]) -> str | None:
@@ -116,10 +123,8 @@ def _listed(folder: str) -> set[str] | None:
         if any(entry.is_symlink() for entry in found):
             return None
         start = len(folder.removeprefix("file://"))
-        paths = {entry.path[start:] for entry in found if entry.is_file()}
-    else:
-        paths = {path[len(folder) :] for path in Storage().list_files(folder + "/")}
-    return None if any(_STREAM_LOG in path for path in paths) else paths
+        return {entry.path[start:] for entry in found if entry.is_file()}
+    return {path[len(folder) :] for path in Storage().list_files(folder + "/")}
 
 
 def _walk(folder: str) -> Iterator[os.DirEntry[str]]:

@@ -8,8 +8,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
@@ -130,6 +132,16 @@ def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
         return spark.table(quoted) if spark.catalog.getTable(quoted).isTemporary else None
     except AnalysisException:
         return None
+
+
+def scratch() -> Path:
+    """A folder for what Spark is handed as files; this process deletes it when it ends."""
+    return Path(_scratch().name)
+
+
+@cache
+def _scratch() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="ducklake-lab-")
 
 
 def drop_view(spark: SparkSession, name: str) -> None:

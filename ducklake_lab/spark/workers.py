@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from functools import cache
@@ -24,6 +23,7 @@ from pyspark.sql import functions as F
 import ducklake_lab
 from ducklake_lab.errors import SparkError
 from ducklake_lab.spark.errors import translate_error, worker_fault
+from ducklake_lab.spark.runtime import scratch
 
 #: What our code needs in a worker, by the name that is imported: as pyproject.toml has it.
 NEEDED = {
@@ -83,16 +83,11 @@ def _is_local(spark: SparkSession) -> bool:
 def _archive() -> str:
     """The modules of this package in a file that this process deletes when it ends."""
     root = Path(ducklake_lab.__file__).parent
-    path = Path(_folder().name) / "ducklake_lab.zip"
+    path = scratch() / "ducklake_lab.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for module in sorted(root.rglob("*.py")):
             archive.write(module, f"ducklake_lab/{module.relative_to(root).as_posix()}")
     return str(path)
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="ducklake-lab-")
 
 
 def _ask(spark: SparkSession) -> str | None:
