@@ -16,6 +16,7 @@ from ducklake_lab.catalog.backends import inlined_type
 from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
+from ducklake_lab.catalog.races import is_before_table
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
@@ -314,14 +315,17 @@ def read_deletes(
     name = delete_table_name(table_id)
     if not database.has_table(connection, name):
         return {}
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    rows = connection.execute(
-        sa.text(
-            f"SELECT file_id, row_id, begin_snapshot FROM {quote_identifier(name)} "
-            "WHERE begin_snapshot <= :up_to ORDER BY file_id, row_id"
-        ),
-        {"up_to": up_to},
+    query = sa.text(
+        f"SELECT file_id, row_id, begin_snapshot FROM {quote_identifier(name)} "
+        "WHERE begin_snapshot <= :up_to ORDER BY file_id, row_id"
     )
+    try:
+        rows = connection.execute(query, {"up_to": up_to}).all()
+    except sa.exc.DBAPIError as error:
+        if is_before_table(error):
+            return {}
+        raise
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for file_id, position, begin in rows:
         found[file_id].append((position, begin))
     return dict(found)

@@ -12,6 +12,7 @@ from ducklake_lab.duckdb import library as duckdb
 _SQLSTATES = frozenset(("40001", "40P01", "23505"))
 #: MySQL and MariaDB: duplicate entry, lock wait timeout, deadlock, a record that changed since it was read.
 _MYSQL_CODES = frozenset((1062, 1205, 1213, 1020))
+_MYSQL_TABLE_CHANGED = 1412
 _SQLITE_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 #: DuckDB: two transactions changed one row; a key was there already, which shows at COMMIT at the latest.
 _DUCKDB_ERRORS = (duckdb.TransactionException, duckdb.ConstraintException)
@@ -30,5 +31,13 @@ def is_lost_race(error: Exception) -> bool:
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _SQLITE_CODES
     if isinstance(cause, duckdb.Error):
         return isinstance(cause, _DUCKDB_ERRORS)
-    code = cause.args[0] if cause.args else None
-    return getattr(cause, "sqlstate", None) in _SQLSTATES or code in _MYSQL_CODES
+    return getattr(cause, "sqlstate", None) in _SQLSTATES or _code(cause) in _MYSQL_CODES
+
+
+def is_before_table(error: sa.exc.DBAPIError) -> bool:
+    """Whether a table that a transaction reads was made after it began, as MySQL says; to the transaction it is not there."""
+    return _code(error.orig) == _MYSQL_TABLE_CHANGED
+
+
+def _code(error: BaseException | None) -> object:
+    return error.args[0] if error is not None and error.args else None

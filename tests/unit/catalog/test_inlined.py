@@ -6,10 +6,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import ducklake_lab as dl
-from ducklake_lab.catalog.inlined import can_inline
-from ducklake_lab.catalog.uri import Backend
+from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.inlined import can_inline, read_deletes
+from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.uri import Backend, parse_uri
 from ducklake_lab.catalog.versions import written
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import DataType
@@ -92,3 +95,23 @@ def test_rows_are_read_under_the_names_that_they_were_written_with(
         ]
         for snapshot, rows in expected.items():
             assert session.sql(f"FROM t AT (VERSION => {snapshot}) ORDER BY 1").fetchall() == rows
+
+
+def test_a_table_made_after_a_reader_began_holds_nothing_for_it(mysql: Callable[[], str], tmp_path: Path) -> None:
+    uri = f"ducklake:mysql:{mysql()}"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        session.sql("CREATE TABLE t AS SELECT range AS i FROM range(10)")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 10)")
+        ((table,),) = session.sql("SELECT table_id FROM ducklake_table_info('lake')").fetchall()
+        before, catalog = session.current_snapshot(), CatalogDatabase(parse_uri(uri))
+
+        def deletes(reader: sa.Connection) -> list[list[tuple[int, int]]]:
+            return list(read_deletes(reader, catalog, table, before.snapshot_id + 1).values())
+
+        with catalog.connect() as reader:
+            assert read_snapshot(reader, before.snapshot_id).snapshot_id == before.snapshot_id
+            session.sql("DELETE FROM t WHERE i = 3")
+            assert deletes(reader) == []
+        with catalog.connect() as reader:
+            assert deletes(reader) == [[(3, before.snapshot_id + 1)]]
