@@ -43,6 +43,8 @@ _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name =
 _INDEX = "file_index"
 #: Words of 64 bits up to which each file has as many as the largest one, so that its first is known by its number.
 _EVEN_WORDS = 1 << 20
+#: Files in one query: it copies what it knows of each of them as often as it has rows of another one.
+_AT_ONCE = 1000
 _storage = Storage()
 
 
@@ -90,7 +92,7 @@ def _is_whole(place: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Files that hold the same columns and parts, under the same names and with the same key; no path is there twice."""
+    """Some files with the same columns and parts, under the same names and with the same key; no path is there twice."""
 
     files: tuple[ScanFile, ...]
     parts: Parts
@@ -173,7 +175,11 @@ def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:
     for file in files:
         data_file, parts = file.data_file, renamed.get(file.path, ())
         groups.setdefault((data_file.mapping, parts, data_file.encryption_key), ([], parts))[0].append(file)
-    return [Group(tuple(members), parts) for members, parts in groups.values()]
+    return [
+        Group(tuple(members[start : start + _AT_ONCE]), parts)
+        for members, parts in groups.values()
+        for start in range(0, len(members), _AT_ONCE)
+    ]
 
 
 def rows_of(
