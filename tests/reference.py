@@ -52,7 +52,8 @@ def loaded(*more: str) -> duckdb.DuckDBPyConnection:
         more: names of further extensions.
     """
     # what comes with a package that pip has checked need not be checked again by each test, which takes 0.1 s apiece
-    connection = duckdb.connect(config={"allow_unsigned_extensions": True})
+    # lakes are small: sharing a query out among threads takes longer than it does, and leaves the ids of files to chance
+    connection = duckdb.connect(config={"allow_unsigned_extensions": True, "threads": 1})
     for name in (*EXTENSIONS, *more):
         connection.execute(f"LOAD '{extension(name)}'")
     return connection

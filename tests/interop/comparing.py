@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -66,9 +67,8 @@ def detach(reference: duckdb.DuckDBPyConnection) -> None:
 
 def reference_history(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[tuple[int, str], list[list[Any]]]:
     """Every table at every snapshot as the reference reads it: (snapshot, schema.table) -> rows with lineage."""
-    attach(reference, uri)
-    try:
-        found = {}
+    found = {}
+    with _reading(reference, uri):
         last = _scalar(reference, "SELECT id FROM lake.current_snapshot()")
         for snapshot_id in range(last + 1):
             names = _tables_at(reference, snapshot_id)
@@ -77,9 +77,19 @@ def reference_history(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[tu
                     f"SELECT rowid, snapshot_id, * FROM lake.{name} AT (VERSION => {snapshot_id})"
                 ).fetchall()
                 found[snapshot_id, name] = by_row_id(rows)
-        assert found
-        return found
+    assert found
+    return found
+
+
+@contextlib.contextmanager
+def _reading(reference: duckdb.DuckDBPyConnection, uri: str) -> Iterator[None]:
+    """Attaches a lake for queries in one transaction, which takes a quarter of the time of one for each."""
+    attach(reference, uri)
+    try:
+        reference.execute("BEGIN")
+        yield
     finally:
+        reference.execute("ROLLBACK")
         detach(reference)
 
 
@@ -116,10 +126,9 @@ def our_history(session: dl.Session, engine: str) -> dict[tuple[int, str], list[
 
 def metadata(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[str, list[tuple[Any, ...]]]:
     """All metadata tables of a lake as the reference sees them, without the columns that cannot be equal."""
-    attach(reference, uri)
-    try:
+    found = {}
+    with _reading(reference, uri):
         catalog = "__ducklake_metadata_lake"
-        found = {}
         for table in _metadata_tables(reference, catalog):
             result = reference.execute(f'FROM {catalog}."{table}"')
             columns = [column[0] for column in result.description]
@@ -133,10 +142,8 @@ def metadata(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[str, list[t
             if table == "ducklake_metadata":
                 rows = [row for row in rows if row[0] not in IGNORED_OPTIONS]
             found[table] = sorted(rows, key=repr)
-        assert found["ducklake_snapshot_changes"]
-        return found
-    finally:
-        detach(reference)
+    assert found["ducklake_snapshot_changes"]
+    return found
 
 
 def _unquoted(value: Any) -> Any:

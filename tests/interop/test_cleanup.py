@@ -64,7 +64,6 @@ SCRIPTS = {
 def test_metadata_and_files_equal_the_references(
     script: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
-    reference.execute("SET threads = 1")
     attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs")
     results = [
         len(reference.execute(statement).fetchall()) if statement.startswith("CALL") else reference.execute(statement)

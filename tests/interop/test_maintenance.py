@@ -175,8 +175,6 @@ def test_metadata_and_rows_equal_the_references(
     script: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
     results: list[Any] = []
-    # with more, the order in which several files get their ids is left to chance
-    reference.execute("SET threads = 1")
     attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs")
     for statement in SCRIPTS[script]:
         rows = reference.execute(statement).fetchall()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, our_history, reference_history
+from tests.memory import FOLDER
 
 #: Types of columns, and literals of each.
 TYPES: dict[str, st.SearchStrategy[str]] = {
@@ -125,7 +126,7 @@ def _alteration(draw: st.DrawFn, columns: dict[str, str], name: str | None, numb
 )
 @given(steps=histories())
 def test_each_reads_what_either_wrote(steps: list[Step], reference: duckdb.DuckDBPyConnection) -> None:
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
     uri = f"ducklake:{folder}/lake.ducklake"
     try:
         with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:

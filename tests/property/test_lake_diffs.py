@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from tests.interop.comparing import detach
 from tests.interop.patching import apply, attach_copy, opened
+from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 
-FOLDER = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 #: What a statement raises where its table is not there, or one of the name is.
 NO_SUCH_TABLE = (
     dl.EntryNotFoundError,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import ducklake_lab as dl
+from tests.memory import FOLDER
 from tests.reference import connect
 
 #: row id -> (i, s)
@@ -29,7 +30,7 @@ class Maintenance(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
+        self.folder = Path(tempfile.mkdtemp(dir=FOLDER))
         self.uri = f"ducklake:{self.folder}/lake.ducklake"
         self.session = dl.connect(self.uri, alias="lake", data_path=f"{self.folder}/data", engine="duckdb")
         self.reference: duckdb.DuckDBPyConnection = connect()

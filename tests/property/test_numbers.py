@@ -30,6 +30,7 @@ from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
 from ducklake_lab.widgets.summary import summarize
 from ducklake_lab.widgets.table_view import TableBrowser
 from tests.interop.comparing import attach, detach
+from tests.memory import FOLDER
 from tests.property.file_numbers import Files, check_statistics, list_files
 
 MAINTENANCE = (
@@ -356,7 +357,7 @@ EVERYTHING = [
 @example(steps=[Step(True, sql) for sql in EVERYTHING])
 @example(steps=[Step(number % 2 == 0, sql) for number, sql in enumerate([*EVERYTHING, "DROP TABLE t"])])
 def test_every_number_is_one_of_the_reference(steps: list[Step], reference: duckdb.DuckDBPyConnection) -> None:
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
     uri = f"ducklake:{folder}/lake.ducklake"
     try:
         with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:

@@ -16,12 +16,12 @@ import ducklake_lab as dl
 from ducklake_lab.diff.diff import Diff
 from tests.interop.comparing import detach, normal
 from tests.interop.patching import CLIENTS, apply, attach_copy, contents, copied, opened
+from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 
 #: A column with NULL, NaN and an infinity, of the key `i`.
 F = "CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN '-inf' ELSE i / 4 END::DOUBLE"
 S = "CASE WHEN i % 5 > 0 THEN {'a': i::INTEGER, 'b': ['it''s', NULL, '😀\n' || i]} END"
-FOLDER = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 
 
 class Step(NamedTuple):

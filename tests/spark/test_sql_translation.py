@@ -119,6 +119,9 @@ def _duckdb_plain(text: str) -> list[str]:
         return [column[0] for column in connection.execute(text).description or ()]
 
 
+_schemas: dict[Path, Any] = {}
+
+
 def _spark(plan: QueryPlan, spark: Any, folder: Path) -> tuple[list[str], list[tuple[Any, ...]]]:
     frames = {}
     for source in plan.sources:
@@ -127,7 +130,10 @@ def _spark(plan: QueryPlan, spark: Any, folder: Path) -> tuple[list[str], list[t
         path = folder / f"{name}{'_virtual' if source.virtual else ''}.parquet"
         if not path.exists():
             pq.write_table(_with_virtual(name, source.virtual), path)
-        frames[source.view] = spark.read.parquet(str(path))
+        # asked once for each file: a job reads it
+        if path not in _schemas:
+            _schemas[path] = spark.read.parquet(str(path)).schema
+        frames[source.view] = spark.read.schema(_schemas[path]).parquet(str(path))
     query = plan.for_spark()
     frame = querying.run(spark, query.sql, query.evaluations, frames)
     return frame.columns, [tuple(row) for row in frame.collect()]

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
 _VIEW = re.compile(_VIEW_TEXT.format(r"(\d+)"), re.ASCII)
 _BIGINT = range(-(2**63), 2**63)
+#: A constant that is an integer as it stands, of no more digits than a BIGINT has.
+_INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: How the names of system views begin that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
@@ -167,6 +169,8 @@ class NameResolver:
         """A Python value of an argument, which may be a constant expression."""
         if not isinstance(argument, op.SqlConstant):
             return argument
+        if _INTEGER.fullmatch(argument.sql):
+            return int(argument.sql)
         plan = plan_in_process(f"SELECT ({argument.sql}) AS v", self, UnsupportedFeatureError(argument.sql))
         return self._run(plan).arrow().column("v")[0].as_py()
 

@@ -67,3 +67,11 @@ def test_rows_of_a_transaction_that_was_rolled_back(session: dl.Session) -> None
     with pytest.raises(TransactionError, match="was rolled back; run the query again"):
         result.fetchall()
     assert session.sql("SELECT count(*) FROM t WHERE i >= 0").fetchall() == [(1000,)]
+
+
+def test_a_snapshot_s_number_is_not_computed(session: dl.Session, runs: list[str]) -> None:
+    last = session.current_snapshot().snapshot_id
+    session.sql(f"SELECT i FROM t AT (VERSION => {last})")
+    assert runs == []
+    session.sql(f"SELECT i FROM t AT (VERSION => {last} + 0)")
+    assert set(runs) == {f"SELECT ({last} + 0) AS v"}
