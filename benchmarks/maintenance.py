@@ -89,7 +89,8 @@ def main() -> None:
     parser.add_argument("--worker", nargs=3, metavar=("ROLE", "URI", "STATEMENT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        print(json.dumps(_run(*options.worker, options.engine)))
+        role, uri, statement = options.worker
+        print(json.dumps(_run(role, uri, statement, options.engine)))
         return
     print(f"{options.files:,} files of {_ROWS} rows\n")
     print("| statement | ours | memory | theirs | memory |\n|---|--:|--:|--:|--:|")

@@ -13,6 +13,8 @@ import pytest
 PUBLISHED = (1, 5, 5)
 #: What attaches lakes with every kind of catalog.
 EXTENSIONS = ("ducklake", "sqlite_scanner", "postgres_scanner")
+#: Lakes of tests are small: sharing a query out among threads takes longer, and leaves the ids of files to chance.
+_THREADS = {"threads": 1} if "PYTEST_VERSION" in os.environ else {}
 
 
 def is_published(version: str) -> bool:
@@ -52,8 +54,7 @@ def loaded(*more: str) -> duckdb.DuckDBPyConnection:
         more: names of further extensions.
     """
     # what comes with a package that pip has checked need not be checked again by each test, which takes 0.1 s apiece
-    # lakes are small: sharing a query out among threads takes longer than it does, and leaves the ids of files to chance
-    connection = duckdb.connect(config={"allow_unsigned_extensions": True, "threads": 1})
+    connection = duckdb.connect(config={"allow_unsigned_extensions": True, **_THREADS})
     for name in (*EXTENSIONS, *more):
         connection.execute(f"LOAD '{extension(name)}'")
     return connection
