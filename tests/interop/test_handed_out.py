@@ -156,6 +156,18 @@ def test_what_arrow_cannot_hold_is_refused() -> None:
             found.arrow()
 
 
+@pytest.mark.parametrize(
+    "value", ["INTERVAL '100000000 years'", "TIMESTAMP '294247-01-10 04:00:54.775806'::TIMESTAMP_S"]
+)
+def test_what_python_cannot_hold_is_refused(value: str) -> None:
+    with dl.Session(engine="duckdb") as session:
+        found = session.sql(f"SELECT {value} AS v")
+        for fetch in (found.fetchall, found.fetchone):
+            with pytest.raises(dl.DuckLakeError, match="Python cannot hold a value of these rows") as caught:
+                fetch()
+            assert "\n" not in str(caught.value)
+
+
 def test_columns_of_one_name_are_named_as_duckdb_names_them(theirs: duckdb.DuckDBPyConnection) -> None:
     text = "SELECT 1 AS a, 'infinity'::DATE AS a, 3 AS a"
     with dl.Session(engine="duckdb") as session:
