@@ -29,7 +29,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "timestamp_s": ("'infinity'", "'-infinity'"),
     "timestamp_ms": ("'infinity'", "'-infinity'"),
     "timestamp_ns": ("'infinity'", "'-infinity'", "'2020-01-01 00:00:00.123456789'", "'1677-09-22 00:00:00'"),
-    "timestamptz": ("'-infinity'", "'0044-03-15 (BC) 12:00:00+00'"),
+    "timestamptz": ("'-infinity'", "'0044-03-15 (BC) 12:00:00+00'", "'294247-01-10 04:00:54.775806+00'"),
     "interval": ("'-1 month'", "'3 days'", "'-00:00:00.000001'"),
     "timetz": ("'24:00:00+00'",),
     "time": ("'24:00:00'",),
