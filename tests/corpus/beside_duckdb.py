@@ -35,6 +35,8 @@ _OTHERS = re.compile(
     r"DEALLOCATE|DROP\s+INDEX|CREATE\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+|UNIQUE\s+)*(INDEX|SEQUENCE|TRIGGER|SECRET))\b",
     re.IGNORECASE,
 )
+#: What begins and ends transactions.
+_TRANSACTION = re.compile(r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT)\b", re.IGNORECASE)
 #: Constraints that lakes do not have, and no query needs.
 _KEYS = re.compile(r",\s*(PRIMARY\s+KEY|UNIQUE)\s*\([^)]*\)|\bPRIMARY\s+KEY\b|\bUNIQUE\b", re.IGNORECASE)
 _TEXT = re.compile(r"'[^']*'")
@@ -123,7 +125,8 @@ def compare(
         is_query = bool(_QUERY.match(sql)) and not statement.is_error
         if not sql or _OTHERS.match(sql) or ";" in _TEXT.sub("", sql):
             continue
-        undoable = not is_query and not isinstance(_answer(beside.begin), Exception)
+        is_change = not is_query and not _TRANSACTION.match(sql)
+        undoable = is_change and not isinstance(_answer(beside.begin), Exception)
         theirs = _answer(_rows, beside.execute, sql)
         if isinstance(theirs, _NO_PYTHON) and is_query:
             sql = f"SELECT COLUMNS(*)::VARCHAR FROM ({sql})"
