@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ducklake_lab.duckdb.casting import typed_values_sql
+from ducklake_lab.duckdb.casting import text_sql, typed_values_sql
 from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.duckdb.spelling import spelled_extremes
 from ducklake_lab.duckdb.unsliced import unsliced
@@ -65,7 +65,7 @@ def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extre
     """The extremes of columns of the same length."""
     table = pa.table({f"c{i}": values for i, (values, _) in enumerate(columns)})
     typed = ", ".join(f"{typed_values_sql(f'c{i}', kind, values)} AS c{i}" for i, (values, kind) in enumerate(columns))
-    wanted = ", ".join(f"min(c{i})::VARCHAR, max(c{i})::VARCHAR" for i in range(len(columns)))
+    wanted = ", ".join(text_sql(f"{end}(c{i})", kind) for i, (_, kind) in enumerate(columns) for end in ("min", "max"))
     (row,) = (
         scratch()
         .from_arrow(unsliced(table))

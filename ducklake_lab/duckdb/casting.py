@@ -262,10 +262,21 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
 def _queried_texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | None, ...]]:
     renamed = table.select(list(types)).rename_columns([f"c{i}" for i in range(len(types))])
     casts = ", ".join(
-        f"CAST({typed_values_sql(f'c{i}', data_type, renamed.column(i))} AS VARCHAR)"
+        text_sql(typed_values_sql(f"c{i}", data_type, renamed.column(i)), data_type)
         for i, data_type in enumerate(types.values())
     )
     return scratch().from_arrow(unsliced(renamed)).query("rows", f"SELECT {casts} FROM rows").fetchall()
+
+
+def text_sql(expression: str, data_type: DataType) -> str:
+    """DuckDB's SQL of a value's text, in UTC.
+
+    Its text of a time with a zone is a millisecond late after the year 287396.
+    """
+    if data_type.name != "timestamptz":
+        return f"CAST({expression} AS VARCHAR)"
+    exact = f"CAST(make_timestamp(epoch_us({expression})) AS VARCHAR) || '+00'"
+    return f"CASE WHEN isfinite({expression}) THEN {exact} ELSE CAST({expression} AS VARCHAR) END"
 
 
 def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.ChunkedArray:

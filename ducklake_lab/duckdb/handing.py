@@ -37,13 +37,22 @@ def python_rows(table: pa.Table, time_zone: str = "UTC") -> list[tuple[Any, ...]
 
     Args:
         time_zone: the zone of TIMESTAMP WITH TIME ZONE.
+
+    Raises:
+        ConstraintError: Python has no such value, as of an INTERVAL of three million years.
     """
     if table.num_columns == 0:
         return []
     if table.num_rows * table.num_columns <= _FEW_VALUES and all(map(_is_plain, table.schema)):
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     with _typed(table, time_zone) as (rows, _):
-        return rows.fetchall()
+        try:
+            return rows.fetchall()
+        except (duckdb.ConversionException, OverflowError, ValueError) as error:
+            said = worded(error) if isinstance(error, duckdb.Error) else str(error)
+            raise ConstraintError(
+                f"Python cannot hold a value of these rows, which arrow() gives; cast it to VARCHAR. {said.rstrip('.')}."
+            ) from None
 
 
 def _is_plain(field: pa.Field) -> bool:

@@ -164,6 +164,8 @@ class DuckLakeSql(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[Any] = set()
+        # DuckDB has no CROSS APPLY; apply(l, f) is a function.
+        KEYWORDS: ClassVar[Any] = {key: kind for key, kind in DuckDB.Tokenizer.KEYWORDS.items() if key != "APPLY"}
 
         def _init_core(self) -> TokenizerCore:
             core = super()._init_core()

@@ -59,6 +59,7 @@ _ALIASES = {
     "DATETIME": "timestamp",
     "FLOAT4": "float32",
     "FLOAT8": "float64",
+    "GUID": "uuid",
     "HUGEINT": "int128",
     "INT1": "int8",
     "INT16": "int16",
@@ -79,6 +80,14 @@ _ALIASES = {
     "UINT64": "uint64",
     "UINT8": "uint8",
 }
+
+#: What a type with a size is, by the largest size for which it is that.
+_SIZES = {
+    "timestamp": ((0, "timestamp_s"), (3, "timestamp_ms"), (6, "timestamp"), (9, "timestamp_ns")),
+    "float32": ((24, "float32"), (53, "float64")),
+}
+#: Types whose size changes nothing.
+_TAKE_SIZES = ("varchar", "geometry", "interval")
 
 #: Spark's type for each of the model's; every value of the model's type fits.
 _TO_SPARK = {
@@ -120,7 +129,7 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
     """The model's type for a parsed DuckDB type.
 
     Raises:
-        BindError: a struct has two fields of one name, whose cases may differ.
+        BindError: a struct has two fields of one name, whose cases may differ; or a type that takes no size has one.
         UnsupportedFeatureError: a fixed-size list, UNION, ENUM, or a name that is no type of DuckLake.
     """
     if kind.this in (_D.ARRAY, _D.LIST):
@@ -155,11 +164,24 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
             raise SqlSyntaxError(f"DECIMAL({precision},{scale}) is not possible: precision 1 to 38, scale up to that.")
         return DataType(f"decimal({precision},{scale})")
     if kind.this in _FROM_SQLGLOT:
-        return DataType(_FROM_SQLGLOT[kind.this])
+        return _sized(DataType(_FROM_SQLGLOT[kind.this]), kind)
     name = _text(kind).split("(")[0].upper()
     if name in _ALIASES:
-        return DataType(_ALIASES[name])
+        return _sized(DataType(_ALIASES[name]), kind)
     raise UnsupportedFeatureError(f"Type {name} is not supported.")
+
+
+def _sized(found: DataType, kind: exp.DataType) -> DataType:
+    """A type as the size after its name changes it: the digits of a second, or the bits of a number."""
+    if not kind.expressions or found.name in _TAKE_SIZES:
+        return found
+    steps = _SIZES.get(found.name, ())
+    size = int(kind.expressions[0].name) if kind.expressions[0].name.isdigit() else -1
+    name = next((name for up_to, name in steps if size <= up_to), None)
+    if name is None or size < 0 or len(kind.expressions) > 1:
+        limit = f"one size, up to {steps[-1][0]}" if steps else "no size"
+        raise BindError(f"Type {found.sql()} takes {limit}: {_text(kind)}.")
+    return DataType(name)
 
 
 def to_sqlglot(kind: DataType) -> exp.DataType:

@@ -13,10 +13,12 @@ import math
 import re
 import signal
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ _OTHERS = re.compile(
     r"DEALLOCATE|DROP\s+INDEX|CREATE\s+(OR\s+REPLACE\s+)?(TEMP\w*\s+|UNIQUE\s+)*(INDEX|SEQUENCE|TRIGGER|SECRET))\b",
     re.IGNORECASE,
 )
+#: What begins and ends transactions.
+_TRANSACTION = re.compile(r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT)\b", re.IGNORECASE)
 #: Constraints that lakes do not have, and no query needs.
 _KEYS = re.compile(r",\s*(PRIMARY\s+KEY|UNIQUE)\s*\([^)]*\)|\bPRIMARY\s+KEY\b|\bUNIQUE\b", re.IGNORECASE)
 _TEXT = re.compile(r"'[^']*'")
@@ -112,35 +116,55 @@ def shown(value: Any) -> str:
 def compare(
     file: Path, session: dl.Session, beside: duckdb.DuckDBPyConnection, engine: str
 ) -> Iterator[tuple[str, str]]:
-    """(kind, text) of each statement of a file: `same`, `refused`, `failed`, `lenient` or `differs`."""
-    for statement in statements(file.read_text()):
+    """(kind, text) of each statement of a file: `same`, `refused`, `failed`, `lenient` or `differs`.
+
+    A change that only DuckDB makes is undone there, so that later statements find the same tables.
+    """
+    for statement in statements(file.read_text(encoding="utf-8", errors="replace")):
         sql = statement.sql
         is_query = bool(_QUERY.match(sql)) and not statement.is_error
         if not sql or _OTHERS.match(sql) or ";" in _TEXT.sub("", sql):
             continue
-        try:
-            theirs: list[tuple[Any, ...]] | None = beside.execute(sql).fetchall()
-        except duckdb.Error:
-            theirs = None
-        try:
-            ours = session.sql(sql, engine=engine if is_query else "duckdb").fetchall()  # type: ignore[arg-type]
-        except dl.UnsupportedFeatureError as error:
-            yield ("refused" if theirs is not None else "same"), f"{sql}\n  {error}"
-            continue
-        except dl.DuckLakeError as error:
-            yield ("failed" if theirs is not None else "same"), f"{sql}\n  {error}"
-            continue
-        except TimeoutError:
-            raise
-        except Exception as error:  # noqa: BLE001 - any other error is a fault
-            yield "failed", f"{sql}\n  {type(error).__name__}: {error}"
-            continue
-        if theirs is None:
-            yield "lenient", sql
-        elif is_query and sorted(map(shown, ours)) != sorted(map(shown, theirs)):
-            yield "differs", f"{sql}\n  ours   {shown(ours[:8])}\n  DuckDB {shown(theirs[:8])}"
-        else:
-            yield "same", sql
+        is_change = not is_query and not _TRANSACTION.match(sql)
+        undoable = is_change and not isinstance(_answer(beside.begin), Exception)
+        theirs = _answer(_rows, beside.execute, sql)
+        if isinstance(theirs, _NO_PYTHON) and is_query:
+            sql = f"SELECT COLUMNS(*)::VARCHAR FROM ({sql})"
+            theirs = _answer(_rows, beside.execute, sql)
+        ours = _answer(_rows, partial(session.sql, engine=engine if is_query else "duckdb"), sql)
+        if undoable:
+            _answer(beside.rollback if isinstance(ours, Exception) or isinstance(theirs, Exception) else beside.commit)
+        yield _outcome(sql, ours, theirs, is_query=is_query)
+
+
+#: What DuckDB raises for values that Python does not have.
+_NO_PYTHON = (duckdb.ConversionException, OverflowError, ValueError)
+
+
+def _rows(run: Callable[[str], Any], sql: str) -> Any:
+    return run(sql).fetchall()
+
+
+def _answer(run: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return run(*args)
+    except Exception as error:  # noqa: BLE001 - any error is an answer here
+        if isinstance(error, RuntimeError) and "interrupted" in str(error):
+            raise _Late from error  # DuckDB puts its own error in place of a signal's
+        return error
+
+
+def _outcome(sql: str, ours: Any, theirs: Any, *, is_query: bool) -> tuple[str, str]:
+    if isinstance(ours, dl.DuckLakeError):
+        kind = "refused" if isinstance(ours, dl.UnsupportedFeatureError) else "failed"
+        return ("same" if isinstance(theirs, Exception) else kind), f"{sql}\n  {ours}"
+    if isinstance(ours, Exception):
+        return "failed", f"{sql}\n  {type(ours).__name__}: {ours}"
+    if isinstance(theirs, Exception):
+        return "lenient", sql
+    if is_query and sorted(map(shown, ours)) != sorted(map(shown, theirs)):
+        return "differs", f"{sql}\n  ours   {shown(ours[:8])}\n  DuckDB {shown(theirs[:8])}"
+    return "same", sql
 
 
 def _on_spark(facts: Facts, limits: Limits, asked: Any) -> Placement:
@@ -148,8 +172,32 @@ def _on_spark(facts: Facts, limits: Limits, asked: Any) -> Placement:
     return Placement("spark", "asked for") if asked == "spark" else place(facts, limits, asked)
 
 
+class _Late(BaseException):
+    """A file takes too long; no `except Exception` on the way takes this for a failure."""
+
+
 def _late(*_: object) -> None:
-    raise TimeoutError
+    raise _Late
+
+
+def _in_time(found: Iterator[tuple[str, str]], seconds: int, *, may_stop: bool) -> Iterator[tuple[str, str]]:
+    """The outcomes of a file until its time is over.
+
+    Args:
+        may_stop: a statement may be stopped on its way; after one that was, Spark's client mistakes later answers.
+
+    Raises:
+        _Late: it is over.
+    """
+    signal.alarm(seconds if may_stop else 0)
+    end = time.monotonic() + seconds
+    try:
+        for outcome in found:
+            yield outcome
+            if time.monotonic() > end:
+                raise _Late
+    finally:
+        signal.alarm(0)
 
 
 def main() -> None:
@@ -166,19 +214,17 @@ def main() -> None:
     for file in sorted(options.suite.rglob("*.test")):
         if options.words and not any(word in str(file.relative_to(options.suite)) for word in options.words):
             continue
-        signal.alarm(options.seconds)
         with tempfile.TemporaryDirectory() as folder, duckdb.connect() as beside:
             uri = f"ducklake:sqlite:{folder}/lake.sqlite"
             with dl.connect(uri, engine="duckdb", limits=Limits(refused=-1)) as session:
+                found = compare(file, session, beside, options.engine)
                 try:
-                    for kind, text in compare(file, session, beside, options.engine):
+                    for kind, text in _in_time(found, options.seconds, may_stop=options.engine == "duckdb"):
                         counts[kind] += 1
                         if kind in options.show:
                             print(f"{kind}: {file.relative_to(options.suite)}\n  {text}", flush=True)
-                except TimeoutError:
+                except _Late:
                     counts["late"] += 1
-                finally:
-                    signal.alarm(0)
     print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
 
 

@@ -29,7 +29,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "timestamp_s": ("'infinity'", "'-infinity'"),
     "timestamp_ms": ("'infinity'", "'-infinity'"),
     "timestamp_ns": ("'infinity'", "'-infinity'", "'2020-01-01 00:00:00.123456789'", "'1677-09-22 00:00:00'"),
-    "timestamptz": ("'-infinity'", "'0044-03-15 (BC) 12:00:00+00'"),
+    "timestamptz": ("'-infinity'", "'0044-03-15 (BC) 12:00:00+00'", "'294247-01-10 04:00:54.775806+00'"),
     "interval": ("'-1 month'", "'3 days'", "'-00:00:00.000001'"),
     "timetz": ("'24:00:00+00'",),
     "time": ("'24:00:00'",),
@@ -154,6 +154,18 @@ def test_what_arrow_cannot_hold_is_refused() -> None:
         assert found.fetchall() == [(2**128 - 1,)]
         with pytest.raises(dl.DuckLakeError, match="Column big holds numbers above"):
             found.arrow()
+
+
+@pytest.mark.parametrize(
+    "value", ["INTERVAL '100000000 years'", "TIMESTAMP '294247-01-10 04:00:54.775806'::TIMESTAMP_S"]
+)
+def test_what_python_cannot_hold_is_refused(value: str) -> None:
+    with dl.Session(engine="duckdb") as session:
+        found = session.sql(f"SELECT {value} AS v")
+        for fetch in (found.fetchall, found.fetchone):
+            with pytest.raises(dl.DuckLakeError, match="Python cannot hold a value of these rows") as caught:
+                fetch()
+            assert "\n" not in str(caught.value)
 
 
 def test_columns_of_one_name_are_named_as_duckdb_names_them(theirs: duckdb.DuckDBPyConnection) -> None:

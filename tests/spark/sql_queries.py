@@ -36,6 +36,9 @@ QUERIES = [
     "SELECT info.* EXCLUDE (spot), f.id FROM flights f WHERE id < 5 ORDER BY id",
     "SELECT list_transform([info], lambda f: f.spot.x) AS a, [x.gate FOR x IN [info] IF x.spot.x > 1] AS b FROM flights f WHERE id < 5 ORDER BY ALL",
     "SELECT carrier, percentile_cont(0.5) WITHIN GROUP (ORDER BY dep_delay), percentile_disc(0.3) WITHIN GROUP (ORDER BY id DESC) FROM flights GROUP BY carrier ORDER BY carrier",
+    # Frames between times in several units; apply()
+    "SELECT id, count(*) OVER (ORDER BY dep RANGE BETWEEN INTERVAL 90 MINUTES PRECEDING AND INTERVAL 2 DAYS FOLLOWING) AS n, sum(id) OVER (ORDER BY dep DESC RANGE BETWEEN INTERVAL '36' HOUR PRECEDING AND CURRENT ROW) AS m FROM flights ORDER BY id",
+    "SELECT apply(stops, lambda x: x + id) AS a FROM flights WHERE id < 9 ORDER BY id",
     # Texts of intervals, lists after IN
     "SELECT dep + INTERVAL '1 month 2 days ago' AS a, INTERVAL 90 MINUTE + dep AS b, (INTERVAL '1 day 04:05:06')::VARCHAR AS c FROM flights WHERE id < 5 ORDER BY id",
     "SELECT id, carrier IN ['UA', NULL] AS a, id NOT IN [1, NULL] AS b, id IN stops AS c FROM flights WHERE id < 9 ORDER BY id",

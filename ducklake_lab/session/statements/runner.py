@@ -392,10 +392,11 @@ class Statements:
         self._ddl.alter(place, statement, has_nulls)
 
     def _check_view(self, statement: op.CreateView) -> None:
-        """Raises where the query of a new view names what does not exist; other clients may do what we cannot."""
+        """Raises where the query of a new view cannot be bound; other clients may do what we cannot."""
         place = self._sources.names.place(statement.name)
         try:
             plan = plan_query(statement.query, self._sources.names, (place.lake.alias, place.schema))
+            self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
         except UnsupportedFeatureError:
             return
         if plan.columns is not None and len(statement.columns) > len(plan.columns):

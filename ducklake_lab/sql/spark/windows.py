@@ -15,6 +15,9 @@ from ducklake_lab.sql.spark.typing import aggregate
 if TYPE_CHECKING:
     from ducklake_lab.sql.spark.translate import Translation
 
+#: Seconds of the units of time in which frames may be counted.
+_SECONDS = {"DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
+
 
 def window(translation: Translation, node: exp.Window) -> exp.Expr:
     if node.this.name.lower() in aggregates.WINDOW_ONLY:
@@ -54,7 +57,9 @@ def frame(translation: Translation, node: exp.WindowSpec) -> exp.Expr:
     for side in ("start", "end"):
         bound = node.args.get(side)
         if isinstance(bound, exp.Interval):
-            node.set(side, exp.Interval(this=text(bound.this.name), unit=exp.var(bound.text("unit").upper())))
+            # Spark wants one type for both sides, and takes days and hours for two
+            seconds = int(bound.this.name) * _SECONDS[_unit(bound)]
+            node.set(side, exp.Interval(this=text(str(seconds)), unit=exp.var("SECOND")))
         else:
             translation.part(node, side)
     return node
@@ -79,4 +84,8 @@ def _is_amount(bound: object) -> bool:
     if not isinstance(bound, exp.Interval):
         return not isinstance(bound, exp.Expr)
     whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
-    return whole and bound.text("unit").upper().rstrip("S") in ("DAY", "HOUR", "MINUTE", "SECOND")
+    return whole and _unit(bound) in _SECONDS
+
+
+def _unit(bound: exp.Interval) -> str:
+    return bound.text("unit").upper().rstrip("S")

@@ -90,6 +90,14 @@ def test_extremes_of_columns_of_several_lengths() -> None:
     ]
 
 
+def test_the_last_moment_with_a_zone_is_spelled_to_its_microsecond() -> None:
+    kind = DataType("timestamptz")
+    moments = pa.chunked_array([pa.array([2**63 - 2, 2**63 - 5_000_000], pa.timestamp("us", "UTC"))])
+    found = extremes([(moments, kind)])[0]
+    assert (found.low, found.high) == ("294247-01-10 04:00:49.775808+00", "294247-01-10 04:00:54.775806+00")
+    assert smallest_and_largest([found.high, found.low], kind) == (found.low, found.high)
+
+
 @pytest.mark.parametrize(("texts", "wanted"), [(["10", "9"], ("9", "10")), (["1.10", "1.2"], ("1.10", "1.2"))])
 def test_numbers_are_no_texts(texts: list[str], wanted: tuple[str, str]) -> None:
     assert smallest_and_largest(texts, DataType("decimal(5,2)")) == wanted

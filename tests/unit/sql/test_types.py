@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.types import from_sqlglot, spark_type, to_sqlglot
@@ -39,6 +39,13 @@ def read(text: str) -> DataType:
         ("TIMESTAMPTZ", "timestamptz"),
         ("TIMESTAMP WITH TIME ZONE", "timestamptz"),
         ("TIMESTAMP_NS", "timestamp_ns"),
+        ("TIMESTAMP(0)", "timestamp_s"),
+        ("TIMESTAMP(2)", "timestamp_ms"),
+        ("TIMESTAMP(6) WITHOUT TIME ZONE", "timestamp"),
+        ("DATETIME(9)", "timestamp_ns"),
+        ("FLOAT(24)", "float32"),
+        ("FLOAT(25)", "float64"),
+        ("GUID", "uuid"),
         ("BYTEA", "blob"),
         ("BOOL", "boolean"),
         ("UUID", "uuid"),
@@ -80,6 +87,12 @@ def test_a_backtick_in_a_field_name_stays_inside_the_name() -> None:
 @pytest.mark.parametrize("text", ["INT[3]", "ENUM('a')", "UNION(a INT)", "NOPE"])
 def test_unsupported(text: str) -> None:
     with pytest.raises(UnsupportedFeatureError):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["TIMESTAMP(10)", "TIMESTAMPTZ(3)", "FLOAT(54)", "FLOAT(5,2)", "DATE(3)", "INT64(3)"])
+def test_a_size_that_a_type_does_not_take(text: str) -> None:
+    with pytest.raises(BindError, match=r"takes (no size|one size, up to (9|53)): "):
         read(text)
 
 

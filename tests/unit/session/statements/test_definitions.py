@@ -76,6 +76,9 @@ def test_a_transaction_sees_its_own_views_and_macros(session: dl.Session) -> Non
     [
         ("CREATE VIEW v AS SELECT nope FROM t", 'no column "nope"'),
         ("CREATE VIEW v AS FROM missing", 'no table "missing"'),
+        ("CREATE VIEW v AS SELECT nope(i) FROM t", "Scalar Function with name nope does not exist"),
+        ("CREATE VIEW v AS SELECT sum(i), s FROM t", "must appear in the GROUP BY clause"),
+        ("CREATE VIEW v AS SELECT i || [s] FROM t", "Cannot concatenate types"),
         ("CREATE VIEW v(a, b, c) AS SELECT 1", "names 3 columns, but its query has 1"),
         ("CREATE VIEW t AS SELECT 1", "a table main.t already"),
         ("DROP VIEW t", "is a table, not a view"),
