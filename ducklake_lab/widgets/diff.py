@@ -44,7 +44,7 @@ _STYLE = """
 .dlk .dlk-counts{display:flex;flex-wrap:wrap;gap:6px 26px;align-items:baseline;margin:10px 0 8px}
 .dlk .dlk-counts span>b{font-size:19px;font-weight:600;margin-right:5px}
 .dlk .dlk-counts i{font-style:normal;font-weight:700;margin-right:4px;font-size:17px}
-.dlk .dlk-zero{opacity:.62}
+.dlk .dlk-zero{opacity:.78}
 .dlk .dlk-whole{display:flex;gap:2px;height:7px;margin-bottom:4px}
 .dlk .dlk-whole i{border-radius:2px;min-width:3px}
 .dlk ul.dlk-facts{margin:4px 0;padding:0;list-style:none}

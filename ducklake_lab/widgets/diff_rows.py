@@ -23,7 +23,7 @@ STYLE = """
 .dlk.dlk.dlk .dlk-inserted,.dlk.dlk.dlk .dlk-inserted:hover{background:color-mix(in srgb,var(--dlk-insert) 13%,transparent)}
 .dlk.dlk.dlk .dlk-edit{background:color-mix(in srgb,var(--dlk-update) 20%,transparent)}
 .dlk.dlk.dlk .dlk-rows td,.dlk.dlk.dlk .dlk-rows th{padding-left:8px;padding-right:8px}
-.dlk .dlk-edit del{opacity:.72}.dlk .dlk-edit ins{text-decoration:none;font-weight:600}
+.dlk .dlk-edit del{opacity:.82}.dlk .dlk-edit ins{text-decoration:none;font-weight:600}
 .dlk .dlk-mark{font-weight:700}
 .dlk .dlk-sql{margin-top:6px}.dlk .dlk-sql pre{overflow:auto;max-height:22em;margin:6px 0;padding:8px 10px;background:color-mix(in srgb,currentColor 6%,transparent)}
 """

@@ -50,15 +50,29 @@ NONE = '<span class="dlk-soft">–</span>'
 _CONTROLS = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _READABLE = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 
+#: What each place gives a view: its colours and fonts. VS Code's and Colab's names come first, as the widget managers
+#: there bring JupyterLab's in light colours, whatever the theme. VS Code shows all widgets on white.
+PLACE = """
+.dlk,.dlk-live,.dlk-pv{
+--dlk-text:var(--vscode-editor-foreground,var(--colab-primary-text-color,var(--jp-content-font-color1)));
+--dlk-page:var(--vscode-editor-background,var(--colab-primary-surface-color,
+var(--jp-layout-color0,var(--background,Canvas))));
+--dlk-field:var(--vscode-dropdown-background,var(--colab-primary-surface-color,var(--jp-layout-color1,Canvas)));
+--dlk-font:var(--vscode-font-family,var(--jp-ui-font-family,system-ui,sans-serif));
+--dlk-code:var(--vscode-editor-font-family,var(--jp-code-font-family,ui-monospace,monospace));
+--dlk-soft:color-mix(in srgb,currentColor 78%,transparent);
+--dlk-wrong:color-mix(in srgb,#f05050 55%,currentColor);
+font:13px/1.45 var(--dlk-font);color:var(--dlk-text,inherit)}
+.cell-output-ipywidget-background :is(.dlk-live,.dlk-pv){background:var(--dlk-page);padding:4px}
+"""
+
 # Repeating the class raises the rules above those a notebook has for every table it shows.
 _BASE = """
-.dlk{font:13px/1.45 var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif));
-color:var(--jp-content-font-color1,inherit);--dlk-line:color-mix(in srgb,currentColor 13%,transparent);
---dlk-soft:color-mix(in srgb,currentColor 66%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
+.dlk{--dlk-line:color-mix(in srgb,currentColor 13%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
 --dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-maintenance:#7d8590;
 --dlk-none:#a0a7af;--dlk-accent:#4f7fd6;margin:2px 0 6px;font-variant-numeric:tabular-nums}
 .dlk .dlk-soft,.dlk small{color:var(--dlk-soft);font-size:12px}
-.dlk .dlk-mono{font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px}
+.dlk .dlk-mono{font-family:var(--dlk-code);font-size:12px}
 .dlk .dlk-scroll{overflow:auto;max-height:430px;width:fit-content;max-width:100%;border-bottom:1px solid var(--dlk-line)}
 .dlk .dlk-fill,.dlk.dlk.dlk .dlk-fill>table{width:100%}
 .dlk .dlk-scroll:focus-visible,.dlk summary:focus-visible{outline:2px solid var(--dlk-accent);outline-offset:-2px}
@@ -71,8 +85,7 @@ text-align:left;vertical-align:top;white-space:nowrap;max-width:none;font-weight
 .dlk.dlk.dlk tbody tr:hover{background:var(--dlk-tint)}
 .dlk.dlk.dlk thead th{vertical-align:bottom;border-bottom:1px solid color-mix(in srgb,currentColor 36%,transparent);
 font-weight:600}
-.dlk.dlk.dlk .dlk-scroll thead th{position:sticky;top:0;z-index:1;
-background:var(--jp-layout-color0,var(--vscode-editor-background,var(--background,Canvas)))}
+.dlk.dlk.dlk .dlk-scroll thead th{position:sticky;top:0;z-index:1;background:var(--dlk-page)}
 .dlk.dlk.dlk .dlk-scroll table table thead th{position:static}
 .dlk.dlk.dlk [align=right]{text-align:right}
 .dlk.dlk.dlk .dlk-wrap{white-space:normal;min-width:12em}
@@ -117,7 +130,7 @@ def clip(text: str, width: int) -> str:
 
 def view(body: str, *, style: str = "", label: str) -> str:
     """A whole view: the style kit, what the view adds to it, and its body under an accessible name."""
-    css = re.sub(r"\n(?=[.@\w])", "", (_BASE + style).strip()).replace("\n", " ")
+    css = re.sub(r"\n(?=[.@\w])", "", (PLACE + _BASE + style).strip()).replace("\n", " ")
     return f'<style>{css}</style><div class="dlk" role="group" aria-label="{escape(label)}">{body}</div>'
 
 

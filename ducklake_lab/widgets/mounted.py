@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.widgets.html import mounted_at, new_mount
+from ducklake_lab.widgets.html import PLACE, mounted_at, new_mount
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -20,8 +20,8 @@ def script(*names: str) -> str:
 
 
 def styles(*names: str) -> str:
-    """Style sheets of `static/` as one."""
-    return script(*names)
+    """Style sheets of `static/` as one, under the colours and fonts of the place."""
+    return PLACE + script(*names)
 
 
 class Mounted(anywidget.AnyWidget):

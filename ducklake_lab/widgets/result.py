@@ -31,7 +31,7 @@ COLUMNS = 100
 
 _STYLE = """
 .dlk .dlk-full{white-space:pre-wrap;overflow-wrap:anywhere;max-width:60em;max-height:16em;overflow:auto;
-font-family:var(--jp-code-font-family,monospace);font-size:12px;padding:4px 0}
+font-family:var(--dlk-code);font-size:12px;padding:4px 0}
 .dlk.dlk.dlk td:has(>details[open]){white-space:normal}
 """
 
