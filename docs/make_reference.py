@@ -163,12 +163,12 @@ def _types() -> str:
         "# Types\n\nThe types of a lake's columns, as the specification names them, and what they are on each side.\n\n"
     )
     rows = []
-    for name, (sql, arrow) in types._PRIMITIVES.items():
+    for name, known in types._PRIMITIVES.items():
         try:
             spark = _code(spark_type(types.DataType(name)).simpleString())
         except UnsupportedFeatureError:
             spark = "not supported"
-        rows.append((_code(name), _code(sql), spark, _code(str(arrow))))
+        rows.append((_code(name), _code(known.sql), spark, _code(str(known.arrow))))
     rows.append((_code("decimal(p,s)"), _code("DECIMAL(p, s)"), _code("decimal(p,s)"), _code("decimal128(p, s)")))
     rows.append((_code("struct"), _code("STRUCT(a T, …)"), _code("struct<a:T,…>"), _code("struct")))
     rows.append((_code("list"), _code("T[]"), _code("array<T>"), _code("list")))

@@ -19,7 +19,6 @@ from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
 from ducklake_lab.catalog.engines import engine_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
-from ducklake_lab.catalog.locks import TURNS
 from ducklake_lab.catalog.postgresql import set_autocommit
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
@@ -350,10 +349,11 @@ class CatalogDatabase:
         Yields:
             Whether they do; files have no such lock.
         """
-        if self.backend not in TURNS:
+        server = self.location.server
+        if server is None or server.turn is None:
             yield False
             return
-        take, give_back = TURNS[self.backend]
+        take, give_back = server.turn
         with self._engine.connect() as connection:
             try:
                 connection.exec_driver_sql(take)

@@ -17,8 +17,8 @@ from ducklake_lab.errors import CatalogError
 
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
 _MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
-#: What servers are called, the package that connects to them, and the extra that installs it.
-_DRIVERS = {"postgresql": ("PostgreSQL", "psycopg", "postgres"), "mysql": ("MySQL", "pymysql", "mysql")}
+#: The option of an engine that holds its server.
+SERVER = "ducklake_server"
 
 
 class DuckDBDialect(duckdb_engine.Dialect):
@@ -38,7 +38,8 @@ def engine_of(location: CatalogLocation, _process: int) -> sa.Engine:
         CatalogError: there is no driver for it.
     """
     # parameters hold keys of encrypted files
-    url, options = location.url, dict[str, Any](hide_parameters=True)
+    server = location.server
+    url, options = location.url, dict[str, Any](hide_parameters=True, execution_options={SERVER: server})
     path = location.path
     if path is None:
         options["pool_pre_ping"] = True
@@ -56,8 +57,12 @@ def engine_of(location: CatalogLocation, _process: int) -> sa.Engine:
     try:
         engine = sa.create_engine(url, **options)
     except ImportError:
-        name, driver, extra = _DRIVERS[location.backend]
-        raise CatalogError(f"{name} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'.") from None
+        if server is None:
+            raise
+        driver, extra = server.package
+        raise CatalogError(
+            f"{server.label} catalogs need the {driver} driver: pip install 'ducklake-lab[{extra}]'."
+        ) from None
     if location.backend == "sqlite":
         _take_over_sqlite_transactions(engine)
     return engine

@@ -12,35 +12,16 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog.servers import SERVERS, Server
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 Backend = Literal["duckdb", "sqlite", "postgresql", "mysql"]
 
-_LIBPQ_TO_URL = {
-    "host": "host",
-    "hostaddr": "host",
-    "port": "port",
-    "dbname": "database",
-    "user": "username",
-    "password": "password",
-}
 #: `password=…` in a connection string, quoted or not, and `user:password@` in a URL.
 _PASSWORD_WORD = re.compile(
     r"""(passw\w*["']?\s*=\s*["']?)(?!\$\{)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'&]+)""", re.IGNORECASE
 )
 _PASSWORD_IN_URL = re.compile(r"(//[^\s/@:]*:)(?!\$\{)[^\s/]+@")
-#: as DuckDB's mysql extension names them
-_MYSQL_TO_URL = {
-    "host": "host",
-    "port": "port",
-    "db": "database",
-    "database": "database",
-    "user": "username",
-    "password": "password",
-    "passwd": "password",
-    "socket": "socket",
-    "unix_socket": "socket",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +35,7 @@ class CatalogLocation:
         display: short form without secrets, for people.
         schema: the schema the metadata tables are in; None for the database's usual one.
         storage_version: DuckDB's name of the storage of a file that is created; None for the usual one.
+        kind: the name of the server in URIs; "" for a file.
     """
 
     backend: Backend
@@ -63,6 +45,7 @@ class CatalogLocation:
     display: str
     schema: str | None = None
     storage_version: str | None = None
+    kind: str = ""
 
     @property
     def default_data_path(self) -> str | None:
@@ -76,15 +59,18 @@ class CatalogLocation:
             return None
         if self.path is not None:
             return f"ducklake:{'sqlite:' if self.backend == 'sqlite' else ''}{self.path}"
-        url = self.url
-        kind, database, socket = (
-            ("mysql", "db", "unix_socket") if self.backend == "mysql" else ("postgres", "dbname", "host")
-        )
-        known = {database: url.database, "host": url.host, "port": url.port, "user": url.username}
-        if socket in url.query:
-            known[socket] = str(url.query[socket])
+        url, server = self.url, self.server
+        assert server is not None  # what has no file has a server
+        known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
+        if server.socket in url.query:
+            known[server.socket] = str(url.query[server.socket])
         words = (f"{name}={shlex.quote(str(value))}" for name, value in known.items() if value is not None)
-        return f"ducklake:{kind}:{' '.join(words)}"
+        return f"ducklake:{server.kinds[0]}:{' '.join(words)}"
+
+    @property
+    def server(self) -> Server | None:
+        """What keeps the catalog; None for a file."""
+        return SERVERS.get(self.kind)
 
 
 def parse_uri(uri: str) -> CatalogLocation:
@@ -105,19 +91,16 @@ def parse_uri(uri: str) -> CatalogLocation:
     kind, separator, rest = text.partition(":")
     if not separator or (len(kind) == 1 and os.name == "nt"):
         return _file("duckdb", text)
-    match kind.casefold():
+    folded = kind.casefold()
+    if folded in SERVERS:
+        return _server(SERVERS[folded], _url(SERVERS[folded], rest))
+    match folded:
         case "duckdb":
             return _file("duckdb", rest)
         case "sqlite":
             return _file("sqlite", rest)
-        case "postgres" | "postgresql":
-            return _postgres(rest)
-        case "mysql" | "mariadb":
-            return _mysql(rest)
         case "md" | "quack":
-            raise UnsupportedFeatureError(
-                f"Catalogs in {kind} are not supported; use DuckDB, SQLite, PostgreSQL or MySQL."
-            )
+            raise _unsupported(kind)
     return _file("duckdb", text)
 
 
@@ -152,19 +135,10 @@ def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
     )
 
 
-def _postgres(text: str) -> CatalogLocation:
-    parts, query = _words(text, "PostgreSQL", _LIBPQ_TO_URL)
-    host = parts.get("host")
-    if host is not None and host.startswith("/"):
-        query["host"] = parts.pop("host")
-    return _server(_url("postgresql+psycopg", parts, query))
-
-
-def _mysql(text: str) -> CatalogLocation:
-    parts, query = _words(text, "MySQL", _MYSQL_TO_URL)
-    if "socket" in parts:
-        query["unix_socket"] = parts.pop("socket")
-    return _server(_url("mysql+pymysql", parts, query))
+def _unsupported(kind: str) -> UnsupportedFeatureError:
+    labels = list(dict.fromkeys(server.label for server in SERVERS.values()))
+    known = ", ".join(("DuckDB", "SQLite", *labels[:-1]))
+    return UnsupportedFeatureError(f"Catalogs in {kind} are not supported; use {known} or {labels[-1]}.")
 
 
 def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -191,12 +165,18 @@ def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str
     return parts, query
 
 
-def _url(driver: str, parts: dict[str, str], query: dict[str, str]) -> sa.URL:
+def _url(server: Server, text: str) -> sa.URL:
+    """The URL of a connection string."""
+    parts, query = _words(text, server.label, server.words)
+    if server.socket == "host" and parts.get("host", "").startswith("/"):
+        parts["socket"] = parts.pop("host")
+    if "socket" in parts:
+        query[server.socket] = parts.pop("socket")
     port = parts.pop("port", None)
     if port is not None and not port.isdigit():
         raise UsageError("The port in the connection string is not a number.")
     return sa.URL.create(
-        driver,
+        server.driver,
         username=parts.get("username"),
         password=parts.get("password"),
         host=parts.get("host"),
@@ -212,22 +192,19 @@ def _from_url(text: str) -> CatalogLocation:
     except (sa.exc.ArgumentError, ValueError):
         raise UsageError("The lake's URI is neither a DuckLake URI nor a SQLAlchemy URL.") from None
     backend = url.get_backend_name()
-    if backend in ("postgresql", "postgres"):
-        return _server(url.set(drivername="postgresql+psycopg"))
     if backend in ("duckdb", "sqlite"):
         return _file("sqlite" if backend == "sqlite" else "duckdb", url.database or "")
-    if backend in ("mysql", "mariadb"):
-        return _server(url.set(drivername="mysql+pymysql"))
-    raise UnsupportedFeatureError(f"Catalogs in {backend} are not supported; use DuckDB, SQLite, PostgreSQL or MySQL.")
+    server = SERVERS.get(backend)
+    if server is None:
+        raise _unsupported(backend)
+    return _server(server, url.set(drivername=server.driver))
 
 
-def _server(url: sa.URL) -> CatalogLocation:
-    if url.get_backend_name() == "mysql":
-        if not url.database:
-            raise UsageError("The MySQL connection string names no database; add db=….")
-        return CatalogLocation("mysql", url, None, _alias(url.database), f"{url.database} (MySQL)")
-    name = url.database or "postgres"
-    return CatalogLocation("postgresql", url, None, _alias(name), f"{name} (PostgreSQL)")
+def _server(server: Server, url: sa.URL) -> CatalogLocation:
+    name = url.database or server.default_database
+    if name is None:
+        raise UsageError(f"The {server.label} connection string names no database; add {server.database}=….")
+    return CatalogLocation(server.dialect, url, None, _alias(name), f"{name} ({server.label})", kind=server.kinds[0])
 
 
 def _alias(name: str) -> str:

@@ -16,7 +16,7 @@ from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import DataType, from_arrow, from_field, is_marked, is_primitive
+from ducklake_lab.model.types import AS_TEXT, IN_DUCKDB, DataType, from_arrow, from_field, is_marked, is_primitive
 
 
 def evaluate_constant(sql: str) -> object:
@@ -101,14 +101,14 @@ def _is_carried(field: pa.Field, data_type: DataType) -> bool:
     if not is_marked(field):
         return bool(field.type == _own_arrow(data_type))
     same = field.type == data_type.arrow() and from_field(field) == data_type
-    return same and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
+    return same and not has_part(data_type, (*_BY_FUNCTION, *AS_TEXT))
 
 
 @lru_cache(maxsize=1024)
 def _own_arrow(data_type: DataType) -> pa.DataType | None:
     """The Arrow type that carries values of this type and, without a mark, of no other; None where there is none."""
     arrow = data_type.arrow()
-    own = from_arrow(arrow) == data_type and not has_part(data_type, (*_BY_FUNCTION, *_AS_TEXT))
+    own = from_arrow(arrow) == data_type and not has_part(data_type, (*_BY_FUNCTION, *AS_TEXT))
     return arrow if own else None
 
 
@@ -129,7 +129,7 @@ def carried_sql(expression: str, data_type: DataType, depth: int | None = None) 
         return f"CASE WHEN abs(date_part('hour', {expression})) >= {_MOST_HOURS} THEN {refused} ELSE {expression} END"
     if has_part(data_type, (*_BY_FUNCTION, "interval")) or (data_type.is_nested and _has_nameless(data_type)):
         return through(expression, data_type, partial(carried_sql, depth=depth))
-    if has_part(data_type, _AS_TEXT):
+    if has_part(data_type, AS_TEXT):
         return f"CAST({expression} AS {_plain(data_type).sql()})"
     return expression
 
@@ -169,8 +169,7 @@ def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArr
     return f"CASE WHEN {SHOWN} THEN {typed} END"
 
 
-#: Types whose Arrow form is text, and those whose form a function makes.
-_AS_TEXT = ("uuid", "json", "uint128", "timetz")
+#: Types whose Arrow form a function makes.
 _BY_FUNCTION = ("geometry", "variant")
 #: Hours whose nanoseconds Arrow's 64 bits do not hold; DuckDB lets them wrap around.
 _MOST_HOURS = 2562047
@@ -239,7 +238,7 @@ def through(expression: str, data_type: DataType, convert: Callable[[str, DataTy
 
 def _plain(data_type: DataType) -> DataType:
     """The type, with text for each part that Arrow carries as text."""
-    if data_type.name in _AS_TEXT:
+    if data_type.name in AS_TEXT:
         return DataType("varchar")
     return DataType(data_type.name, tuple((name, _plain(child)) for name, child in data_type.children))
 
@@ -309,22 +308,8 @@ def constant_column(text: str | None, data_type: DataType, length: int) -> pa.Ar
     return cast.column("v").combine_chunks().take(pa.array([0] * length, pa.int64()))
 
 
-#: DuckDB's names of types that the model names otherwise, by its own.
-_FROM_DUCKDB = {
-    "tinyint": "int8",
-    "smallint": "int16",
-    "integer": "int32",
-    "bigint": "int64",
-    "hugeint": "int128",
-    "utinyint": "uint8",
-    "usmallint": "uint16",
-    "uinteger": "uint32",
-    "ubigint": "uint64",
-    "uhugeint": "uint128",
-    "float": "float32",
-    "double": "float64",
-    "time with time zone": "timetz",
-    "timestamp with time zone": "timestamptz",
+#: The model's types by DuckDB's names of them, in lower case.
+_FROM_DUCKDB = {sql.casefold(): name for name, sql in IN_DUCKDB.items()} | {
     "enum": "varchar",
     '"null"': "int32",
     "null": "int32",

@@ -88,6 +88,11 @@ class Commands:
         found = [name for action in parser._actions for name in action.option_strings] if parser else []
         return [*found, "--help"]
 
+    def argument(self, command: str, position: int) -> str | None:
+        """The name of a subcommand's argument at a place among those that are no options; None where there is none."""
+        names = [action.dest for action in self._parsers[command]._actions if not action.option_strings]
+        return names[position] if position < len(names) else None
+
     def run(self, line: str) -> Any:
         """Runs `name arguments…` and returns the value to show.
 

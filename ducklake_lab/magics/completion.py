@@ -21,7 +21,6 @@ _LINE = re.compile(r"^(?P<head>\s*(?:[^\W\d]\w*\s*=\s*)?%ducklake\b)(?P<line>.*)
 #: Options before the SQL, with their values, and `name <<`.
 _OPTIONS = re.compile(r"""\s*(?:(?:--[A-Za-z][\w-]*|-[ho]\b)(?:=|\s+)?(?:"[^"]*"|'[^']*'|[^\s-]\S*)?\s+)*""")
 _TARGET = re.compile(r"\s*[^\W\d]\w*\s*=?\s*<<(?!<)")
-_TABLE_ARGUMENT = ("describe", "preview", "files", "stats", "history", "snapshots", "diff", "maintain", "restore")
 
 
 class MagicCompleter:
@@ -114,7 +113,7 @@ class MagicCompleter:
         if command == "untag" and not positional:
             session = self._session()
             return _prefixed(((name, "tag") for name in (session.tags() if session else ())), fragment), fragment
-        if (command in _TABLE_ARGUMENT and not positional) or (command == "upload" and len(positional) == 1):
+        if self._commands.argument(command, len(positional)) == "table":
             return self._sql(f"FROM {fragment}", len(fragment) + 5)
         return [], fragment
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -25,42 +25,61 @@ from ducklake_lab.model.quoting import quoted_if_needed
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
-#: spec name -> (DuckDB SQL name, Arrow type)
-_PRIMITIVES: dict[str, tuple[str, pa.DataType]] = {
-    "boolean": ("BOOLEAN", pa.bool_()),
-    "int8": ("TINYINT", pa.int8()),
-    "int16": ("SMALLINT", pa.int16()),
-    "int32": ("INTEGER", pa.int32()),
-    "int64": ("BIGINT", pa.int64()),
-    "uint8": ("UTINYINT", pa.uint8()),
-    "uint16": ("USMALLINT", pa.uint16()),
-    "uint32": ("UINTEGER", pa.uint32()),
-    "uint64": ("UBIGINT", pa.uint64()),
-    "float32": ("FLOAT", pa.float32()),
-    "float64": ("DOUBLE", pa.float64()),
-    "date": ("DATE", pa.date32()),
-    "time": ("TIME", pa.time64("us")),
-    "timestamp": ("TIMESTAMP", pa.timestamp("us")),
-    "timestamptz": ("TIMESTAMP WITH TIME ZONE", pa.timestamp("us", tz="UTC")),
-    "timestamp_s": ("TIMESTAMP_S", pa.timestamp("s")),
-    "timestamp_ms": ("TIMESTAMP_MS", pa.timestamp("ms")),
-    "timestamp_ns": ("TIMESTAMP_NS", pa.timestamp("ns")),
-    "varchar": ("VARCHAR", pa.string()),
-    "json": ("JSON", pa.string()),
-    "blob": ("BLOB", pa.binary()),
-    "uuid": ("UUID", pa.string()),
+
+class _Primitive(NamedTuple):
+    """What is known of a type without parts: a type that is not in `_PRIMITIVES` is known nowhere.
+
+    Attributes:
+        sql: DuckDB's name of it.
+        arrow: the Arrow type that carries its values.
+        spark: Spark's name of the type that holds its values in a DataFrame; STRING holds DuckDB's texts of them.
+        disguised: whether the Arrow type is that of another type.
+    """
+
+    sql: str
+    arrow: pa.DataType
+    spark: str
+    disguised: bool = False
+
+
+_PRIMITIVES = {
+    "boolean": _Primitive("BOOLEAN", pa.bool_(), "BOOLEAN"),
+    "int8": _Primitive("TINYINT", pa.int8(), "TINYINT"),
+    "int16": _Primitive("SMALLINT", pa.int16(), "SMALLINT"),
+    "int32": _Primitive("INTEGER", pa.int32(), "INT"),
+    "int64": _Primitive("BIGINT", pa.int64(), "BIGINT"),
+    "uint8": _Primitive("UTINYINT", pa.uint8(), "SMALLINT"),
+    "uint16": _Primitive("USMALLINT", pa.uint16(), "INT"),
+    "uint32": _Primitive("UINTEGER", pa.uint32(), "BIGINT"),
+    "uint64": _Primitive("UBIGINT", pa.uint64(), "DECIMAL(20,0)"),
+    "float32": _Primitive("FLOAT", pa.float32(), "FLOAT"),
+    "float64": _Primitive("DOUBLE", pa.float64(), "DOUBLE"),
+    "date": _Primitive("DATE", pa.date32(), "DATE"),
+    "time": _Primitive("TIME", pa.time64("us"), "TIME(6)"),
+    "timestamp": _Primitive("TIMESTAMP", pa.timestamp("us"), "TIMESTAMP_NTZ"),
+    "timestamptz": _Primitive("TIMESTAMP WITH TIME ZONE", pa.timestamp("us", tz="UTC"), "TIMESTAMP"),
+    "timestamp_s": _Primitive("TIMESTAMP_S", pa.timestamp("s"), "TIMESTAMP_NTZ"),
+    "timestamp_ms": _Primitive("TIMESTAMP_MS", pa.timestamp("ms"), "TIMESTAMP_NTZ"),
+    "timestamp_ns": _Primitive("TIMESTAMP_NS", pa.timestamp("ns"), "TIMESTAMP_NTZ"),
+    "varchar": _Primitive("VARCHAR", pa.string(), "STRING"),
+    "json": _Primitive("JSON", pa.string(), "STRING", disguised=True),
+    "blob": _Primitive("BLOB", pa.binary(), "BINARY"),
+    "uuid": _Primitive("UUID", pa.string(), "STRING", disguised=True),
     # a decimal's buffer holds all 128 bits, though its precision speaks of 38 digits
-    "int128": ("HUGEINT", pa.decimal128(38, 0)),
-    "uint128": ("UHUGEINT", pa.string()),
-    "timetz": ("TIME WITH TIME ZONE", pa.string()),
-    "interval": ("INTERVAL", pa.month_day_nano_interval()),
-    "variant": ("VARIANT", pa.binary()),
-    "geometry": ("GEOMETRY", pa.binary()),
+    "int128": _Primitive("HUGEINT", pa.decimal128(38, 0), "DECIMAL(38,0)", disguised=True),
+    "uint128": _Primitive("UHUGEINT", pa.string(), "DECIMAL(38,0)", disguised=True),
+    "timetz": _Primitive("TIME WITH TIME ZONE", pa.string(), "STRING", disguised=True),
+    "interval": _Primitive("INTERVAL", pa.month_day_nano_interval(), "STRING"),
+    "variant": _Primitive("VARIANT", pa.binary(), "VARIANT", disguised=True),
+    "geometry": _Primitive("GEOMETRY", pa.binary(), "BINARY", disguised=True),
     # of which NULL is the only value; DuckDB itself shows it as INTEGER
-    "null": ('"NULL"', pa.int32()),
+    "null": _Primitive('"NULL"', pa.int32(), "INT", disguised=True),
 }
-#: Types whose Arrow form is that of another type.
-_DISGUISED = ("json", "uuid", "int128", "uint128", "timetz", "variant", "geometry", "null")
+#: DuckDB's name of each type without parts, and Spark's of the type that holds its values.
+IN_DUCKDB = {name: known.sql for name, known in _PRIMITIVES.items()}
+ON_SPARK = {name: known.spark for name, known in _PRIMITIVES.items()}
+#: Types that Arrow carries as DuckDB's text of the value.
+AS_TEXT = tuple(name for name, known in _PRIMITIVES.items() if known.disguised and known.arrow == pa.string())
 _TYPE_KEY = b"ducklake:type"
 
 NESTED = ("struct", "list", "map")
@@ -102,7 +121,7 @@ class DataType:
     def sql(self) -> str:
         """The type as DuckDB SQL spells it, e.g. `STRUCT(a INTEGER, b VARCHAR[])`."""
         if self.name in _PRIMITIVES:
-            return _PRIMITIVES[self.name][0]
+            return _PRIMITIVES[self.name].sql
         if self.name == "struct":
             fields = ", ".join(f"{quoted_if_needed(name)} {child.sql()}" for name, child in self.children)
             return f"STRUCT({fields})"
@@ -121,7 +140,7 @@ class DataType:
             UnsupportedFeatureError: the type has no Arrow form here.
         """
         if self.name in _PRIMITIVES:
-            return _PRIMITIVES[self.name][1]
+            return _PRIMITIVES[self.name].arrow
         if self.name == "struct":
             return pa.struct([pa.field(name, child.arrow()) for name, child in self.children])
         if self.name == "list":
@@ -138,7 +157,7 @@ class DataType:
         Raises:
             UnsupportedFeatureError: the type has no Arrow form here.
         """
-        disguised = any(part.name in _DISGUISED for part in self.walk())
+        disguised = any(_is_disguised(part.name) for part in self.walk())
         return pa.field(name, self.arrow(), metadata={_TYPE_KEY: self._to_json().encode()} if disguised else None)
 
     def _to_json(self) -> str:
@@ -169,6 +188,10 @@ def flat(name: str) -> DataType:
 def is_primitive(name: str) -> bool:
     """Whether a name is that of a type without parts; decimals are not counted."""
     return name in _PRIMITIVES
+
+
+def _is_disguised(name: str) -> bool:
+    return name in _PRIMITIVES and _PRIMITIVES[name].disguised
 
 
 def _tree(data_type: DataType) -> list[object]:
@@ -232,7 +255,7 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         return DataType("uuid")
     if isinstance(arrow, pa.JsonType):
         return DataType("json")
-    for name, (_, candidate) in _PRIMITIVES.items():
-        if arrow == candidate and name not in _DISGUISED:
+    for name, known in _PRIMITIVES.items():
+        if arrow == known.arrow and not known.disguised:
             return DataType(name)
     raise UnsupportedFeatureError(f"Arrow type {arrow} has no DuckLake type.")

@@ -47,7 +47,7 @@ def check_files(files: Iterable[ScanFile]) -> None:
     """
     for file in files:
         delete = file.delete_file
-        if delete is not None and delete.format.lower() not in ("parquet", VECTOR_FORMAT):
+        if delete is not None and delete.format.lower() not in _READERS:
             raise UnsupportedFeatureError(
                 f"Delete files of format {delete.format} are not supported yet ({file.path})."
             )
@@ -165,11 +165,11 @@ def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> Deletio
         DataFileError: the file is missing or cannot be read.
     """
     try:
-        is_vector = delete.format.lower() == VECTOR_FORMAT
-        if delete.encryption_key and not is_vector:
+        read = _READERS.get(delete.format.lower(), _read_parquet)
+        if delete.encryption_key and read is _read_parquet:
             return _read_encrypted_deletes(path, delete.encryption_key, storage)
         with storage.open_input(path) as source:
-            return read_vectors(source.read()) if is_vector else _read_parquet(pq.ParquetFile(source))
+            return read(source)
     except _UNREADABLE as error:
         raise DataFileError(worded_of_file(error, path, "delete file", encrypted=bool(delete.encryption_key))) from None
 
@@ -231,10 +231,19 @@ def _read_encrypted(path: str, key: str, storage: Storage, fields: Sequence[int]
     ]
 
 
-def _read_parquet(file: pq.ParquetFile) -> Deletions:
+def _read_parquet(source: pa.NativeFile) -> Deletions:
+    file = pq.ParquetFile(source)
     by_id = {field_id(field): field.name for field in file.schema_arrow}
     names = [by_id.get(DELETE_POSITION_FIELD, "pos")]
     names += [by_id[SNAPSHOT_ID_FIELD]] if SNAPSHOT_ID_FIELD in by_id else []
     table = file.read(columns=names)
     columns = [table.column(name).to_numpy().astype(np.int64) for name in names]
     return columns[0], columns[1] if len(columns) > 1 else None
+
+
+def _read_puffin(source: pa.NativeFile) -> Deletions:
+    return read_vectors(source.read())
+
+
+#: What reads a delete file, by its format; an encrypted one of Parquet is read by DuckDB.
+_READERS = {"parquet": _read_parquet, VECTOR_FORMAT: _read_puffin}

@@ -27,24 +27,26 @@ from ducklake_lab.spark import workers
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.storage import Storage
 
-#: Types that Spark's writer has no Parquet type for, or whose parts it gives no field ids.
-_NEEDED_FOR = frozenset(
+#: Types that Spark's own writer stores as the format wants them; a list's and a map's parts would get no field ids.
+_BY_SPARK = frozenset(
     (
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "int128",
-        "uint128",
-        "uuid",
-        "timetz",
-        "timestamp_ms",
-        "timestamp_ns",
-        "interval",
-        "variant",
-        "geometry",
-        "list",
-        "map",
+        "boolean",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_s",
+        "varchar",
+        "json",
+        "blob",
+        "null",
+        "struct",
     )
 )
 
@@ -56,7 +58,9 @@ def is_needed(table: Table, options: WriteOptions) -> bool:
     """
     levels = options.compression_level is not None and options.compression != "zstd"
     sizes = options.row_group_size is not None or options.target_file_size < DEFAULT_TARGET_FILE_SIZE
-    return options.encrypted or sizes or levels or any(column.type in _NEEDED_FOR for column in table.all_columns())
+    types = (column.data_type for column in table.all_columns())
+    others = any(kind.name not in _BY_SPARK and kind.decimal is None for kind in types)
+    return options.encrypted or sizes or levels or others
 
 
 def from_spark_sql(expression: str, data_type: DataType) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_values_sql
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.model.types import ON_SPARK, DataType, from_field
 from ducklake_lab.spark.runtime import drop_view, is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
@@ -26,10 +26,7 @@ _CASTS = {
     "timestamp_s": "TIMESTAMP",
     "timestamp_ms": "TIMESTAMP",
     "timestamp_ns": "TIMESTAMP",
-    "uuid": "VARCHAR",
-    "json": "VARCHAR",
-    "timetz": "VARCHAR",
-    "interval": "VARCHAR",
+    **{name: "VARCHAR" for name, spark in ON_SPARK.items() if spark == "STRING" and name != "varchar"},
 }
 #: Types whose largest values no type of Spark holds.
 _LONG = ("int128", "uint128")

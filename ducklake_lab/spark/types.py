@@ -35,42 +35,30 @@ from pyspark.sql import types as T
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import ON_SPARK, DataType
 
 FIELD_ID = "parquet.field.id"
 
 #: TIME came with Spark 4.1.
 _TIME: type[T.DataType] | None = getattr(T, "TimeType", None)
 
-_SPARK: dict[str, T.DataType] = {
-    "boolean": T.BooleanType(),
-    "int8": T.ByteType(),
-    "int16": T.ShortType(),
-    "int32": T.IntegerType(),
-    "int64": T.LongType(),
-    "uint8": T.ShortType(),
-    "uint16": T.IntegerType(),
-    "uint32": T.LongType(),
-    "uint64": T.DecimalType(20, 0),
-    "float32": T.FloatType(),
-    "float64": T.DoubleType(),
-    "date": T.DateType(),
-    "timestamp": T.TimestampNTZType(),
-    "timestamp_s": T.TimestampNTZType(),
-    "timestamp_ms": T.TimestampNTZType(),
-    "timestamp_ns": T.TimestampNTZType(),
-    "timestamptz": T.TimestampType(),
-    "varchar": T.StringType(),
-    "json": T.StringType(),
-    "uuid": T.StringType(),
-    "blob": T.BinaryType(),
-    "int128": T.DecimalType(38, 0),
-    "uint128": T.DecimalType(38, 0),
-    "timetz": T.StringType(),
-    "interval": T.StringType(),
-    "geometry": T.BinaryType(),
-    "variant": T.VariantType(),
-    "null": T.IntegerType(),
+#: Spark's types by the names that the model has of them.
+_BY_NAME: dict[str, T.DataType] = {
+    "BOOLEAN": T.BooleanType(),
+    "TINYINT": T.ByteType(),
+    "SMALLINT": T.ShortType(),
+    "INT": T.IntegerType(),
+    "BIGINT": T.LongType(),
+    "FLOAT": T.FloatType(),
+    "DOUBLE": T.DoubleType(),
+    "DECIMAL(20,0)": T.DecimalType(20, 0),
+    "DECIMAL(38,0)": T.DecimalType(38, 0),
+    "DATE": T.DateType(),
+    "TIMESTAMP": T.TimestampType(),
+    "TIMESTAMP_NTZ": T.TimestampNTZType(),
+    "STRING": T.StringType(),
+    "BINARY": T.BinaryType(),
+    "VARIANT": T.VariantType(),
 }
 #: Where the Parquet reader's type is another one.
 _STORED: dict[str, T.DataType] = {
@@ -125,7 +113,7 @@ _ARROW: dict[type[T.DataType], pa.DataType] = {
 }
 if _TIME is not None:
     _ARROW[_TIME] = pa.time64("ns")
-    _SPARK["time"] = _STORED["timetz"] = _TIME(6)  # type: ignore[call-arg]
+    _BY_NAME["TIME(6)"] = _STORED["timetz"] = _TIME(6)  # type: ignore[call-arg]
     _FROM_SPARK[_TIME] = "time"
 
 
@@ -173,7 +161,7 @@ def _spark_type(data_type: DataType, *, stored: bool) -> T.DataType:
     if data_type.name in ("time", "timetz") and _TIME is None:
         raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} need Spark 4.1 or newer.")
     found = _STORED.get(data_type.name) if stored else None
-    found = found or _SPARK.get(data_type.name)
+    found = found or _BY_NAME.get(ON_SPARK.get(data_type.name, ""))
     if found is None:
         raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} are not supported on Spark yet.")
     return found

@@ -1,4 +1,4 @@
-"""Types as SQL spells them: DuckDB's names to the model's types, and the model's types to Spark's names."""
+"""Types as SQL spells them: DuckDB's names to the model's types, and the model's types to Spark's spelling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ducklake_lab.errors import BindError, DuckLakeError, SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import IN_DUCKDB, ON_SPARK, DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _D = exp.DType
@@ -53,14 +53,14 @@ _FROM_SQLGLOT: dict[exp.DType, str] = {
     _D.GEOMETRY: "geometry",
 }
 
-#: DuckDB's further names, which the parser leaves as user-defined types.
+#: DuckDB's names that the parser leaves as user-defined types.
 _ALIASES = {
+    **{sql: name for name, sql in IN_DUCKDB.items() if sql.isidentifier()},
     "BYTEA": "blob",
     "DATETIME": "timestamp",
     "FLOAT4": "float32",
     "FLOAT8": "float64",
     "GUID": "uuid",
-    "HUGEINT": "int128",
     "INT1": "int8",
     "INT16": "int16",
     "INT2": "int16",
@@ -74,7 +74,6 @@ _ALIASES = {
     "SHORT": "int16",
     "TIMESTAMP_US": "timestamp",
     "TIMETZ": "timetz",
-    "UHUGEINT": "uint128",
     "UINT16": "uint16",
     "UINT32": "uint32",
     "UINT64": "uint64",
@@ -88,38 +87,6 @@ _SIZES = {
 }
 #: Types whose size changes nothing.
 _TAKE_SIZES = ("varchar", "geometry", "interval")
-
-#: Spark's type for each of the model's; every value of the model's type fits.
-_TO_SPARK = {
-    "boolean": "BOOLEAN",
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "uint8": "SMALLINT",
-    "uint16": "INT",
-    "uint32": "BIGINT",
-    "uint64": "DECIMAL(20,0)",
-    "int128": "DECIMAL(38,0)",
-    "uint128": "DECIMAL(38,0)",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "date": "DATE",
-    "time": "TIME(6)",
-    "timestamp": "TIMESTAMP_NTZ",
-    "timestamp_s": "TIMESTAMP_NTZ",
-    "timestamp_ms": "TIMESTAMP_NTZ",
-    "timestamp_ns": "TIMESTAMP_NTZ",
-    "timestamptz": "TIMESTAMP",
-    "varchar": "STRING",
-    "json": "STRING",
-    "uuid": "STRING",
-    "blob": "BINARY",
-    "variant": "VARIANT",
-    "timetz": "STRING",
-    "interval": "STRING",
-    "geometry": "BINARY",
-}
 
 #: Largest value of the unsigned types that Spark keeps in a wider signed type.
 UNSIGNED_MAXIMUM = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
@@ -211,9 +178,9 @@ def spark_type(kind: DataType) -> str:
         return f"MAP<{spark_type(kind.children[0][1])}, {spark_type(kind.children[1][1])}>"
     if kind.decimal is not None:
         return "DECIMAL({},{})".format(*kind.decimal)
-    if kind.name not in _TO_SPARK:
+    if kind.name not in ON_SPARK:
         raise UnsupportedFeatureError(f"Values of type {kind.sql()} are not supported on Spark yet.")
-    return _TO_SPARK[kind.name]
+    return ON_SPARK[kind.name]
 
 
 def spark_identifier(name: str) -> str:

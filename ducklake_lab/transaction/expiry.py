@@ -34,6 +34,8 @@ _OF_TABLE = (
     t.column_mapping,
 )
 _OF_FILE = (t.data_file, t.file_column_stats, t.file_variant_stats, t.file_partition_value)
+#: Tables whose rows go as soon as no snapshot that is left sees them.
+_VERSIONED = (t.schema, t.view, t.view_column_tag, t.tag, t.macro)
 
 
 def read_expirable(lake: Lake, *, with_tags: bool) -> list[SnapshotInfo]:
@@ -74,27 +76,31 @@ class _Expiry:
 
     def run(self, snapshot_ids: Sequence[int]) -> None:
         for rows in (t.snapshot, t.snapshot_changes):
-            self._connection.execute(rows.delete().where(rows.c.snapshot_id.in_(snapshot_ids)))
+            self._remove(rows, rows.c.snapshot_id.in_(snapshot_ids))
         dropped = self._unseen_tables()
         folders = self._folders()
         f, d = t.data_file, t.delete_file
         files = self._remove_files(f, f.c.data_file_id, sa.or_(f.c.table_id.in_(dropped), _unseen(f)), folders)
         for rows in _OF_FILE[1:]:
-            self._connection.execute(rows.delete().where(rows.c.data_file_id.in_(files)))
+            self._remove(rows, rows.c.data_file_id.in_(files))
         gone = sa.or_(d.c.table_id.in_(dropped), d.c.data_file_id.in_(files), _unseen(d))
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
         inlined.drop_superseded_tables(self._connection)
-        for entries in (t.schema, t.view, t.view_column_tag, t.tag, t.macro):
-            if versions.has(self._connection, entries):
-                self._connection.execute(entries.delete().where(_unseen(entries)))
+        for rows in _VERSIONED:
+            self._remove(rows, _unseen(rows))
         for parts, owner, key in (
             (t.macro_impl, t.macro, "macro_id"),
             (t.macro_parameters, t.macro, "macro_id"),
             (t.name_mapping, t.column_mapping, "mapping_id"),
         ):
-            self._connection.execute(parts.delete().where(parts.c[key].not_in(sa.select(owner.c[key]))))
+            self._remove(parts, parts.c[key].not_in(sa.select(owner.c[key])))
+
+    def _remove(self, rows: sa.Table, gone: sa.ColumnElement[bool]) -> None:
+        """Deletes rows of a metadata table, if the catalog's version has the table."""
+        if versions.has(self._connection, rows):
+            self._connection.execute(rows.delete().where(gone))
 
     def _unseen_tables(self) -> list[int]:
         """The ids of tables that no snapshot that is left sees, under whatever name."""
@@ -131,7 +137,7 @@ class _Expiry:
         i = t.inlined_data_tables
         names = self._connection.execute(sa.select(i.c.table_name).where(i.c.table_id.in_(table_ids))).scalars().all()
         for rows in _OF_TABLE:
-            self._connection.execute(rows.delete().where(rows.c.table_id.in_(table_ids)))
+            self._remove(rows, rows.c.table_id.in_(table_ids))
         for name in (*names, *(inlined.delete_table_name(table_id) for table_id in table_ids)):
             run_text(self._connection, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
 

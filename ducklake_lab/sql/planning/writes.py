@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import ON_SPARK, DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.column_names import aliased
 from ducklake_lab.sql.bind.expansion import normalised
@@ -32,7 +32,7 @@ _ROWS = "_ducklake_rows"
 
 def _carrier(kind: DataType) -> DataType:
     """The type that Spark's DataFrames have for what it lacks."""
-    if kind.name in ("timetz", "interval"):
+    if ON_SPARK.get(kind.name) == "STRING" and kind.name not in ("json", "uuid"):
         return DataType("varchar")
     if kind.name == "geometry":
         return DataType("blob")

@@ -48,7 +48,7 @@ def is_ordered(kind: Type) -> bool:
 def carried(kind: DataType) -> str:
     """Spark's spelling of the type in which it carries values of a type."""
     check_named(kind)
-    return "INT" if kind == NULL else spark_type(kind)
+    return spark_type(kind)
 
 
 # Constants

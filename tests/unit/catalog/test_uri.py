@@ -18,6 +18,8 @@ from ducklake_lab.errors import UnsupportedFeatureError, UsageError
         ("sqlite:///m.sqlite", "sqlite", "m"),
         ("ducklake:postgres:dbname=lake host=/tmp/x user=u", "postgresql", "lake"),
         ("postgresql://u:p@h:5433/lake", "postgresql", "lake"),
+        ("ducklake:mariadb:db=lake host=h", "mysql", "lake"),
+        ("mariadb://u:p@h/lake", "mysql", "lake"),
     ],
 )
 def test_uris(uri: str, backend: str, alias: str) -> None:

@@ -1,0 +1,93 @@
+"""Servers that keep catalogs, one entry each: how URIs name them, what connects to them, and the locks they offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+#: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
+_COMMITS = 0x6C616B65
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Server:
+    """A kind of server.
+
+    Attributes:
+        label: its name for people.
+        kinds: its names in URIs, as in `ducklake:postgres:…`, and in URLs; the first is the one that is written.
+        dialect: whose SQL it takes.
+        driver: SQLAlchemy's name of the dialect and the driver.
+        package: what is installed to connect, and the extra that does it.
+        words: the parts of a URL by the words of a connection string, as DuckDB's extension for the server names them.
+        database: the word that names the database.
+        socket: the word that names a socket in a URL.
+        default_database: where a connection string names none; None where it must.
+        lock: SQL that makes a transaction the only one of ours that commits.
+        turn: SQL that takes the lock of statements that run again, waiting some seconds at most, and SQL that gives it
+            back; None where the server has no such lock.
+    """
+
+    label: str
+    kinds: tuple[str, ...]
+    dialect: Literal["postgresql", "mysql"]
+    driver: str
+    package: tuple[str, str]
+    words: Mapping[str, str]
+    database: str
+    socket: str
+    default_database: str | None
+    lock: str
+    turn: tuple[str, str] | None
+
+
+_POSTGRESQL = Server(
+    label="PostgreSQL",
+    kinds=("postgres", "postgresql"),
+    dialect="postgresql",
+    driver="postgresql+psycopg",
+    package=("psycopg", "postgres"),
+    words={
+        "host": "host",
+        "hostaddr": "host",
+        "port": "port",
+        "dbname": "database",
+        "user": "username",
+        "password": "password",
+    },
+    database="dbname",
+    socket="host",
+    default_database="postgres",
+    # no lock on a table: other clients, which take them in another order, could wait for us and we for them
+    lock=f"SELECT pg_advisory_xact_lock({_COMMITS}, hashtext(current_schema()))",
+    turn=(f"SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock({_COMMITS + 1}, 0)", "ROLLBACK"),
+)
+_MYSQL = Server(
+    label="MySQL",
+    kinds=("mysql", "mariadb"),
+    dialect="mysql",
+    driver="mysql+pymysql",
+    package=("pymysql", "mysql"),
+    words={
+        "host": "host",
+        "port": "port",
+        "db": "database",
+        "database": "database",
+        "user": "username",
+        "password": "password",
+        "passwd": "password",
+        "socket": "socket",
+        "unix_socket": "socket",
+    },
+    database="db",
+    socket="unix_socket",
+    default_database=None,
+    lock="SELECT 1 FROM ducklake_metadata FOR UPDATE",
+    turn=(
+        "SELECT GET_LOCK(CONCAT('ducklake ', MD5(DATABASE())), 10)",
+        "SELECT RELEASE_LOCK(CONCAT('ducklake ', MD5(DATABASE())))",
+    ),
+)
+#: Every server there is, by each of its names.
+SERVERS = {kind: server for server in (_POSTGRESQL, _MYSQL) for kind in server.kinds}
