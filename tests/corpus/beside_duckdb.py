@@ -148,7 +148,7 @@ def _rows(run: Callable[[str], Any], sql: str) -> Any:
 def _answer(run: Callable[..., Any], *args: Any) -> Any:
     try:
         return run(*args)
-    except Exception as error:  # noqa: BLE001 - any error is an answer here
+    except Exception as error:
         if isinstance(error, RuntimeError) and "interrupted" in str(error):
             raise _Late from error  # DuckDB puts its own error in place of a signal's
         return error
