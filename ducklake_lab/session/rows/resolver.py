@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
 _VIEW = re.compile(_VIEW_TEXT.format(r"(\d+)"), re.ASCII)
 _BIGINT = range(-(2**63), 2**63)
-#: A constant that is an integer as it stands, of no more digits than a BIGINT has.
+#: A constant that is a plain integer, with few enough digits for a BIGINT.
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: How the names of system views begin that need no schema.
