@@ -275,7 +275,8 @@ def text_sql(expression: str, data_type: DataType) -> str:
     if data_type.name != "timestamptz":
         return f"CAST({expression} AS VARCHAR)"
     exact = f"CAST(make_timestamp(epoch_us({expression})) AS VARCHAR) || '+00'"
-    return f"CASE WHEN isfinite({expression}) THEN {exact} ELSE CAST({expression} AS VARCHAR) END"
+    late = f"isfinite({expression}) AND epoch_us({expression}) > 0"  # before DuckDB's first day there is no TIMESTAMP
+    return f"CASE WHEN {late} THEN {exact} ELSE CAST({expression} AS VARCHAR) END"
 
 
 def carried_as(values: pa.ChunkedArray, data_type: DataType, sql: str) -> pa.ChunkedArray:

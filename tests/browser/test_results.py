@@ -215,7 +215,7 @@ def test_only_tables_are_saved(notebook: Page, lab: Lab):
     for cell in GRIDS:
         for output in saved.cells[cell].outputs:
             assert set(output.data) == {"text/plain", "text/html"}
-            assert "<table" in output.data["text/html"] and "dlk-live" not in output.data["text/html"]
+            assert "<table" in output.data["text/html"] and 'class="dlk-live' not in output.data["text/html"]
 
 
 def test_an_older_grid_becomes_a_table_again(lab: Lab):

@@ -98,6 +98,12 @@ def test_the_last_moment_with_a_zone_is_spelled_to_its_microsecond() -> None:
     assert smallest_and_largest([found.high, found.low], kind) == (found.low, found.high)
 
 
+def test_moments_before_the_first_day_of_duckdb_have_the_text_that_it_gives() -> None:
+    moments = pa.chunked_array([pa.array([-(2**63) + 2], pa.timestamp("us", "UTC"))])
+    (found,) = extremes([(moments, DataType("timestamptz"))])
+    assert found.low == found.high == "290309-12-21 (BC) 19:59:05.224194+00"
+
+
 @pytest.mark.parametrize(("texts", "wanted"), [(["10", "9"], ("9", "10")), (["1.10", "1.2"], ("1.10", "1.2"))])
 def test_numbers_are_no_texts(texts: list[str], wanted: tuple[str, str]) -> None:
     assert smallest_and_largest(texts, DataType("decimal(5,2)")) == wanted
