@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.casting import has_part, typed_sql
+from ducklake_lab.duckdb.casting import has_part, text_sql, typed_sql
 from ducklake_lab.duckdb.connections import scratch
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier, quote_text
@@ -55,17 +55,17 @@ def _literal(value: str, kind: DataType, *, inside: bool = False) -> str:
         spelled = f"CAST({value} AS VARCHAR)"
     elif kind.name in ("variant", "geometry"):
         function = variants.from_bytes_sql("") if kind.name == "variant" else "ST_GeomFromWKB()"
-        spelled = f"{quote_text(function[:-1] + 'CAST(')} || {_quoted(value)} || ' AS BLOB))'"
+        spelled = f"{quote_text(function[:-1] + 'CAST(')} || {_quoted(text_sql(value, kind))} || ' AS BLOB))'"
     else:
-        spelled = _quoted(typed_sql(value, kind))
+        spelled = _quoted(text_sql(typed_sql(value, kind), kind))
         if inside and kind.name != "varchar":
             spelled = f"'CAST(' || {spelled} || {quote_text(f' AS {kind.sql()})')}"
     return f"CASE WHEN {value} IS NULL THEN 'NULL' ELSE {spelled} END"
 
 
-def _quoted(value: str) -> str:
-    """SQL that gives the text of a value in quotes."""
-    text = f"replace(CAST({value} AS VARCHAR), '''', '''''')"
+def _quoted(text: str) -> str:
+    """SQL that gives a text in quotes."""
+    text = f"replace({text}, '''', '''''')"
     for code in _SPELLED:
         made = f"' || chr({code}) || '"
         text = f"replace({text}, chr({code}), {quote_text(made)})"
