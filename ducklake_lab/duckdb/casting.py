@@ -275,7 +275,8 @@ def text_sql(expression: str, data_type: DataType) -> str:
     if data_type.name != "timestamptz":
         return f"CAST({expression} AS VARCHAR)"
     exact = f"CAST(make_timestamp(epoch_us({expression})) AS VARCHAR) || '+00'"
-    late = f"isfinite({expression}) AND epoch_us({expression}) > 0"  # before DuckDB's first day there is no TIMESTAMP
+    # earlier texts are right, and times before DuckDB's first day cannot be a TIMESTAMP
+    late = f"isfinite({expression}) AND epoch_us({expression}) > 0"
     return f"CASE WHEN {late} THEN {exact} ELSE CAST({expression} AS VARCHAR) END"
 
 
