@@ -124,6 +124,37 @@ def test_a_file_may_be_added_twice(data: Path, tmp_path: Path) -> None:
         assert found == [(40, 40)]
 
 
+def test_many_files_are_described_as_each_alone(data: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(550):
+        for name in "ab":
+            (many / f"{number}-{name}.parquet").hardlink_to(data / f"{name}.parquet")
+    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", alias="lake", data_path=f"{tmp_path}/l") as session:
+        for table, files in (("alone", data), ("many", many)):
+            session.sql(f"CREATE TABLE {table}(i INTEGER, st STRUCT(a BIGINT, b VARCHAR), s VARCHAR)")
+            add = f"CALL ducklake_add_data_files('lake', '{table}', '{files}/*.parquet', ignore_extra_columns => true)"
+            session.sql(add)
+        described = """
+            SELECT t.table_name, right(f.path, 9) AS file, f.record_count, s.* EXCLUDE (data_file_id, table_id)
+            FROM {m}.ducklake_data_file AS f JOIN {m}.ducklake_file_column_stats AS s USING (data_file_id)
+            JOIN {m}.ducklake_table AS t ON t.table_id = f.table_id
+        """.format(m="__ducklake_metadata_lake")
+        alone = session.sql(f"SELECT * EXCLUDE table_name FROM ({described}) WHERE table_name = 'alone'").fetchall()
+        found = session.sql(
+            f"SELECT * EXCLUDE (table_name, n), n FROM (SELECT *, count(*) AS n FROM ({described}) GROUP BY ALL) "
+            "WHERE table_name = 'many'"
+        ).fetchall()
+        assert len(alone) == 8
+        assert set(found) == {(*row, 550) for row in alone}
+        (many / "549-b.parquet").unlink()
+        (many / "549-b.parquet").write_bytes(b"PAR1 no footer PAR1")
+        before = session.current_snapshot()
+        with pytest.raises(DataFileError, match=r"549-b\.parquet cannot be read: Footer length error.*nothing was added"):
+            session.sql(add)
+        assert session.current_snapshot() == before
+
+
 @pytest.mark.parametrize("engine", ["duckdb", "spark"])
 def test_files_with_neither_ids_nor_mapping_are_read_by_place(
     engine: Literal["duckdb", "spark"], data: Path, tmp_path: Path, reference: duckdb.DuckDBPyConnection
