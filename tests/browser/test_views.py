@@ -59,7 +59,7 @@ def test_text_contrasts_with_the_page(lab: Lab, screenshot: Screenshot):
     page.add_style_tag(content="body[data-jp-theme-light=false] .dlk * { color: #333 !important; }")
     found = [(theme, rule) for theme, rule, *_ in serious(page, "#looked-at")]
     assert found == [("dark", "color-contrast")]
-    close(page)
+    close(page, window=True)
 
 
 def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Screenshot):
