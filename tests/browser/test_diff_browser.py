@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, expect
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
 
 import ducklake_lab as dl
-from tests.browser.lab import Lab, run_all, serious
+from ducklake_lab.diff.diff import Diff
+from tests.browser.lab import Lab, close, run_all, serious
 
 #: Pixels that the cells of each column, its name among them, have left at the right of their contents.
 ROOM = """grid => {
@@ -26,34 +31,31 @@ def assert_columns_fit(view: Locator) -> None:
     assert all(-0.5 <= pixels < 24 for pixels in room), room
 
 
-def test_what_changed_in_a_wide_table_is_in_view(lab: Lab):
-    (lab.files / "diff-wide").mkdir()
-    uri = f"ducklake:sqlite:{lab.files}/diff-wide/lake.sqlite"
-    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+@dataclass
+class Shown:
+    """A notebook with diffs of two lakes.
+
+    Attributes:
+        changed: how many rows of the second lake have another delay, and the least of the new ones.
+        diff: that of the second lake.
+    """
+
+    page: Page
+    changed: int
+    least: float
+    diff: Diff
+
+
+@pytest.fixture(scope="module")
+def shown(_lab: Lab) -> Iterator[Shown]:
+    for name in ("diff-wide", "diff"):
+        (_lab.files / name).mkdir()
+    with dl.connect(f"ducklake:sqlite:{_lab.files}/diff-wide/lake.sqlite", alias="lake", engine="duckdb") as session:
         numbers = ", ".join(f"(i + {at})::SMALLINT AS number_{at}" for at in range(17))
         session.sql(f"CREATE TABLE t AS SELECT {numbers}, 'N' || i AS tail, i AS late FROM range(300) r(i)")
-        start = session.current_snapshot().snapshot_id
+        wide = session.current_snapshot().snapshot_id
         session.sql("UPDATE t SET late = 2400, tail = upper(tail) || '!' WHERE number_3 % 2 = 0")
-    cells = [
-        "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:diff-wide/lake.sqlite",
-        f"%ducklake diff t {start}",
-    ]
-    lab.write("diff-wide.ipynb", cells)
-    page = lab.open("diff-wide.ipynb")
-    run_all(page)
-    view = page.locator(".dlk-df")
-    expect(view.get_by_role("status")).to_have_text("150 rows · 12 more columns not shown", timeout=120_000)
-    assert_columns_fit(view)
-    # the last column, which changed, needs no scrolling
-    assert view.locator(".dlk-g").evaluate("grid => grid.scrollWidth <= grid.clientWidth")
-    expect(view.locator(".dlk-g-rows .dlk-g-row").first.locator("ins")).to_have_text(["N1!", "2400"])
-    page.context.close()
-
-
-def test_rows_of_a_diff(lab: Lab):
-    (lab.files / "diff").mkdir()
-    uri = f"ducklake:sqlite:{lab.files}/diff/lake.sqlite"
-    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+    with dl.connect(f"ducklake:sqlite:{_lab.files}/diff/lake.sqlite", alias="lake", engine="duckdb") as session:
         session.sql(
             "CREATE TABLE t AS SELECT i::INTEGER AS k, (i * 7919 % 300) / 10.0 AS delay, 'n' || i AS name FROM range(2000) r(i)"
         )
@@ -67,27 +69,47 @@ def test_rows_of_a_diff(lab: Lab):
         ).fetchall()
         diff = session.table("t").diff(start)
     cells = [
-        "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:diff/lake.sqlite",
+        "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n"
+        "%ducklake connect ducklake:sqlite:diff-wide/lake.sqlite --alias wide",
+        f"%ducklake diff t {wide}",
+        "%ducklake connect ducklake:sqlite:diff/lake.sqlite --alias lake",
         f"%ducklake diff t {start}",
         f"%ducklake diff {start}",
     ]
-    lab.write("diff.ipynb", cells)
-    page = lab.open("diff.ipynb")
+    _lab.write("diff.ipynb", cells)
+    page = _lab.open("diff.ipynb")
+    page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
-    view = page.locator(".dlk-df")
+    yield Shown(page, changed, least, diff)
+    close(page)
+
+
+def test_what_changed_in_a_wide_table_is_in_view(lab: Lab, shown: Shown):
+    view = shown.page.locator(".jp-CodeCell").nth(1).locator(".dlk-df")
+    expect(view.get_by_role("status")).to_have_text("150 rows · 12 more columns not shown", timeout=120_000)
+    assert_columns_fit(view)
+    # the last column, which changed, needs no scrolling
+    assert view.locator(".dlk-g").evaluate("grid => grid.scrollWidth <= grid.clientWidth")
+    expect(view.locator(".dlk-g-rows .dlk-g-row").first.locator("ins")).to_have_text(["N1!", "2400"])
+
+
+def test_rows_of_a_diff(lab: Lab, shown: Shown):
+    page = shown.page
+    output = page.locator(".jp-CodeCell").nth(3)
+    view = output.locator(".dlk-df")
     expect(view.get_by_role("status")).to_have_text("811 rows", timeout=120_000)
     expect(view.get_by_role("button", name="801 updated")).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(".dlk-changes > h4").first).to_be_hidden()  # the static rows make way
+    expect(output.locator(".dlk-changes > h4").first).to_be_hidden()  # the static rows make way
     assert_columns_fit(view)
     view.get_by_role("combobox").select_option("delay")
-    expect(view.get_by_role("status")).to_have_text(f"{changed} rows")
+    expect(view.get_by_role("status")).to_have_text(f"{shown.changed} rows")
     view.get_by_role("button", name="delay").click()
     first = view.locator(".dlk-g-rows .dlk-g-row").first
-    expect(first.locator("ins").first).to_have_text(str(least))
+    expect(first.locator("ins").first).to_have_text(str(shown.least))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     view.get_by_role("button", name="Copy as SQL").click()
     expect(view.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == diff.sql(changed="delay", sort="delay")
+    assert page.evaluate("navigator.clipboard.readText()") == shown.diff.sql(changed="delay", sort="delay")
     view.get_by_role("button", name="deleted").click()
     expect(view.get_by_role("status")).to_have_text("10 rows")
     expect(first).to_have_class("dlk-g-row dlk-df-deleted")
@@ -95,4 +117,3 @@ def test_rows_of_a_diff(lab: Lab):
     expect(lake).to_contain_text("main.t")
     expect(lake.locator("tbody tr").first).to_contain_text("801")
     assert serious(page, ".dlk-df", ".dlk") == []
-    page.context.close()

@@ -32,7 +32,7 @@ def colour_of(page: Page, index: int, text: str) -> str:
 
 def test_a_lake_made_in_a_cell_is_shown(wheel_lab: Lab, screenshot: Screenshot):
     wheel_lab.write("shown.ipynb", [cell.replace("birds.ducklake", "shown.ducklake --alias birds") for cell in LAKE])
-    page = wheel_lab.open("shown.ipynb", whole=True)
+    page = wheel_lab.open("shown.ipynb", whole=True, fresh=True)
     panel = sidebar(page)
     expect(panel.get_by_role("status")).to_contain_text("%load_ext ducklake_lab", timeout=30_000)
     screenshot(page, "sidebar-empty")
@@ -114,7 +114,7 @@ def test_schemas_are_drawn_inside_of_theirs(wheel_lab: Lab, screenshot: Screensh
     panel.get_by_role("searchbox").fill("sledge")
     expect(row(panel, "schema europe")).to_be_visible()
     expect(row(panel, "table orders")).to_have_count(0)
-    close(page)
+    close(page, window=True)
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ def run(lab: Lab, lake: Lake, theme: Theme) -> Page:
     """The notebook, run, in a window that has had its theme since it was opened."""
     before, after = lake.snapshots[FIXED - 1], lake.snapshots[FIXED]
     lab.write("first.ipynb", [cell.format(before=before, after=after) if "{" in cell else cell for cell in CELLS])
-    page = lab.open("first.ipynb", theme=theme)
+    page = lab.open("first.ipynb", theme=theme, fresh=True)
     page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
     expect(page.locator(".dlk-live:not(.dlk-tb-unseen)")).to_have_count(7)

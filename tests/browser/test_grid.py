@@ -192,17 +192,42 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()
 
 
-def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(lab: Lab, screenshot: Screenshot):
-    lab.write("part.ipynb", [SETUP.format(name="part"), "from ducklake_lab.session.rows import result\nresult.MAX_ROWS = 700",
-        "%%ducklake --grid\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)"])  # fmt: skip
-    page = lab.open("part.ipynb")
-    page.set_viewport_size({"width": 1280, "height": 1400})
+#: Cells of results that are looked at in part, wide, and of few names.
+PART, WIDE, NAMES = 2, 3, 4
+NAMED = "VALUES ('', 5), (NULL, 4), ('NULL', 3), ('''a''', 2), ('b', 1)"
+OTHERS = (
+    f"{SETUP.format(name='others')}\nimport ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
+    "from ducklake_lab.session.rows import result\nresult.MAX_ROWS = 700",
+    "%%ducklake --grid\nSELECT i, CASE WHEN i % 3 > 0 THEN i * 1e305 END AS x FROM range(3000) AS r(i)",
+    "session.sql('SELECT ' + ', '.join(f'{i} AS c{i}' for i in range(150)))",
+    f'session.sql("SELECT * FROM ({NAMED}) AS v(name, n)")',
+)
+
+
+@pytest.fixture(scope="module")
+def others(_lab: Lab) -> Iterator[Page]:
+    """A notebook of other results, in dark."""
+    _lab.write("others.ipynb", OTHERS)
+    page = _lab.open("others.ipynb", theme="dark")
+    page.set_viewport_size({"width": 1280, "height": 2400})
     run_all(page)
-    view = page.locator(".dlk-tb")
+    expect(page.locator(".dlk-tb:not(.dlk-tb-unseen)")).to_have_count(3)
+    first_paint(page)
+    yield page
+    close(page)
+
+
+def of_cell(page: Page, cell: int) -> Locator:
+    return page.locator(".jp-CodeCell").nth(cell).locator(".dlk-tb")
+
+
+def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(
+    lab: Lab, others: Page, screenshot: Screenshot
+):
+    page, view = others, of_cell(others, PART)
     expect(view.get_by_role("status")).to_have_text("700 rows · looks through the first 700 rows only")
     expect(view.get_by_role("columnheader").nth(0)).to_contain_text("≥700 distinctno nulls")
     expect(view.get_by_role("columnheader").nth(1)).to_contain_text("≥466 distinct≈33% null")
-    first_paint(page)
     view.get_by_role("button", name="Chart").click()
     panel = view.get_by_role("region", name="Chart", exact=True)
     expect(panel.get_by_role("status")).to_have_text(
@@ -216,17 +241,10 @@ def test_of_many_rows_the_first_are_looked_through_which_each_figure_says(lab: L
     with page.expect_download() as started:
         view.get_by_role("button", name="CSV").click()
     assert started.value.suggested_filename == "Result-first-700-rows.csv"
-    close(page)
 
 
-def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Screenshot):
-    query = "'SELECT ' + ', '.join(f'{i} AS c{i}' for i in range(150))"
-    lab.write("wide.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
-        f"result = session.sql({query})\nresult"])  # fmt: skip
-    page = lab.open("wide.ipynb", theme="dark")
-    page.set_viewport_size({"width": 1280, "height": 1400})
-    run_all(page)
-    view = page.locator(".dlk-tb")
+def test_each_value_of_a_wide_row_is_reached(lab: Lab, others: Page, screenshot: Screenshot):
+    page, view = others, of_cell(others, WIDE)
     view.get_by_role("gridcell").first.click()
     detail = view.get_by_role("region", name="Cell")
     expect(detail.get_by_role("status")).to_contain_text("Row 1 · c0 INTEGER")
@@ -241,16 +259,10 @@ def test_each_value_of_a_wide_row_is_reached(lab: Lab, screenshot: Screenshot):
     settle(page)
     screenshot(page, "grid-wide")
     assert serious(page, ".dlk-live") == []
-    close(page)
 
 
-def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Screenshot):
-    rows = "VALUES ('', 5), (NULL, 4), ('NULL', 3), ('''a''', 2), ('b', 1)"
-    lab.write("names.ipynb", ["import ducklake_lab as dl\nsession = dl.Session(engine='duckdb')",
-        f'session.sql("SELECT * FROM ({rows}) AS v(name, n)")'])  # fmt: skip
-    page = lab.open("names.ipynb")
-    run_all(page)
-    view = page.locator(".dlk-tb")
+def test_bars_of_empty_texts_have_names(lab: Lab, others: Page, screenshot: Screenshot):
+    page, view = others, of_cell(others, NAMES)
     view.get_by_role("button", name="Chart").click()
     panel = view.get_by_role("region", name="Chart", exact=True)
     panel.get_by_label("Chart", exact=True).select_option("bar")
@@ -259,4 +271,3 @@ def test_bars_of_empty_texts_have_names(lab: Lab, screenshot: Screenshot):
     drawn = names.evaluate_all("nodes => nodes.map(node => node.parentElement.firstChild.data)")
     assert drawn == ["''", "NULL", "'NULL'", "''a''", "b"]
     screenshot(page, "grid-names")
-    close(page)

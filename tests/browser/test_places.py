@@ -59,7 +59,7 @@ def notebook(_lab: Lab) -> Iterator[Page]:
         expect(page.locator(f"{view}:not(.dlk-tb-unseen)").first).to_be_visible()
     settle(page)
     yield page
-    close(page)
+    close(page, window=True)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -47,7 +47,7 @@ def test_recent_lakes_are_a_click_away(wheel_lab: Lab, screenshot: Screenshot):
         ],
     )
     wheel_lab.write("c.ipynb", ["", ""])
-    page = wheel_lab.open("a.ipynb", whole=True)
+    page = wheel_lab.open("a.ipynb", whole=True, fresh=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     panel = sidebar(page)
     run_all(page)
@@ -164,4 +164,4 @@ def test_comments_are_shown_and_found(wheel_lab: Lab, screenshot: Screenshot):
     page.get_by_label("Search names and comments").fill("grams")
     expect(tree.get_by_role("treeitem", name=re.compile("other"))).to_have_count(0)
     expect(tree.get_by_role("treeitem", name=re.compile("birds"))).to_be_visible()
-    close(page)
+    close(page, window=True)

@@ -96,7 +96,7 @@ def test_python_drives_it(lab: Lab, screenshot: Screenshot):
     # axe finds what cannot be read in one theme only
     page.add_style_tag(content="body[data-jp-theme-light=false] .dlk-live * { color: #333 !important; }")
     assert [(theme, rule) for theme, rule, *_ in serious(page, ".dlk-live")] == [("dark", "color-contrast")]
-    close(page)
+    close(page, window=True)
 
 
 def test_in_a_box_it_is_an_ordinary_widget(lab: Lab):
@@ -112,18 +112,22 @@ def test_in_a_box_it_is_an_ordinary_widget(lab: Lab):
     close(page)
 
 
-def test_reopened_without_a_kernel_it_is_the_static_view(lab: Lab, browser: Browser, screenshot: Screenshot):
+def test_a_page_loaded_again_finds_its_kernel_and_without_one_shows_the_static_view(
+    lab: Lab, browser: Browser, screenshot: Screenshot
+):
     path = lab.write("reopened.ipynb", CELLS[:2])
     page = lab.open("reopened.ipynb")
     run_all(page)
     expect(page.locator(".dlk-sb")).to_have_count(1)
     save(page)
-    close(page)
+    page.reload()
+    expect(page.locator(".dlk-sb")).to_have_count(1, timeout=30_000)
+    close(page, window=True)
 
     (output,) = nbformat.read(path, 4).cells[1].outputs
     assert set(output.data) == {"text/plain", "text/html"}
 
-    page = lab.open("reopened.ipynb")
+    page = lab.open("reopened.ipynb", fresh=True)
     expect(page.locator(".jp-OutputArea-output .dlk")).to_be_visible()
     expect(page.locator(".jp-OutputArea-output .dlk")).to_contain_text("drop cancelled")
     assert "Error displaying widget" not in page.locator(".jp-Notebook").inner_text()
@@ -136,16 +140,6 @@ def test_reopened_without_a_kernel_it_is_the_static_view(lab: Lab, browser: Brow
     expect(exported.locator(".dlk")).to_contain_text("drop cancelled")
     screenshot(exported, "exported")
     exported.context.close()
-
-
-def test_a_page_loaded_again_finds_its_kernel(lab: Lab):
-    lab.write("again.ipynb", CELLS[:2])
-    page = lab.open("again.ipynb")
-    run_all(page)
-    save(page)
-    page.reload()
-    expect(page.locator(".dlk-sb")).to_have_count(1, timeout=30_000)
-    close(page)
 
 
 def test_a_model_whose_kernel_is_gone_leaves_the_static_view(lab: Lab):

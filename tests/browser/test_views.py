@@ -54,11 +54,12 @@ def test_text_contrasts_with_the_page(lab: Lab, screenshot: Screenshot):
     page.wait_for_function("document.body.dataset.jpThemeName === 'JupyterLab Light'")
     expect(page.locator("#jupyterlab-splash")).to_have_count(0)
     assert colours(page) == shown["light"]
-    # and axe finds what cannot be read in one of them
+    # and axe finds what cannot be read in one of them: in one view, as the five take long
+    page.locator(".jp-OutputArea-output .dlk").last.evaluate("node => { node.id = 'looked-at'; }")
     page.add_style_tag(content="body[data-jp-theme-light=false] .dlk * { color: #333 !important; }")
-    found = [(theme, rule) for theme, rule, *_ in serious(page, ".jp-OutputArea-output .dlk")]
+    found = [(theme, rule) for theme, rule, *_ in serious(page, "#looked-at")]
     assert found == [("dark", "color-contrast")]
-    close(page)
+    close(page, window=True)
 
 
 def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Screenshot):

@@ -1,4 +1,4 @@
-"""The other notebooks, executed: each shows what its text says."""
+"""Notebooks, executed: each shows what its text says."""
 
 from __future__ import annotations
 
