@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,7 @@ def is_published(version: str) -> bool:
     return tuple(map(int, version.split("."))) <= PUBLISHED
 
 
+@cache
 def installed(name: str) -> bool:
     """Whether an extension for the DuckDB that is installed is here."""
     return importlib.util.find_spec(f"duckdb_extension_{name}") is not None and Path(_path(name)).exists()
@@ -40,6 +42,7 @@ def extension(name: str) -> str:
     return _path(name)
 
 
+@cache
 def _path(name: str) -> str:
     spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     assert spec is not None and spec.submodule_search_locations

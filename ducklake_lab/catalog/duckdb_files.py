@@ -240,6 +240,16 @@ class FileConnection(ConnectionWrapper):
     def begin(self) -> None:
         self._begins = True
 
+    def prepare(self, statements: str) -> None:
+        """Makes what lasts as long as the connection, such as temporary views: all of it, before its transaction begins."""
+        self._raw.begin()
+        try:
+            self._raw.execute(statements)
+        except BaseException:
+            self._raw.rollback()
+            raise
+        self._raw.commit()
+
     def cursor(self) -> Any:
         self._begin_now()
         return super().cursor()

@@ -68,19 +68,33 @@ def check(
     return patches
 
 
-@pytest.mark.parametrize("name", VALUES)
-def test_every_type(session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path, name: str) -> None:
-    """Each value at the edges of a type, and NULL, alone and in a list, a struct and a map."""
-    # the reference inlines no such values in others
-    shapes = ["itself"] if name in ("variant", "geometry") else list(NESTED)
-    joined = " JOIN ".join(
-        f"({query(name, nested)}) AS q{at}(i, v{at}){' USING (i)' if at else ''}" for at, nested in enumerate(shapes)
-    )
-    rows = f"SELECT i, {', '.join(f'v{at}' for at in range(len(shapes)))} FROM {joined}"
+#: Types of which the reference inlines no values in others.
+ALONE = ("variant", "geometry")
+_NESTABLE = [name for name in VALUES if name not in ALONE]
+#: Types that share a table.
+GROUPS = [*(tuple(_NESTABLE[at : at + 8]) for at in range(0, len(_NESTABLE), 8)), *((name,) for name in ALONE)]
+
+
+@pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
+def test_every_type(
+    session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path, names: tuple[str, ...]
+) -> None:
+    """Each value at the edges of a type, and NULL, alone and in a list, a struct and a map; a row has those of one type."""
+    shapes = ["itself"] if names[0] in ALONE else list(NESTED)
+    columns = [f"v{at}_{shape}" for at in range(len(names)) for shape in shapes]
+    parts = []
+    for at, name in enumerate(names):
+        joined = " JOIN ".join(
+            f"({query(name, shape)}) AS {shape}_(i, v{at}_{shape}){' USING (i)' if shape != shapes[0] else ''}"
+            for shape in shapes
+        )
+        parts.append(f"SELECT i + {at * 1000} AS i, {', '.join(f'v{at}_{shape}' for shape in shapes)} FROM {joined}")
+    rows = " UNION ALL BY NAME ".join(parts)
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 1000)")
     session.sql(f"CREATE TABLE t AS {rows}; INSERT INTO t SELECT * REPLACE (i + 50 AS i) FROM ({rows})")
-    sets = ", ".join(f"v{at} = s.v{at}" for at in range(len(shapes)))
+    sets = ", ".join(f"{column} = s.{column}" for column in columns)
     change = (
-        f"UPDATE t SET {sets} FROM ({rows}) AS s WHERE s.i = t.i + 1; DELETE FROM t WHERE i >= 50; "
+        f"UPDATE t SET {sets} FROM ({rows}) AS s WHERE s.i = t.i + 1; DELETE FROM t WHERE i % 1000 >= 50; "
         f"INSERT INTO t SELECT * REPLACE (i + 100 AS i) FROM ({rows})"
     )
     check(session, reference, folder, change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,28 @@ HISTORY = [
 ]
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[dl.Session]:
-    uri = f"ducklake:{tmp_path}/lake.ducklake"
-    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+History = dict[tuple[int, str], list[list[Any]]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, History]:
+    """A folder with a lake of the history, and what it holds at each snapshot."""
+    folder = tmp_path_factory.mktemp("made")
+    uri = f"ducklake:{folder}/lake.ducklake"
+    with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
         for statement in HISTORY:
             session.sql(statement)
+        history = our_history(session, "duckdb")
+    return folder, history
+
+
+@pytest.fixture
+def session(made: tuple[Path, History], tmp_path: Path) -> Iterator[dl.Session]:
+    shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
+    catalog = f"{tmp_path}/lake.ducklake"
+    with duckdb.connect(catalog) as connection:
+        connection.execute(f"UPDATE ducklake_metadata SET value = '{tmp_path}/data/' WHERE key = 'data_path'")
+    with dl.connect(f"ducklake:{catalog}", alias="lake", engine="duckdb") as session:
         yield session
         assert not session.spark_started
 
@@ -46,9 +63,9 @@ def rows(session: dl.Session, at: int | None = None) -> list[Any]:
 
 @pytest.mark.parametrize("to", range(1, len(HISTORY) + 1))
 def test_columns_rows_and_row_ids_are_those_of_then(
-    to: int, session: dl.Session, reference: duckdb.DuckDBPyConnection
+    to: int, made: tuple[Path, History], session: dl.Session, reference: duckdb.DuckDBPyConnection
 ) -> None:
-    before = our_history(session, "duckdb")
+    before = made[1]
     expected = rows(session, to)
     snapshot = session.restore("t", to=to)
     if to < len(HISTORY):

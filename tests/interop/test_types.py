@@ -17,22 +17,26 @@ from tests.type_matrix import VALUES, document
 PLACES = {"inlined": 1, "file": 12}
 
 
-def statements(place: str) -> list[str]:
-    """Tables of every type with their values, then rows of NULL."""
-    found = []
+def statements(place: str, *, one_by_one: bool = False) -> list[str]:
+    """Tables of every type, then their values and rows of NULL."""
+    made, filled = [], []
     for number, (sql, values) in enumerate(VALUES.values()):
         rows = [f"CAST({value} AS {sql})" for value in values] + ["NULL"] * PLACES[place]
         listed = ", ".join(f"({i}, {row})" for i, row in enumerate(rows))
-        found += [f"CREATE TABLE t{number} (i INTEGER, v {sql})", f"INSERT INTO t{number} VALUES {listed}"]
-    return found
+        made.append(f"CREATE TABLE t{number} (i INTEGER, v {sql})")
+        filled.append(f"INSERT INTO t{number} VALUES {listed}")
+    # the reference numbers the tables of a transaction in any order
+    return made + filled if one_by_one else ["BEGIN", *made, "COMMIT", *filled]
 
 
 def texts(run: Callable[[str], Any]) -> dict[str, list[tuple[Any, ...]]]:
     """DuckDB's texts of all values, by type."""
-    return {
-        name: run(f"SELECT i, CAST(v AS VARCHAR) FROM t{number} ORDER BY i").fetchall()
-        for number, name in enumerate(VALUES)
-    }
+    parts = [f"SELECT '{name}', i, CAST(v AS VARCHAR) AS v FROM t{number}" for number, name in enumerate(VALUES)]
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in VALUES}
+    for name, *row in run(" UNION ALL ".join(parts) + " ORDER BY ALL").fetchall():
+        found[name].append(tuple(row))
+    assert all(found.values())
+    return found
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -62,11 +66,11 @@ def test_statistics_of_every_type_are_the_references(
     place: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
     attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs")
-    for statement in statements(place):
+    for statement in statements(place, one_by_one=True):
         reference.execute(statement)
     detach(reference)
     with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake", data_path=f"{tmp_path}/ours") as session:
-        for statement in statements(place):
+        for statement in statements(place, one_by_one=True):
             session.sql(statement)
     theirs, found = (metadata(reference, f"ducklake:{tmp_path}/{name}.ducklake") for name in ("theirs", "ours"))
     assert found.keys() == theirs.keys()

@@ -5,12 +5,13 @@ A module for each version says what is new in it. Code that works on catalogs of
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.duckdb_files import FileConnection
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
 from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
@@ -33,7 +34,7 @@ SHOWN = v1_0.VERSION
 DEFAULT = v1_1.VERSION if SINCE_DUCKDB_2 else v1_0.VERSION
 #: Names of the versions that are written.
 WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
-_KEY, _NAME = "ducklake_version", "ducklake_version_name"
+_KEY, _NAME, _SHOWN_IN = "ducklake_version", "ducklake_version_name", "ducklake_shown_in"
 
 
 def written(name: str) -> Version:
@@ -75,7 +76,6 @@ def begin(connection: sa.Connection, version: Version) -> None:
     connection.info[_NAME] = version.name
     connection.info[_KEY] = version if version.is_native else SHOWN
     if not version.is_native:
-        check_unchanged(connection, read_version(connection))
         _show(connection, version, SHOWN)
 
 
@@ -151,26 +151,53 @@ def migrate(connection: sa.Connection, version: Version, target: Version, displa
 
 
 def _show(connection: sa.Connection, version: Version, target: Version) -> None:
-    """Puts temporary views with the tables of the target before the catalog's own tables, for this transaction only."""
+    """Puts temporary views with the tables of the target before the catalog's own tables.
+
+    They last as long as a connection to a DuckDB file, and elsewhere as long as the transaction.
+    """
     if connection.dialect.name == "mysql":
         raise UnsupportedFeatureError(
             f"MySQL catalogs can be read from version {target.name} on only, not {version.name}."
         )
-    schema = _schema(connection)
+    known: str | None = connection.info.get(_SHOWN_IN)
+    schema = known or _schema(connection)
+    # views of before a migration do not fit any more: what is asked is the table itself
+    found = _run(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
+    check_unchanged(connection, found.scalar())
+    if known is not None:
+        return
+    statements = _views(connection.dialect, version, target, schema)
+    driver = connection.connection.driver_connection
+    if statements and isinstance(driver, FileConnection):
+        connection.rollback()
+        driver.prepare("; ".join(statements))
+        connection.begin()
+        connection.info[_SHOWN_IN] = schema
+        _show(connection, version, target)  # somebody else may have migrated it in between
+        return
+    for statement in statements:
+        _run(connection, statement)
+
+
+def _run(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
+    # psycopg would take a `%` for a parameter
+    return connection.exec_driver_sql(
+        statement.replace("%", "%%") if connection.dialect.name == "postgresql" else statement
+    )
+
+
+@lru_cache(maxsize=32)
+def _views(dialect: sa.Dialect, version: Version, target: Version, schema: str) -> tuple[str, ...]:
+    """Statements that make the views, over tables in a schema that is given as SQL."""
     steps = path(version, target)
     sources = {name: f"{schema}.{name}" for name in t.metadata.tables}
     sources |= {old: f"{schema}.{old}" for step in steps for old in step.renamed.values()}
     views: dict[str, str] = {}
     for step in steps:
-        for name, select in step.define(connection, sources).items():
+        for name, select in step.define(dialect, sources).items():
             views[name] = select
             sources[name] = f"({select})"
-    for name, select in views.items():
-        statement = f"CREATE TEMPORARY VIEW {name} AS {select}"
-        # psycopg would take a `%` for a parameter
-        connection.exec_driver_sql(
-            statement.replace("%", "%%") if connection.dialect.name == "postgresql" else statement
-        )
+    return tuple(f"CREATE TEMPORARY VIEW {name} AS {select}" for name, select in views.items())
 
 
 def _schema(connection: sa.Connection) -> str:

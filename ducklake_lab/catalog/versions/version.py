@@ -76,7 +76,7 @@ class Version:
         for column, literal in self.added:
             if self.is_repeatable and column.name in columns_of(connection, column.table.name):
                 continue
-            default = f" DEFAULT {_literal(connection, literal)}" if literal is not None else ""
+            default = f" DEFAULT {_literal(connection.dialect, literal)}" if literal is not None else ""
             connection.exec_driver_sql(
                 f"ALTER TABLE {column.table.name} ADD COLUMN {definition(connection, column)}{default}"
             )
@@ -85,7 +85,7 @@ class Version:
             sa.text("UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"), {"version": self.name}
         )
 
-    def define(self, connection: sa.Connection, sources: Mapping[str, str]) -> dict[str, str]:
+    def define(self, dialect: sa.Dialect, sources: Mapping[str, str]) -> dict[str, str]:
         """SELECTs that show tables of the version before as this one has them, by the tables' names.
 
         Args:
@@ -93,15 +93,15 @@ class Version:
         """
         found: dict[str, str] = {}
         for name, columns in self.created.items():
-            empty = ", ".join(f"CAST(NULL AS {_type(connection, c)}) AS {_quoted(connection, c)}" for c in columns)
+            empty = ", ".join(f"CAST(NULL AS {_type(dialect, c)}) AS {_quoted(dialect, c)}" for c in columns)
             found[name] = f"SELECT {empty} WHERE 1 = 0"
         for new, old in self.renamed.items():
             found[new] = f"SELECT * FROM {sources[old]} AS renamed"
         for column, literal in self.added:
             name = column.table.name
-            value = f"CAST({_literal(connection, literal)} AS {_type(connection, column)})"
+            value = f"CAST({_literal(dialect, literal)} AS {_type(dialect, column)})"
             source = f"({found[name]})" if name in found else sources[name]
-            found[name] = f"SELECT added.*, {value} AS {_quoted(connection, column)} FROM {source} AS added"
+            found[name] = f"SELECT added.*, {value} AS {_quoted(dialect, column)} FROM {source} AS added"
         for name, select in self.views.items():
             found[name] = select.format_map(sources)
         return found
@@ -115,21 +115,21 @@ def columns_of(connection: sa.Connection, table: str) -> list[str]:
 
 def definition(connection: sa.Connection, column: sa.Column[Any]) -> str:
     """`name TYPE`, as the catalog's database writes it."""
-    return f"{_quoted(connection, column)} {_type(connection, column)}"
+    return f"{_quoted(connection.dialect, column)} {_type(connection.dialect, column)}"
 
 
-def _quoted(connection: sa.Connection, column: sa.Column[Any]) -> str:
-    return connection.dialect.identifier_preparer.quote(column.name)
+def _quoted(dialect: sa.Dialect, column: sa.Column[Any]) -> str:
+    return dialect.identifier_preparer.quote(column.name)
 
 
-def _type(connection: sa.Connection, column: sa.Column[Any]) -> str:
-    return str(column.type.dialect_impl(connection.dialect).compile(connection.dialect))
+def _type(dialect: sa.Dialect, column: sa.Column[Any]) -> str:
+    return str(column.type.dialect_impl(dialect).compile(dialect))
 
 
-def _literal(connection: sa.Connection, literal: str | None) -> str:
+def _literal(dialect: sa.Dialect, literal: str | None) -> str:
     if literal is None:
         return "NULL"
-    if connection.dialect.name == "sqlite":
+    if dialect.name == "sqlite":
         return {"TRUE": "1", "FALSE": "0"}.get(literal, literal)
     return literal
 
