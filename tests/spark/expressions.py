@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import duckdb
 
@@ -275,6 +276,7 @@ class OneTable(Lakes):
         return self._settings
 
 
+@cache
 def where_it_runs(expression: str, settings: Settings = (("TimeZone", "UTC"),)) -> str:
     """ "native", "worker", or why it is refused."""
     return where_it_runs_in(f"SELECT {expression} AS v FROM t", settings)

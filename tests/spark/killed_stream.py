@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from ducklake_lab.datasource import DuckLakeDataSource
 from ducklake_lab.datasource.stream import TableStreamReader
 from ducklake_lab.datasource.stream_writer import TableStreamWriter
+from ducklake_lab.spark import class_archive
+from ducklake_lab.spark.java import find_java
 
 #: Names the step, and the group of the processes that die: Python's workers are in another one.
 _STEP, _GROUP = "KILLED_STREAM_STEP", "KILLED_STREAM_GROUP"
@@ -59,7 +61,13 @@ class _Source(DuckLakeDataSource):
 
 def main(source: str, target: str, checkpoint: str, step: str) -> None:
     os.environ[_STEP], os.environ[_GROUP] = step, str(os.getpgid(0))
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    java = find_java()
+    os.environ["JAVA_HOME"] = java.launcher()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": " ".join(class_archive.options(java)),
+    }
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     spark.dataSource.register(_Source)
     frame = spark.readStream.format("ducklake").option("table", "t").load(source)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from ducklake_lab.files.options import DeleteOptions
@@ -31,6 +32,7 @@ def _by_id(plan: ScanPlan) -> dict[int, ScanFile]:
     return {file.data_file.data_file_id: file for file in plan.files}
 
 
+@pytest.mark.anywhere
 def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tmp_path: Path) -> None:
     plan = _lake(tmp_path).plan("t")
     first, second = sorted(_by_id(plan))
@@ -59,6 +61,7 @@ def test_few_positions_are_inlined_and_many_go_to_a_file(spark: SparkSession, tm
     assert sorted(row["i"] for row in left) == [*range(30, 40), *range(61, 103), 104, *range(106, 200)]
 
 
+@pytest.mark.anywhere
 def test_executors_write_vectors_and_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     plan = _lake(tmp_path).plan("t")
     first, second = sorted(_by_id(plan))

@@ -65,6 +65,7 @@ def _expected(rows: list[tuple[object, ...]]) -> list[str]:
     return ordered([_plain(row) for row in rows])
 
 
+@pytest.mark.anywhere
 def test_every_type_has_the_reference_s_values(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     nulls = ", ".join(["NULL"] * 26)
@@ -112,6 +113,7 @@ def test_every_snapshot_of_a_table_that_changes(spark: SparkSession, tmp_path: P
             assert _rows(shown) == _expected(expected), at
 
 
+@pytest.mark.anywhere
 def test_a_column_that_took_an_old_name_is_not_skipped_by_the_old_statistics(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def test_without_deletes_nothing_is_added_to_the_scan(spark: SparkSession, tmp_p
     assert operators == ["ColumnarToRow", "FileScan parquet"]
 
 
+@pytest.mark.anywhere
 def test_deletes_meet_their_file_by_its_size_or_by_its_path(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run("CREATE TABLE t(a INTEGER)", *(f"INSERT INTO t FROM range({n}, {n + 50})" for n in (0, 50, 3000)))
@@ -163,6 +166,7 @@ def test_deletes_meet_their_file_by_its_size_or_by_its_path(spark: SparkSession,
         assert sorted(row["a"] for row in rows) == sorted(expected)
 
 
+@pytest.mark.anywhere
 def test_deletes_of_few_files_cost_no_join(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +188,7 @@ def test_deletes_of_few_files_cost_no_join(
     assert _rows(many) == _expected(expected)
 
 
+@pytest.mark.anywhere
 def test_an_empty_table_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run("CREATE TABLE t(a INTEGER, s VARCHAR)")
@@ -210,6 +215,7 @@ def test_rows_deleted_between_two_snapshots(spark: SparkSession, tmp_path: Path)
     assert ordered(frame.toArrow().to_pylist()) == ordered(local_reader.read_deleted(after, deleted).to_pylist())
 
 
+@pytest.mark.anywhere
 def test_the_local_reader_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run(
@@ -228,6 +234,7 @@ def test_the_local_reader_gives_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert ordered(as_number.toArrow().to_pylist()) == ordered(theirs)
 
 
+@pytest.mark.anywhere
 def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run("CREATE TABLE t(i INTEGER)", "INSERT INTO t FROM range(100)", "DELETE FROM t WHERE i < 50")
@@ -248,6 +255,7 @@ def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
         assert Path(file.path).name in str(error) and "\n" not in str(error)
 
 
+@pytest.mark.anywhere
 @pytest.mark.parametrize(
     ("query", "text"),
     [

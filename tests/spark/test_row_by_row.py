@@ -82,6 +82,7 @@ def _changed(session: dl.Session, change: str, way: str, monkeypatch: pytest.Mon
         return found
 
 
+@pytest.mark.anywhere
 def test_large_files_are_read_in_parts(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "engine", "spark")
     monkeypatch.setattr(in_workers, "_TASK_BYTES", 1500)
@@ -113,6 +114,7 @@ def test_explain_says_who_finds_the_rows(session: dl.Session, monkeypatch: pytes
     assert "runs on Spark · asked for:" in explained("SELECT i FROM t WHERE i = 1")
 
 
+@pytest.mark.anywhere
 def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "engine", "spark")
     before = session.sql("FROM lake.snapshots()").fetchall()

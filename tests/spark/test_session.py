@@ -40,6 +40,7 @@ def data_files(tmp_path: Path) -> list[Path]:
     return sorted(path for path in (tmp_path / "data").rglob("*") if path.is_file())
 
 
+@pytest.mark.anywhere
 def test_queries_over_files_and_inlined_rows(session: dl.Session) -> None:
     session.sql("INSERT INTO t VALUES (1000, NULL, 7, NULL)")
     assert rows(session, "SELECT k, count(*), min(i), max(s) FROM t GROUP BY ALL ORDER BY ALL") == [
@@ -61,6 +62,7 @@ def test_queries_over_files_and_inlined_rows(session: dl.Session) -> None:
     assert rows(session, joined) == [(0, 1), (1, 2), (2, 3)]
 
 
+@pytest.mark.anywhere
 def test_few_rows_go_into_the_catalog_and_many_into_files(session: dl.Session, tmp_path: Path) -> None:
     before = data_files(tmp_path)
     assert rows(session, "INSERT INTO t SELECT * FROM t WHERE i < 10") == [(10,)]
@@ -71,6 +73,7 @@ def test_few_rows_go_into_the_catalog_and_many_into_files(session: dl.Session, t
     assert rows(session, "SELECT count(*), count(DISTINCT rowid) FROM t") == [(121, 121)]
 
 
+@pytest.mark.anywhere
 def test_small_and_large_deletes(session: dl.Session, tmp_path: Path) -> None:
     assert rows(session, "DELETE FROM t WHERE i < 5") == [(5,)]
     assert not [path for path in data_files(tmp_path) if "delete" in path.name]
@@ -86,6 +89,7 @@ def test_small_and_large_deletes(session: dl.Session, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.anywhere
 def test_updates_keep_row_ids(session: dl.Session) -> None:
     before = dict(rows(session, "SELECT rowid, i FROM t"))
     session.sql("UPDATE t SET s = 'big' WHERE i >= 50; UPDATE t SET s = 'one' WHERE i = 51")
@@ -115,6 +119,7 @@ def test_statements_that_lose_run_again(
     assert rows(session, "FROM lake.delete_orphaned_files(dry_run => true, cleanup_all => true)") == []
 
 
+@pytest.mark.anywhere
 def test_a_transaction_over_files(session: dl.Session, tmp_path: Path) -> None:
     before = data_files(tmp_path)
     with session.transaction(message="all"):
@@ -132,6 +137,7 @@ def test_a_transaction_over_files(session: dl.Session, tmp_path: Path) -> None:
     assert {str(path) for path in data_files(tmp_path)} == paths | {str(path) for path in before}
 
 
+@pytest.mark.anywhere
 def test_a_failed_statement_leaves_nothing(session: dl.Session, tmp_path: Path) -> None:
     before = data_files(tmp_path)
     with pytest.raises(dl.DuckLakeError) as caught:
@@ -143,6 +149,7 @@ def test_a_failed_statement_leaves_nothing(session: dl.Session, tmp_path: Path) 
     assert session.current_snapshot().snapshot_id == 1
 
 
+@pytest.mark.anywhere
 def test_a_missing_data_file_is_named(session: dl.Session) -> None:
     victim = session.table("t").files()[0].path
     Path(victim).unlink()
@@ -178,6 +185,7 @@ def test_a_scan_is_made_once_for_the_same_files(session: dl.Session, monkeypatch
     assert rows(session, total) == rows(session, total) == [(less[0][0] + 1000,)] and len(read) == 5
 
 
+@pytest.mark.anywhere
 def test_results_of_the_same_table_are_apart(session: dl.Session) -> None:
     session.sql("DELETE FROM t WHERE i >= 50")
     low, high = (session.sql(f"SELECT * FROM t WHERE i {bound}").spark() for bound in ("< 30", ">= 20"))
@@ -202,6 +210,7 @@ def test_a_file_that_goes_missing_after_a_query_is_named(session: dl.Session) ->
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.anywhere
 def test_partitions(session: dl.Session) -> None:
     session.sql("ALTER TABLE t SET PARTITIONED BY (k, month(day))")
     session.sql("INSERT INTO t SELECT i + 500, s, k, day FROM t")
@@ -215,6 +224,7 @@ def test_partitions(session: dl.Session) -> None:
     assert result.info.files_read < result.info.files_total
 
 
+@pytest.mark.anywhere
 def test_writing_dataframes(session: dl.Session, spark: Any) -> None:
     session.write(pd.DataFrame({"S": ["p"], "I": [-1]}), "t")
     assert rows(session, "SELECT i, s, k FROM t WHERE i = -1") == [(-1, "p", None)]
@@ -233,6 +243,7 @@ def test_writing_dataframes(session: dl.Session, spark: Any) -> None:
         session.write(frame, "t", mode="apend")  # type: ignore[arg-type]
 
 
+@pytest.mark.anywhere
 def test_results_are_lazy_and_computed_once(session: dl.Session) -> None:
     result = session.sql("SELECT i, s FROM t WHERE i < 20")
     assert (result.columns, result.types, result.in_process) == (["i", "s"], ["INTEGER", "VARCHAR"], False)
@@ -243,6 +254,7 @@ def test_results_are_lazy_and_computed_once(session: dl.Session) -> None:
     assert len(result.pandas()) == 20
 
 
+@pytest.mark.anywhere
 def test_unsigned_integers_are_integers_from_both_engines(session: dl.Session) -> None:
     session.sql("CREATE TABLE u AS SELECT i::UBIGINT AS b, i::UTINYINT AS t, [i::UBIGINT] AS l FROM range(100) r(i)")
     largest = 2**64 - 1
@@ -253,6 +265,7 @@ def test_unsigned_integers_are_integers_from_both_engines(session: dl.Session) -
     assert {type(row[0]) for row in found[0].fetchall()} == {int}
 
 
+@pytest.mark.anywhere
 def test_an_interrupt_cancels_the_jobs_and_the_session_goes_on(session: dl.Session, spark: Any) -> None:
     session.write(spark.range(40000), "many", mode="create")
     slow = "SELECT sum(sqrt(a.id * b.id)) FROM many AS a, many AS b"
@@ -264,6 +277,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_session_goes_on(session: dl.Sessi
         assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
 
+@pytest.mark.anywhere
 def test_progress_is_reported(session: dl.Session, spark: Any) -> None:
     session.write(spark.range(3000), "many", mode="create")
     seen: list[Any] = []
