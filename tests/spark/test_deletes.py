@@ -87,6 +87,7 @@ def test_executors_write_vectors_and_spark_reads_them(spark: SparkSession, tmp_p
     )
 
 
+@pytest.mark.anywhere
 def test_what_is_deleted_already_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
     plan = _lake(tmp_path).plan("t")
     first = min(_by_id(plan))

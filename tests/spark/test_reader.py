@@ -77,6 +77,7 @@ def test_every_type_has_the_reference_s_values(spark: SparkSession, tmp_path: Pa
     assert _rows(reader.read(spark, lake.plan("t"))) == _expected(lake.run("FROM t"))
 
 
+@pytest.mark.anywhere
 def test_every_snapshot_of_a_table_that_changes(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run(
@@ -197,6 +198,7 @@ def test_an_empty_table_has_its_columns(spark: SparkSession, tmp_path: Path) -> 
     assert frame.collect() == []
 
 
+@pytest.mark.anywhere
 def test_rows_deleted_between_two_snapshots(spark: SparkSession, tmp_path: Path) -> None:
     lake = ReferenceLake(tmp_path)
     lake.run(
@@ -272,6 +274,7 @@ def test_errors_of_values_are_one_line(spark: SparkSession, query: str, text: st
     assert message.startswith(text) and "\n" not in message and "SQLSTATE" not in message
 
 
+@pytest.mark.anywhere
 def test_snapshots_of_rows_are_the_file_s_own_where_the_catalog_lost_them(spark: SparkSession, tmp_path: Path) -> None:
     unpack("0.3", "duckdb", tmp_path)
     uri = f"ducklake:{tmp_path}/duckdb.catalog"

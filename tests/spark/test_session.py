@@ -98,6 +98,7 @@ def test_updates_keep_row_ids(session: dl.Session) -> None:
     assert rows(session, counts) == [("update_postimage", 51), ("update_preimage", 51)]
 
 
+@pytest.mark.anywhere
 def test_statements_that_lose_run_again(
     session: dl.Session, new_catalog: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
