@@ -150,7 +150,7 @@ def test_many_files_are_described_as_each_alone(data: Path, tmp_path: Path) -> N
         (many / "549-b.parquet").unlink()
         (many / "549-b.parquet").write_bytes(b"PAR1 no footer PAR1")
         before = session.current_snapshot()
-        with pytest.raises(DataFileError, match=r"549-b\.parquet cannot be read: Footer length error.*nothing was added"):
+        with pytest.raises(DataFileError, match=r"549-b\.parquet cannot be read: .*nothing was added"):
             session.sql(add)
         assert session.current_snapshot() == before
 
