@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -48,13 +48,35 @@ def is_object(path: str) -> bool:
     return match is not None and match[1].lower() in _OBJECTS
 
 
-def is_below(path: str, folder: str) -> bool:
-    """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead."""
+class RealPaths:
+    """The real paths of many files; the folders of a statement's files are looked at once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        """As `real_path`."""
+        if not is_local(path):
+            return path
+        folder, name = os.path.split(path.removeprefix("file://"))
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        found = os.path.join(self._folders[folder], name) if name else self._folders[folder]
+        return real_path(path) if name in (".", "..") or os.path.islink(found) else found
+
+
+def is_below(path: str, folder: str, real: Callable[[str], str] | None = None) -> bool:
+    """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead.
+
+    Args:
+        real: what gives real paths; by default `real_path`.
+    """
+    real = real or real_path
     base = folder.rstrip("/") + "/"
     rest = path[len(base) :]
     if not (path.startswith(base) and rest and ".." not in rest.split("/")):
         return False
-    return real_path(path).startswith(real_path(base).rstrip("/") + "/")
+    return real(path).startswith(real(base).rstrip("/") + "/")
 
 
 def real_path(path: str) -> str:

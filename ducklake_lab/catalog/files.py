@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.mappings import read_mappings
-from ducklake_lab.catalog.tables import visible
+from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 from ducklake_lab.model.mapping import ColumnMapping
@@ -105,10 +105,12 @@ def read_candidates(
     if ids is not None:
         if not ids:
             return []
-        condition = f.c.data_file_id.in_(ids)
+        condition = one_of(connection, f.c.data_file_id, ids)
     for column_id, s in joined.items():
         of_file = _stats_of_file(s, table_id, column_id)
-        source = source.outerjoin(s, of_file if ids is None else sa.and_(of_file, s.c.data_file_id.in_(ids)))
+        source = source.outerjoin(
+            s, of_file if ids is None else sa.and_(of_file, one_of(connection, s.c.data_file_id, ids))
+        )
         values += [s.c.column_id, s.c.null_count, s.c.min_value, s.c.max_value, s.c.contains_nan]
     query = (
         sa.select(*_DATA_FILE, *values)
@@ -267,7 +269,7 @@ def read_column_stats(
     if column_ids is not None:
         query = query.where(s.c.column_id.in_(sorted(column_ids)))
     if file_ids is not None:
-        query = query.where(s.c.data_file_id.in_(sorted(file_ids)))
+        query = query.where(one_of(connection, s.c.data_file_id, file_ids))
     found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
     # tens of thousands of rows for a table of many files: fetched at once, and taken by place
     for file_id, *stats, low, high in connection.execute(query).all():

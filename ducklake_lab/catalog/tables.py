@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
 from sqlalchemy import BigInteger, Column, ColumnElement, MetaData, Table, and_, or_
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from ducklake_lab.catalog.backends import Flag, Text, UtcTimestamp, Uuid
 
@@ -111,3 +117,13 @@ def visible(table: Table, snapshot_id: int) -> ColumnElement[bool]:
     """Rows of a versioned table that hold at the snapshot: begin inclusive, end exclusive."""
     end = table.c.end_snapshot
     return and_(table.c.begin_snapshot <= snapshot_id, or_(end.is_(None), end > snapshot_id))
+
+
+def one_of(connection: sa.Connection, column: ColumnElement[Any], ids: Collection[int]) -> ColumnElement[bool]:
+    """Rows whose column is one of some ids, however many: databases take a limited number of parameters."""
+    listed = sorted(ids)
+    if connection.dialect.name == "postgresql":
+        return column == sa.any_(sa.bindparam(None, listed, ARRAY(BigInteger)))
+    if connection.dialect.name == "sqlite":
+        return column.in_(sa.select(sa.func.json_each(json.dumps(listed)).table_valued("value").c.value))
+    return column.in_(sa.bindparam(None, listed, BigInteger, expanding=True, literal_execute=True))

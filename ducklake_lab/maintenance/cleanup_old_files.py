@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.storage import Storage, is_below, real_path
+from ducklake_lab.storage import RealPaths, Storage, is_below
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled, remove_scheduled
 
 
@@ -19,11 +19,12 @@ def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool)
         older_than: only those scheduled before; all for None.
     """
     scheduled = read_scheduled(lake, older_than)
-    needed = {real_path(path) for path in read_known_files(lake)} if scheduled else set()
+    real = RealPaths().of
+    needed = set(map(real, read_known_files(lake))) if scheduled else set()
     files = [
         (file_id, path)
         for file_id, path in scheduled
-        if is_below(path, lake.data_path) and real_path(path) not in needed
+        if is_below(path, lake.data_path, real) and real(path) not in needed
     ]
     if files and not dry_run:
         lake.check_writable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.storage import Storage, is_below, real_path
+from ducklake_lab.storage import RealPaths, Storage, is_below
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
 
 #: Names of the files a lake is made of; whatever else lies in its folder is somebody else's.
@@ -35,8 +35,9 @@ def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: b
         and (older_than is None or changed < older_than)
     ]
     # a known path may lead through a symbolic link to a file that is listed where it is
-    real = {real_path(path) for path in known} if strangers else set()
-    orphans = [path for path in strangers if real_path(path) not in real and is_below(path, lake.data_path)]
+    real = RealPaths().of
+    named = set(map(real, known)) if strangers else set()
+    orphans = [path for path in strangers if real(path) not in named and is_below(path, lake.data_path, real)]
     if orphans and not dry_run:
         lake.check_writable()
         storage.delete(orphans)

@@ -13,6 +13,7 @@ from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.inlined import InlinedVersion
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_state
+from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DeleteFile
 from ducklake_lab.model.state import CatalogState
@@ -53,9 +54,9 @@ def read_inlined_deletions(
     if not positions:
         return []
     folder = lake.folder(state, table)
-    of_table = t.data_file.c.data_file_id.in_(sorted(positions))
+    of_table = one_of(connection, t.data_file.c.data_file_id, positions)
     deletes: dict[int, list[DeleteFile]] = defaultdict(list)
-    for delete in read_delete_files(connection, table_id, t.delete_file.c.data_file_id.in_(sorted(positions))):
+    for delete in read_delete_files(connection, table_id, one_of(connection, t.delete_file.c.data_file_id, positions)):
         deletes[delete.data_file_id].append(delete)
     found = []
     for file in read_data_files(connection, table_id, of_table):

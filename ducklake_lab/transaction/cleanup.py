@@ -11,6 +11,7 @@ from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
+from ducklake_lab.catalog.tables import one_of
 
 
 def read_scheduled(lake: Lake, older_than: datetime | None) -> list[tuple[int, str]]:
@@ -31,7 +32,7 @@ def remove_scheduled(lake: Lake, files: Collection[tuple[int, str]]) -> None:
     s = t.files_scheduled_for_deletion
     with lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
-        connection.execute(s.delete().where(s.c.data_file_id.in_([file_id for file_id, _ in files])))
+        connection.execute(s.delete().where(one_of(connection, s.c.data_file_id, [file_id for file_id, _ in files])))
         connection.commit()
 
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, read_table_stats
-from ducklake_lab.catalog.tables import visible
+from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
@@ -67,7 +67,7 @@ class CompactionWriter:
     def _remove_sources(self, table: Table, compaction: Compaction) -> None:
         ids = [source.data_file_id for source in compaction.sources]
         for rows in _OF_FILE:
-            self._metadata.write(rows.delete().where(rows.c.data_file_id.in_(ids)))
+            self._metadata.write(rows.delete().where(one_of(self._metadata.connection, rows.c.data_file_id, ids)))
         folder = self._tx.lake.folder(self._tx.state, table)
         schedule_deletion(
             self._metadata,
@@ -78,7 +78,7 @@ class CompactionWriter:
     def _end_sources(self, compaction: Compaction) -> None:
         ids = [source.data_file_id for source in compaction.sources]
         for rows in (t.data_file, t.delete_file):
-            self._metadata.end(rows, rows.c.data_file_id.in_(ids))
+            self._metadata.end(rows, one_of(self._metadata.connection, rows.c.data_file_id, ids))
 
     def _recompute_stats(self, table: Table, staged: StagedData, removed: list[int]) -> None:
         """Makes the table's statistics those of its rows again, where no deletion is left.
@@ -92,10 +92,14 @@ class CompactionWriter:
             return
         f, d = t.data_file, t.delete_file
         kept = read_data_files(
-            connection, table_id, sa.and_(visible(f, at), f.c.data_file_id.not_in(removed), f.c.begin_snapshot <= at)
+            connection,
+            table_id,
+            sa.and_(visible(f, at), sa.not_(one_of(connection, f.c.data_file_id, removed)), f.c.begin_snapshot <= at),
         )
         ids = [file.data_file_id for file in kept]
-        deleted = sa.select(sa.func.count()).where(d.c.data_file_id.in_(ids), d.c.end_snapshot.is_(None))
+        deleted = sa.select(sa.func.count()).where(
+            one_of(connection, d.c.data_file_id, ids), d.c.end_snapshot.is_(None)
+        )
         inlined_deletes = inlined.read_deletes(connection, self._tx.lake.database, table_id, at)
         if connection.scalar(deleted) or any(file_id in inlined_deletes for file_id in ids):
             return

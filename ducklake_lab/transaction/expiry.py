@@ -13,6 +13,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.quoting import quote_identifier
@@ -76,14 +77,15 @@ class _Expiry:
 
     def run(self, snapshot_ids: Sequence[int]) -> None:
         for rows in (t.snapshot, t.snapshot_changes):
-            self._remove(rows, rows.c.snapshot_id.in_(snapshot_ids))
+            self._remove(rows, self._one_of(rows.c.snapshot_id, snapshot_ids))
         dropped = self._unseen_tables()
         folders = self._folders()
         f, d = t.data_file, t.delete_file
-        files = self._remove_files(f, f.c.data_file_id, sa.or_(f.c.table_id.in_(dropped), _unseen(f)), folders)
+        of_tables = self._one_of(f.c.table_id, dropped)
+        files = self._remove_files(f, f.c.data_file_id, sa.or_(of_tables, _unseen(f)), folders)
         for rows in _OF_FILE[1:]:
-            self._remove(rows, rows.c.data_file_id.in_(files))
-        gone = sa.or_(d.c.table_id.in_(dropped), d.c.data_file_id.in_(files), _unseen(d))
+            self._remove(rows, self._one_of(rows.c.data_file_id, files))
+        gone = sa.or_(self._one_of(d.c.table_id, dropped), self._one_of(d.c.data_file_id, files), _unseen(d))
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
@@ -96,6 +98,9 @@ class _Expiry:
             (t.name_mapping, t.column_mapping, "mapping_id"),
         ):
             self._remove(parts, parts.c[key].not_in(sa.select(owner.c[key])))
+
+    def _one_of(self, column: sa.Column[int], ids: Collection[int]) -> sa.ColumnElement[bool]:
+        return one_of(self._connection, column, ids)
 
     def _remove(self, rows: sa.Table, gone: sa.ColumnElement[bool]) -> None:
         """Deletes rows of a metadata table, if the catalog's version has the table."""
@@ -128,16 +133,17 @@ class _Expiry:
         found = self._connection.execute(query).all()
         ids = [row[0] for row in found]
         if ids:
-            self._connection.execute(rows.delete().where(key.in_(ids)))
+            self._connection.execute(rows.delete().where(self._one_of(key, ids)))
             named = [(row[0], paths.resolve(folders.get(row[1], ""), row[2], row[3] is not False)) for row in found]
             schedule_deletion(self._metadata, self._lake.data_path, named)
         return ids
 
     def _remove_tables(self, table_ids: Sequence[int]) -> None:
         i = t.inlined_data_tables
-        names = self._connection.execute(sa.select(i.c.table_name).where(i.c.table_id.in_(table_ids))).scalars().all()
+        query = sa.select(i.c.table_name).where(self._one_of(i.c.table_id, table_ids))
+        names = self._connection.execute(query).scalars().all()
         for rows in _OF_TABLE:
-            self._remove(rows, rows.c.table_id.in_(table_ids))
+            self._remove(rows, self._one_of(rows.c.table_id, table_ids))
         for name in (*names, *(inlined.delete_table_name(table_id) for table_id in table_ids)):
             run_text(self._connection, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
 

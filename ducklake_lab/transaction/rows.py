@@ -16,6 +16,7 @@ from ducklake_lab.catalog.inlined_rows import insert_rows
 from ducklake_lab.catalog.kept import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
+from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Snapshot, Table
@@ -296,7 +297,9 @@ class RowWriter:
         positions: list[tuple[int, Sequence[int]]] = []
         if staged.dropped_files:
             for source in (t.data_file, t.delete_file):
-                self._metadata.end(source, source.c.data_file_id.in_(sorted(staged.dropped_files)))
+                self._metadata.end(
+                    source, one_of(self._metadata.connection, source.c.data_file_id, staged.dropped_files)
+                )
         for local_id, deletes in staged.deletes.items():
             file_id = self._ids.known(local_id)
             if deletes.positions:

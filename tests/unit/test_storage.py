@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, join
+from ducklake_lab.storage import RealPaths, Storage, hadoop_uri, is_below, is_local, join, real_path
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,21 @@ def test_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
     assert [name for name, _ in storage.list_changed(folder)] == ["sub/a"]
     storage.delete_folder(folder)
     assert not (tmp_path / "inside").exists() and (tmp_path / "outside/b").exists()
+
+
+def test_real_paths_of_many_are_those_of_each(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "f").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "b" / "g").symlink_to(tmp_path / "a" / "b" / "f")
+    parts = ["", "a", "b", "f", "g", "link", "up", "none", ".", ".."]
+    real = RealPaths().of
+    for path in product(parts, repeat=4):
+        local = f"{tmp_path}/{'/'.join(path)}"
+        assert real(local) == real_path(local), local
+    assert real(f"file://{tmp_path}/link/b/g") == f"{tmp_path}/a/b/f"
+    assert real("s3://bucket/a/../b") == "s3://bucket/a/../b"
 
 
 def test_below_is_where_links_lead(tmp_path: Path) -> None:

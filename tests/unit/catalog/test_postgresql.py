@@ -172,3 +172,14 @@ def test_a_row_of_many_that_does_not_fit_writes_none(lake: Lake, place: str) -> 
         with pytest.raises(sa.exc.IntegrityError):
             metadata.flush(last=True)
     assert snapshots(place) == 2
+
+
+def test_more_files_are_cleaned_up_than_a_statement_takes_parameters(session: dl.Session, place: str) -> None:
+    listed = "ducklake_files_scheduled_for_deletion"
+    with psycopg.connect(place) as other:
+        other.execute(
+            f"INSERT INTO {listed} SELECT i, i || '.parquet', true, now() FROM generate_series(1, 70000) r(i)"
+        )
+    assert len(session.sql("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)").fetchall()) == 70_000
+    with psycopg.connect(place) as other:
+        assert other.execute(f"SELECT count(*) FROM {listed}").fetchone() == (0,)
