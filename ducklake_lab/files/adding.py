@@ -243,7 +243,7 @@ def _constant(column_id: int, value: str | None, rows: int) -> ColumnStats:
 
 
 class _Layout:
-    """Which columns of a table those of a file are.
+    """Maps the columns of files with one schema to those of a table.
 
     Attributes:
         mapping: the columns by name.

@@ -1,4 +1,4 @@
-"""What axe finds is told, and so is that one of its rules could not look."""
+"""Findings of axe fail a test, and so does a rule of axe that crashed."""
 
 from __future__ import annotations
 

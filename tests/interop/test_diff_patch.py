@@ -68,7 +68,7 @@ def check(
     return patches
 
 
-#: Types of which the reference inlines no values in others.
+#: Types whose values the reference does not inline within others.
 ALONE = ("variant", "geometry")
 _NESTABLE = [name for name in VALUES if name not in ALONE]
 #: Types that share a table.
@@ -79,7 +79,7 @@ GROUPS = [*(tuple(_NESTABLE[at : at + 8]) for at in range(0, len(_NESTABLE), 8))
 def test_every_type(
     session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path, names: tuple[str, ...]
 ) -> None:
-    """Each value at the edges of a type, and NULL, alone and in a list, a struct and a map; a row has those of one type."""
+    """Each value at the edges of a type, and NULL, alone and in a list, a struct and a map."""
     shapes = ["itself"] if names[0] in ALONE else list(NESTED)
     columns = [f"v{at}_{shape}" for at in range(len(names)) for shape in shapes]
     parts = []

@@ -68,7 +68,7 @@ def made(uri: str, data: Path, case: Case, writer: str, reference: duckdb.DuckDB
 
 
 def made_all(uri: str, data: Path, tables: dict[str, Case], writer: str, reference: duckdb.DuckDBPyConnection) -> None:
-    """Makes a lake of tables, of which files were rewritten after the tables were altered."""
+    """Makes a lake of tables, and rewrites files after the tables were altered."""
     with dl.connect(uri, alias="lake", data_path=str(data), engine="duckdb", ducklake_version="1.0") as session:
         for table, case in tables.items():
             session.sql(f"CREATE TABLE {table} (i INTEGER, {case.column})")
