@@ -48,6 +48,11 @@ def is_object(path: str) -> bool:
     return match is not None and match[1].lower() in _OBJECTS
 
 
+def real_path(path: str) -> str:
+    """The path that a local path's symbolic links lead to; URLs of other filesystems as they are."""
+    return os.path.realpath(path.removeprefix("file://")) if is_local(path) else path
+
+
 class RealPaths:
     """The real paths of many files; the folders of a statement's files are looked at once."""
 
@@ -65,23 +70,17 @@ class RealPaths:
         return real_path(path) if name in (".", "..") or os.path.islink(found) else found
 
 
-def is_below(path: str, folder: str, real: Callable[[str], str] | None = None) -> bool:
+def is_below(path: str, folder: str, real: Callable[[str], str] = real_path) -> bool:
     """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead.
 
     Args:
-        real: what gives real paths; by default `real_path`.
+        real: what gives real paths.
     """
-    real = real or real_path
     base = folder.rstrip("/") + "/"
     rest = path[len(base) :]
     if not (path.startswith(base) and rest and ".." not in rest.split("/")):
         return False
     return real(path).startswith(real(base).rstrip("/") + "/")
-
-
-def real_path(path: str) -> str:
-    """The path that a local path's symbolic links lead to; URLs of other filesystems as they are."""
-    return os.path.realpath(path.removeprefix("file://")) if is_local(path) else path
 
 
 def join(folder: str, relative: str) -> str:
