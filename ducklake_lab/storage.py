@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,13 +21,13 @@ from pyarrow import fs
 
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.object_access import S3Access, access_to
+from ducklake_lab.parallel import in_parallel
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
 #: What it quotes: of what is beyond ASCII only blanks (categories Z*) and control characters.
 _QUOTED = re.compile(rf"[^{re.escape(_URI_SAFE)}A-Za-z0-9\u00a0-\U0010ffff]|\s")
-_PARALLEL = 16
 #: Schemes of object stores; Hadoop's names for S3 mean the same objects.
 _S3 = ("s3", "s3a", "s3n")
 _OBJECTS = (*_S3, "gs", "gcs")
@@ -191,12 +190,7 @@ class Storage:
             except FileNotFoundError:
                 return
 
-        listed = list(paths)
-        if len(listed) == 1:
-            remove(listed[0])
-        elif listed:
-            with ThreadPoolExecutor(_PARALLEL) as pool:
-                list(pool.map(remove, listed))
+        in_parallel(paths, remove)
 
     def discard(self, paths: Iterable[str]) -> None:
         """Deletes what a failed write has left, as far as that is possible: the error of the write is the one to show.
@@ -296,8 +290,7 @@ class Storage:
                 with self.open_input(path) as source, open(places[path], "wb") as target:
                     source.download(target)
 
-            with ThreadPoolExecutor(_PARALLEL) as pool:
-                list(pool.map(fetch, remote))
+            in_parallel(remote, fetch)
             yield places
 
     def _info(self, path: str) -> fs.FileInfo:

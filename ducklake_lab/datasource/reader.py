@@ -13,6 +13,7 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.frames import arrow_for_spark
 
 #: Bytes of Parquet that one task reads, unless a single file is larger.
@@ -27,6 +28,7 @@ class PlanPartition(ds.InputPartition):
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The rows of the part, in types that Spark takes."""
+        begin_task()
         yield from arrow_for_spark(local_reader.read(self.plan)).to_batches()
 
 

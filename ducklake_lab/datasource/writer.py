@@ -26,6 +26,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch, check_not_committed
 from ducklake_lab.transaction.commit import commit
@@ -65,6 +66,7 @@ class TableWriting:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         """Runs in a Python worker. The files belong to nobody until they are committed."""
+        begin_task()
         written: list[WrittenFile] = []
         try:
             for batches in _chunks(iterator):

@@ -13,8 +13,8 @@ from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.parallel import in_parallel
 from ducklake_lab.scan.kept_reads import KeptReads
-from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
@@ -34,9 +34,8 @@ def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozens
 
 def file_schemas(paths: Iterable[str], storage: Storage) -> dict[str, pa.Schema]:
     """The columns of each Parquet file, by path."""
-    return in_parallel(
-        {path: path for path in paths}, lambda path: _schema(path, storage), lambda path: (path, storage) in _schemas
-    )
+    paths = list(dict.fromkeys(paths))
+    return dict(zip(paths, in_parallel(paths, lambda path: _schema(path, storage)), strict=True))
 
 
 def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> list[ScanFile]:
@@ -79,11 +78,9 @@ def _file_columns(paths: Iterable[str], storage: Storage) -> dict[str, _Columns]
         schema = _schema(path, storage)
         return tuple(schema.names), frozenset(_all_ids(schema))
 
-    return in_parallel(
-        {path: path for path in paths},
-        lambda path: _columns.read((path, storage), lambda: columns(path)),
-        lambda path: (path, storage) in _columns,
-    )
+    paths = list(dict.fromkeys(paths))
+    found = in_parallel(paths, lambda path: _columns.read((path, storage), lambda: columns(path)))
+    return dict(zip(paths, found, strict=True))
 
 
 def _schema(path: str, storage: Storage) -> pa.Schema:

@@ -26,9 +26,6 @@ class KeptReads(Generic[Key, Found]):
         self._found: OrderedDict[Key, Found] = OrderedDict()
         self._sum = 0
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._found
-
     def read(self, key: Key, read: Callable[[], Found]) -> Found:
         """The entry of a key, read where it is not kept."""
         with self._lock:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ducklake_lab.scan.parallel import in_parallel
+from ducklake_lab.parallel import in_parallel
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import deleted_positions, deletions_by_snapshot, row_snapshots, rows_by_snapshot
 from ducklake_lab.storage import Storage
@@ -42,9 +42,8 @@ def count_rows(files: Sequence[ScanFile]) -> list[FileRows]:
         DataFileError: the catalog does not say it, and the file that does is missing or cannot be read.
     """
     found = [_known(file) for file in files]
-    unknown = {str(at): file for at, file in enumerate(files) if found[at] is None}
-    read = in_parallel(unknown, _read)
-    return [known or read[str(at)] for at, known in enumerate(found)]
+    read = iter(in_parallel((file for file, known in zip(files, found, strict=True) if known is None), _read))
+    return [known or next(read) for known in found]
 
 
 def live_rows(files: Sequence[ScanFile]) -> int:

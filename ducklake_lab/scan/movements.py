@@ -20,8 +20,8 @@ from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.files import DeleteFile
 from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.parallel import in_parallel
 from ducklake_lab.scan.counts import in_one
-from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.positions import read_delete_file, rows_by_snapshot
 from ducklake_lab.storage import Storage
 
@@ -161,12 +161,9 @@ class _Counting:
         )
         files = self._connection.execute(query.add_columns(f.c.record_count)).all()
         folders = table_folders(self._connection, self._lake.data_path, {row[0] for row in files})
-        listed = {str(at): row for at, row in enumerate(files)}
-        named = in_parallel(
-            listed, lambda row: rows_by_snapshot(paths.resolve(folders[row[0]], row[1], row[2]), row[3])
-        )
-        for at, (table_id, *_, begin, records) in listed.items():
-            for number, rows in (named[at] or {begin: records}).items():
+        named = in_parallel(files, lambda row: rows_by_snapshot(paths.resolve(folders[row[0]], row[1], row[2]), row[3]))
+        for (table_id, *_, begin, records), by_snapshot in zip(files, named, strict=True):
+            for number, rows in (by_snapshot or {begin: records}).items():
                 if self._asked(number) and not self._is_rewritten(number, table_id):
                     self._found[number].rows_added += rows
 
@@ -253,7 +250,7 @@ class _Counting:
         for file_id, file in files.items():
             by_table[file.table_id].add(file_id)
         folders = table_folders(self._connection, self._lake.data_path, by_table)
-        listed: dict[str, tuple[list[tuple[str, DeleteFile]], list[tuple[int, int]]]] = {}
+        listed: dict[int, tuple[list[tuple[str, DeleteFile]], list[tuple[int, int]]]] = {}
         for table_id, ids in by_table.items():
             of_file: defaultdict[int, list[tuple[str, DeleteFile]]] = defaultdict(list)
             of_ids = sa.and_(among(t.delete_file.c.data_file_id, ids), t.delete_file.c.begin_snapshot <= self._high)
@@ -261,10 +258,10 @@ class _Counting:
                 path = paths.resolve(folders[table_id], delete.path, delete.path_is_relative)
                 of_file[delete.data_file_id].append((path, delete))
             kept = inlined.read_deletes(self._connection, self._lake.database, table_id, self._high)
-            listed |= {str(file_id): (of_file[file_id], kept.get(file_id, [])) for file_id in ids}
+            listed |= {file_id: (of_file[file_id], kept.get(file_id, [])) for file_id in ids}
         storage = Storage()
-        read = in_parallel(listed, lambda entry: _first_deletions(*entry, storage))
-        return {int(file_id): counts for file_id, counts in read.items()}
+        read = in_parallel(listed.values(), lambda entry: _first_deletions(*entry, storage))
+        return dict(zip(listed, read, strict=True))
 
     def _count_inlined(self) -> None:
         i = t.inlined_data_tables

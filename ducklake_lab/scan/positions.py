@@ -22,10 +22,10 @@ from ducklake_lab.model.deletion_vectors import read as read_vectors
 from ducklake_lab.model.entries import DELETE_POSITION_FIELD, SNAPSHOT_ID_FIELD
 from ducklake_lab.model.files import VECTOR_FORMAT, DeleteFile, WrittenDeletes
 from ducklake_lab.model.positions import Positions, ascending
+from ducklake_lab.parallel import in_parallel
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id
 from ducklake_lab.scan.kept_reads import KeptReads
-from ducklake_lab.scan.parallel import in_parallel
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
@@ -72,7 +72,7 @@ def deleted_positions(files: Iterable[ScanFile], storage: Storage) -> dict[str, 
         DataFileError: a delete file is missing or cannot be read.
     """
     wanted = {file.path: file for file in files if file.has_deletes}
-    return in_parallel(wanted, lambda file: _positions(file, storage), _is_quick)
+    return dict(zip(wanted, in_parallel(wanted.values(), lambda file: _positions(file, storage)), strict=True))
 
 
 def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) -> dict[str, Positions]:
@@ -82,7 +82,8 @@ def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) ->
         after, before = _positions(rows.after, storage), _positions(rows.before, storage)
         return np.setdiff1d(after, before, assume_unique=True) if len(before) else after
 
-    return in_parallel({rows.after.path: rows for rows in deleted}, difference)
+    listed = {rows.after.path: rows for rows in deleted}
+    return dict(zip(listed, in_parallel(listed.values(), difference), strict=True))
 
 
 def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
@@ -132,11 +133,6 @@ def _read_delete_file(file: ScanFile, storage: Storage) -> Deletions:
 def keep_written(path: str, delete: WrittenDeletes, positions: Positions, snapshots: Positions | None) -> None:
     """Keeps the deletions of a delete file that was written here, as if it had been read."""
     _kept.keep(_key(path, delete), _fixed((positions, snapshots)))
-
-
-def _is_quick(file: ScanFile) -> bool:
-    """Whether the deletions of a file are known without reading one."""
-    return file.delete_path is None or file.delete_file is None or _key(file.delete_path, file.delete_file) in _kept
 
 
 def _key(path: str, delete: DeleteFile | WrittenDeletes) -> _Key:

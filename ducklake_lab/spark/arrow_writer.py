@@ -22,8 +22,9 @@ from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
-from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.object_access import granted
 from ducklake_lab.spark import workers
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.storage import Storage
 
@@ -101,7 +102,7 @@ def _task(
     accesses = granted()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        adopt(accesses)
+        begin_task(accesses)
         storage = Storage()
         written: list[tuple[list[str], WrittenFile]] = []
         with Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer:

@@ -15,9 +15,10 @@ from ducklake_lab.files.deletes import delete_positions
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.files import WrittenDeletes
 from ducklake_lab.model.staged import FILE_ID, POSITION
-from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.object_access import granted
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.storage import Storage, is_local, join
 
 _storage = Storage()
@@ -81,7 +82,7 @@ def _task(
     accesses = granted()
 
     def run(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        adopt(accesses)
+        begin_task(accesses)
         matched = rows.column(POSITION).to_numpy()
         found = delete_positions(files[key[0].as_py()], matched, folder, "", options, new_snapshot, Storage())
         return pa.table([[] if found is None else [pickle.dumps(found)]], schema=_RESULT)

@@ -16,6 +16,7 @@ from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError, Unsupp
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.arrow_writer import from_spark_sql
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.spark.frames import for_spark_sql, with_variants
 from ducklake_lab.spark.types import arrow_type, spark_type
@@ -64,6 +65,7 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
     arrow = arrow_type(spark_type(kind))
 
     def run(*columns: pa.Array) -> pa.Array:
+        begin_task()
         batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])
         database = connection(evaluation.settings)
         try:

@@ -21,10 +21,11 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.files.reader import RowQuery, stream_file, stream_query
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
-from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.object_access import granted
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions, distinct_paths
 from ducklake_lab.spark import workers
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marked
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import spark_type
@@ -123,7 +124,7 @@ def _task(
     accesses = granted()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        adopt(accesses)
+        begin_task(accesses)
         try:
             for number in (n for batch in batches for n in batch.column(0).to_pylist()):
                 for rows in pieces[number]():

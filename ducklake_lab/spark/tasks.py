@@ -9,8 +9,9 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ducklake_lab.object_access import adopt, granted
+from ducklake_lab.object_access import granted
 from ducklake_lab.spark import workers
+from ducklake_lab.spark.begin_task import begin_task
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -22,7 +23,7 @@ def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Seq
     accesses = granted()
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        adopt(accesses)
+        begin_task(accesses)
         for batch in batches:
             numbers, pieces = batch.column(0).to_pylist(), batch.column(1).to_pylist()
             results = [pickle.dumps(function(pickle.loads(piece))) for piece in pieces]

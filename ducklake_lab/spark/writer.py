@@ -11,7 +11,6 @@ the table's, so that a failure leaves nothing in the table's. Files are then mov
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +23,7 @@ from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import hive_folder
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
+from ducklake_lab.parallel import in_parallel
 from ducklake_lab.spark import arrow_writer
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.partitions import (
@@ -48,7 +48,6 @@ class WrittenPart:
 
 
 _storage = Storage()
-_PARALLEL = 16
 #: The place of a row among all, while they are shuffled.
 _ORDER = "_ducklake_order"
 
@@ -161,8 +160,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
     """The files that have rows; paths are relative to the temporary folder."""
     leaves = leaf_columns(table.columns)
     types = [leaf.data_type for leaf in leaves]
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        footers = list(pool.map(lambda part: read_footer(part.path, _storage, types), parts))
+    footers = in_parallel(parts, lambda part: read_footer(part.path, _storage, types))
     statistics = column_statistics(leaves, footers)
     _check_not_null(table, statistics)
     values = decode_keys(table, [part.keys for part in parts])

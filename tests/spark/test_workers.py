@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.errors import translate_error
+from ducklake_lab.spark.tasks import run_tasks
 from tests.cluster import standalone_cluster
 
 #: Hides packages of the worker's Python; ours is found in what the session sent, and nowhere else.
@@ -147,3 +149,7 @@ def test_errors_of_workers_say_the_cause(spark: Any, function: Any, said: str) -
     with pytest.raises(PySparkException) as raised:
         spark.range(3).mapInArrow(function, "id long").collect()
     assert str(translate_error(raised.value)) == said
+
+
+def test_what_a_worker_loaded_is_left_out_of_garbage_collection(spark: Any) -> None:
+    assert min(run_tasks(spark, lambda _: gc.get_freeze_count(), range(4))) > 10_000
