@@ -39,7 +39,7 @@ lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lak
 test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS)
 
-test-fast: $(VENV)/.dev ## Run the unit tests on one kind of catalog, in about four minutes
+test-fast: $(VENV)/.dev ## Run the quick unit tests on one kind of catalog, in less than two minutes
 	$(BIN)/python -m pytest --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --catalog duckdb -m "not slow" tests/unit
 
 lint: $(VENV)/.dev ## Run ruff, mypy, import-linter and the linter of prose

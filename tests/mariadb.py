@@ -68,5 +68,5 @@ def _wait(process: subprocess.Popen[bytes], socket: Path, log: Path) -> None:
 def execute(socket: Path, statement: str) -> None:
     import pymysql
 
-    with pymysql.connect(unix_socket=str(socket), user="root", autocommit=True) as connection:
+    with pymysql.connect(unix_socket=str(socket), user="root", autocommit=True, ssl_disabled=True) as connection:
         connection.cursor().execute(statement)

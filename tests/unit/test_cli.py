@@ -21,6 +21,7 @@ def lake(tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_text(lake: str, capsys: pytest.CaptureFixture[str]):
     assert main(["diff", lake, "t", "2", "3"]) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -29,6 +30,7 @@ def test_text(lake: str, capsys: pytest.CaptureFixture[str]):
     assert shown[-1] == "→ 1  s=b→x⟨U+001B⟩[31m"  # no control of the terminal
 
 
+@pytest.mark.slow
 def test_exit_code(lake: str, capsys: pytest.CaptureFixture[str]):
     assert main(["diff", f"ducklake:{lake}", "t", "-1", "--exit-code"]) == 1
     assert main(["diff", lake, "t", "3", "--exit-code"]) == 0

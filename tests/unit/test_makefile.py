@@ -26,6 +26,7 @@ def _last_command(folder: Path, uid: int, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make on PATH")
 @pytest.mark.parametrize(("uid", "root"), [(0, " --allow-root"), (1000, ""), (100, "")])
 def test_jupyterlab_runs_as_any_user_with_options(tmp_path: Path, uid: int, root: str):

@@ -70,6 +70,7 @@ def test_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "inside").exists() and (tmp_path / "outside/b").exists()
 
 
+@pytest.mark.slow
 def test_real_paths_of_many_are_those_of_each(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "f").touch()

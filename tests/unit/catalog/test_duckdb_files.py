@@ -53,6 +53,7 @@ def test_a_file_is_held_as_long_as_a_connection_uses_it(tmp_path: Path) -> None:
         assert other.execute("SELECT count(*) FROM t").fetchone() == (10_002,)
 
 
+@pytest.mark.slow
 def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None:
     path = tmp_path / "lake.ducklake"
     with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d") as session:
@@ -69,6 +70,7 @@ def test_a_session_holds_its_file_during_statements_only(tmp_path: Path) -> None
     assert not log_of(path).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", [True, False])
 def test_an_exclusive_session_holds_its_file_until_it_detaches(tmp_path: Path, *, sql: bool) -> None:
     path = tmp_path / "lake.ducklake"
@@ -107,6 +109,7 @@ def test_only_catalogs_in_duckdb_files_are_held(tmp_path: Path) -> None:
     assert not (tmp_path / "lake.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_who_holds_a_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "lake.ducklake"
     with dl.connect(f"ducklake:{path}", alias="lake", data_path=f"{tmp_path}/d") as session:
@@ -134,6 +137,7 @@ while not done:
 """
 
 
+@pytest.mark.slow
 def test_a_file_is_had_between_two_statements_of_a_busy_process(tmp_path: Path) -> None:
     path = tmp_path / "lake.ducklake"
     dl.connect(f"ducklake:{path}", data_path=f"{tmp_path}/d").close()

@@ -59,6 +59,7 @@ def test_rows_of_a_schema_version_that_older_writers_left_out(tmp_path: Path) ->
         assert session.sql("FROM t ORDER BY i").fetchall() == expected
 
 
+@pytest.mark.slow
 def test_rows_are_read_under_the_names_that_they_were_written_with(
     lake_uri: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_rows_are_read_under_the_names_that_they_were_written_with(
             assert session.sql(f"FROM t AT (VERSION => {snapshot}) ORDER BY 1").fetchall() == rows
 
 
+@pytest.mark.slow
 def test_a_table_made_after_a_reader_began_holds_nothing_for_it(mysql: Callable[[], str], tmp_path: Path) -> None:
     uri = f"ducklake:mysql:{mysql()}"
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:

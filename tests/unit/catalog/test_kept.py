@@ -79,6 +79,7 @@ def test_what_another_duckdb_writes_is_seen(session: dl.Session, path: Path) -> 
         assert other.execute("SELECT count(*) FROM ducklake_data_file").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_what_another_process_commits_is_seen(session: dl.Session, path: Path) -> None:
     code = (
         f"import ducklake_lab as dl, os\nsession = dl.connect('ducklake:{path}')\n"
@@ -91,6 +92,7 @@ def test_what_another_process_commits_is_seen(session: dl.Session, path: Path) -
     assert session.current_snapshot().snapshot_id == 6
 
 
+@pytest.mark.slow
 def test_sessions_of_one_process_see_each_other(session: dl.Session, path: Path) -> None:
     with dl.connect(f"ducklake:{path}", alias="lake") as other:
         for i in range(3):
@@ -106,6 +108,7 @@ def test_sessions_of_one_process_see_each_other(session: dl.Session, path: Path)
         assert reader.execute("SELECT count(*) FROM ducklake_data_file").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_threads_that_commit_at_once_lose_nothing(session: dl.Session, path: Path) -> None:
     def write(number: int) -> None:
         with dl.connect(f"ducklake:{path}", alias="lake") as own:

@@ -51,6 +51,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return found
 
 
+@pytest.mark.slow
 def test_a_query_reads_the_columns_of_its_tables(session: dl.Session, reads: list[int | None]) -> None:
     joined = session.sql("SELECT t7.*, t8.k AS other FROM t7 LEFT JOIN t8 USING (k)")
     assert joined.columns == ["k", "name_7", "other"]
@@ -58,18 +59,21 @@ def test_a_query_reads_the_columns_of_its_tables(session: dl.Session, reads: lis
     assert len(reads) == 2 and None not in reads
 
 
+@pytest.mark.slow
 def test_whoever_wants_all_tables_reads_them_at_once(session: dl.Session, reads: list[int | None]) -> None:
     columns = {info.table.name: [column.name for column in info.table.columns] for info in session.tables()}
     assert columns == {f"t{i}": ["k", f"name_{i}"] for i in range(TABLES)}
     assert reads.count(None) == 1 and len(reads) <= 10
 
 
+@pytest.mark.slow
 def test_names_need_no_columns(session: dl.Session, reads: list[int | None]) -> None:
     with pytest.raises(dl.DuckLakeError, match="Did you mean t104"):
         session.sql("SELECT * FROM t1004")
     assert reads == []
 
 
+@pytest.mark.slow
 def test_entries_of_a_snapshot_that_was_expired_since(session: dl.Session, attach: Callable[[str], dl.Session]) -> None:
     state = session.state()
     assert [column.name for column in state.tables.named(state.schema("main").schema_id, "t9").columns] == [
@@ -84,6 +88,7 @@ def test_entries_of_a_snapshot_that_was_expired_since(session: dl.Session, attac
     assert session.sql("SELECT * FROM t10").columns == ["k"]
 
 
+@pytest.mark.slow
 def test_a_transaction_whose_snapshot_was_expired(session: dl.Session, attach: Callable[[str], dl.Session]) -> None:
     session.sql("BEGIN")
     session.sql("SELECT * FROM t9")
@@ -95,6 +100,7 @@ def test_a_transaction_whose_snapshot_was_expired(session: dl.Session, attach: C
     session.sql("ROLLBACK")
 
 
+@pytest.mark.slow
 def test_snapshots_of_one_schema_version_share_entries(
     session: dl.Session, attach: Callable[[str], dl.Session]
 ) -> None:

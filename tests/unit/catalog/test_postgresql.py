@@ -47,6 +47,7 @@ def snapshots(place: str) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_what_is_held_is_seen_by_the_next_statement_and_committed(lake: Lake, place: str) -> None:
     before = snapshots(place)
     with lake.connect(fresh=True) as connection:
@@ -174,6 +175,7 @@ def test_a_row_of_many_that_does_not_fit_writes_none(lake: Lake, place: str) -> 
     assert snapshots(place) == 2
 
 
+@pytest.mark.slow
 def test_more_files_are_cleaned_up_than_a_statement_takes_parameters(session: dl.Session, place: str) -> None:
     listed = "ducklake_files_scheduled_for_deletion"
     with psycopg.connect(place) as other:

@@ -38,6 +38,7 @@ def _read(reader: TableStreamReader, start: int, end: int) -> list[int]:
     return sorted(i for part in parts for batch in reader.read(part) for i in batch.column("i").to_pylist())
 
 
+@pytest.mark.slow
 def test_available_now_ends_at_the_snapshot_it_began_with(uri: str) -> None:
     reader = _reader(uri)
     _insert(uri, 20)
@@ -53,6 +54,7 @@ def test_available_now_ends_at_the_snapshot_it_began_with(uri: str) -> None:
     assert _reader(uri).latestOffset() == {"snapshot": 3}
 
 
+@pytest.mark.slow
 def test_a_stream_waits_for_the_version_it_starts_with(uri: str) -> None:
     reader = _reader(uri, starting_version="3")
     assert reader.latestOffset(reader.initialOffset()) == reader.initialOffset() == {"snapshot": 2}
@@ -67,6 +69,7 @@ def test_a_lake_that_went_back_is_an_error(uri: str) -> None:
         _reader(uri).latestOffset({"snapshot": 7})
 
 
+@pytest.mark.slow
 def test_snapshots_that_expired_unread_are_an_error(uri: str) -> None:
     _insert(uri, 20)
     _insert(uri, 40)

@@ -70,6 +70,7 @@ def local(tmp_path: Path) -> Stream:
     return Stream(f"ducklake:{tmp_path}/lake.ducklake", tmp_path)
 
 
+@pytest.mark.slow
 def test_a_batch_is_committed_once_also_after_expiry(stream: Stream) -> None:
     stream.run(0, range(20))
     stream.run(1, range(20, 40))
@@ -85,6 +86,7 @@ def test_a_batch_is_committed_once_also_after_expiry(stream: Stream) -> None:
     assert stream.rows() == [*range(60), 100]
 
 
+@pytest.mark.slow
 def test_a_query_with_a_checkpoint_made_anew_is_another(local: Stream) -> None:
     local.run(0, range(20))
     with local.session() as session:
@@ -114,6 +116,7 @@ def test_a_batch_that_two_writers_commit_at_once_lands_once(stream: Stream) -> N
     assert stream.files() == 1
 
 
+@pytest.mark.slow
 def test_writers_at_once_commit_each_batch_once(stream: Stream) -> None:
     batches = [range(20 * number, 20 * number + 20) for number in range(3)]
 
@@ -127,6 +130,7 @@ def test_writers_at_once_commit_each_batch_once(stream: Stream) -> None:
     assert stream.files() == 3
 
 
+@pytest.mark.slow
 def test_batches_without_rows_are_noted_and_never_set_back(stream: Stream) -> None:
     stream.run(0, range(0))
     stream.run(1, range(20))
@@ -138,6 +142,7 @@ def test_batches_without_rows_are_noted_and_never_set_back(stream: Stream) -> No
         assert _records(session) == [(f"ducklake_lab_stream:{QUERY}", "1", "GLOBAL")]
 
 
+@pytest.mark.slow
 def test_a_batch_that_replaces_all_rows_is_left_out_the_second_time(local: Stream) -> None:
     for batch, rows in ((0, range(20)), (1, range(5)), (0, range(20)), (1, range(5))):
         local.writer(overwrite=True).commit(local.tasks(rows), batch)
@@ -147,6 +152,7 @@ def test_a_batch_that_replaces_all_rows_is_left_out_the_second_time(local: Strea
     assert local.rows() == []
 
 
+@pytest.mark.slow
 def test_batches_of_earlier_releases_are_known(local: Stream) -> None:
     """They noted a batch by the checkpoint's path, in its snapshot alone."""
     with local.session() as session:
@@ -171,6 +177,7 @@ def test_a_batch_of_no_known_query_is_refused(local: Stream) -> None:
     assert local.rows() == [] and local.files() == 0
 
 
+@pytest.mark.slow
 def test_a_record_that_is_no_number_is_an_error(local: Stream) -> None:
     local.run(0, range(20))
     with duckdb.connect(local.uri.removeprefix("ducklake:")) as catalog:
@@ -180,6 +187,7 @@ def test_a_record_that_is_no_number_is_an_error(local: Stream) -> None:
     assert local.rows() == list(range(20)) and local.files() == 1
 
 
+@pytest.mark.slow
 def test_the_reference_keeps_the_record(stream: Stream, reference: duckdb.DuckDBPyConnection) -> None:
     stream.run(3, range(20))
     attach(reference, stream.uri)

@@ -10,6 +10,7 @@ from ducklake_lab.demo import source
 from ducklake_lab.model.types import from_arrow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", source.TABLES)
 def test_columns_and_types_are_those_declared(name: str) -> None:
     table = source.table(name)

@@ -39,6 +39,7 @@ def keys(diff: Diff, **choice: object) -> list[object]:
     return [(row.after or row.before or {})["k"] for row in diff.rows(1000, **choice)]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_rows_are_chosen_by_kind_and_by_the_column_that_changed(diff: Diff) -> None:
     assert keys(diff, changed="v") == list(range(20))
     assert keys(diff, changed="name") == list(range(10, 31))
@@ -50,6 +51,7 @@ def test_rows_are_chosen_by_kind_and_by_the_column_that_changed(diff: Diff) -> N
         assert diff.count(choice) == diff.passing(choice) == len(diff.page(1000, 0, choice))
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_the_value_they_have_last(diff: Diff) -> None:
     rows = diff.rows(1000, sort=[("v", True), ("k", False)])
     last = [((row.after or row.before or {})["v"], (row.after or row.before or {})["k"]) for row in rows]
@@ -58,6 +60,7 @@ def test_rows_are_sorted_by_the_value_they_have_last(diff: Diff) -> None:
     assert keys(diff, sort="k")[-1] == 201
 
 
+@pytest.mark.slow
 def test_pages_are_parts_of_the_whole(diff: Diff) -> None:
     whole = keys(diff, sort=[("Name", False)])
     paged = [key for start in range(0, 50, 7) for key in keys_of(diff.rows(7, offset=start, sort=[("Name", False)]))]
@@ -69,6 +72,7 @@ def keys_of(rows: list[object]) -> list[object]:
     return [(row.after or row.before)["k"] for row in rows]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_chosen(diff: Diff) -> None:
     with pytest.raises(dl.EntryNotFoundError, match=r'no column "nam".* Did you mean Name'):
         diff.rows(changed="nam")
@@ -85,6 +89,7 @@ def test_what_cannot_be_chosen(diff: Diff) -> None:
         diff.showing(limit=-1)
 
 
+@pytest.mark.slow
 def test_static_views_and_texts_show_the_choice(diff: Diff) -> None:
     shown = diff.showing(changed="NAME", sort=[("k", True)], limit=3)
     page = shown._repr_html_()
@@ -97,6 +102,7 @@ def test_static_views_and_texts_show_the_choice(diff: Diff) -> None:
     assert diff.choice == RowChoice()
 
 
+@pytest.mark.slow
 def test_a_browser_pages_through_what_is_chosen(diff: Diff) -> None:
     browser = DiffBrowser(diff.showing(changed="name", limit=3))
     assert (browser.kind, browser.changed, browser.passing) == ("", "Name", 21)
@@ -118,6 +124,7 @@ def test_a_browser_pages_through_what_is_chosen(diff: Diff) -> None:
     assert browser.still().count("<ins>") == 6  # Name and v, in three rows
 
 
+@pytest.mark.slow
 def test_what_a_notebook_gets(diff: Diff, session: dl.Session) -> None:
     found, _ = live(diff)
     assert found["text/plain"] == repr(diff)

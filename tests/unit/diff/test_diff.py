@@ -32,6 +32,7 @@ def newest(session: dl.Session) -> int:
     return session.current_snapshot().snapshot_id
 
 
+@pytest.mark.slow
 def test_a_range_is_folded_to_its_net_effect(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     start = newest(session)
@@ -89,6 +90,7 @@ def test_categories_that_are_not_listed_are_counted(session: dl.Session) -> None
     assert diff.plot().layout.annotations[1].text == "s, 33 rarer not shown"
 
 
+@pytest.mark.slow
 def test_values_read_as_in_results(session: dl.Session) -> None:
     values = (
         "{'tags': ['a', NULL]}", "MAP {'k': ['v']}", "INTERVAL '1 month 2 days'", "TIME '12:34:56.5'", "DATE '-infinity'",
@@ -106,6 +108,7 @@ def test_values_read_as_in_results(session: dl.Session) -> None:
     assert "  ".join(f"c{i}={shown}" for i, shown in enumerate(texts)) in text(diff)
 
 
+@pytest.mark.slow
 def test_columns_that_were_renamed_dropped_and_added_are_told_as_such(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, was VARCHAR, gone INTEGER); INSERT INTO t VALUES (1, 'a', 7), (2, 'b', 8)")
     start = newest(session)
@@ -177,6 +180,7 @@ def test_segments_say_where_changes_concentrate(session: dl.Session) -> None:
     assert not any(condition == "n IS NULL" for condition in told)  # so are all others
 
 
+@pytest.mark.slow
 def test_segments_are_ranked_by_how_rare_they_are_among_unchanged_rows(session: dl.Session) -> None:
     session.sql(
         "CREATE TABLE t AS SELECT i::INTEGER AS id, CASE WHEN i % 100 = 0 THEN 2400 ELSE i % 2000 END AS arrival, "
@@ -211,6 +215,7 @@ def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypat
     assert (pattern.condition, pattern.share, pattern.unchanged_share) == ("n = 3", 1.0, None)
 
 
+@pytest.mark.slow
 def test_without_a_snapshot_the_last_change_is_shown(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER); CREATE TABLE other (i INTEGER)")
     with pytest.raises(dl.SnapshotNotFoundError, match=r"Snapshot 1 made main\.t; there is no earlier state"):
@@ -233,6 +238,7 @@ def test_without_a_snapshot_the_last_change_is_shown(session: dl.Session) -> Non
         session.table("t").diff(other="other")
 
 
+@pytest.mark.slow
 def test_the_open_transaction_as_diffs(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2); CREATE TABLE gone AS SELECT 1 AS a")
     with session.transaction() as tx:
@@ -246,6 +252,7 @@ def test_the_open_transaction_as_diffs(session: dl.Session) -> None:
         tx.rollback()
 
 
+@pytest.mark.slow
 def test_a_preview_is_committed_or_rolled_back(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1), (2)")
     before = newest(session)
@@ -298,6 +305,7 @@ def test_machines_and_pages(session: dl.Session, tmp_path: Path) -> None:
     assert not any(mark in page for mark in ("http://", "https://", "<script", "<link"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, ["k"]])
 def test_back_in_time_is_the_mirror_image(session: dl.Session, key: list[str] | None) -> None:
     session.sql("CREATE TABLE t AS SELECT i::INTEGER AS k, 0 AS v FROM range(200) r(i)")
@@ -316,6 +324,7 @@ def test_back_in_time_is_the_mirror_image(session: dl.Session, key: list[str] | 
     ]
 
 
+@pytest.mark.slow
 def test_a_column_that_is_back_is_in_no_statement(session: dl.Session) -> None:
     session.sql("CREATE TABLE t AS SELECT 1 AS k, 2 AS v")
     whole = newest(session)

@@ -50,6 +50,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.slow
 def test_tables_that_differ(session: dl.Session) -> None:
     start = change(session)
     found = session.diff(start)
@@ -75,6 +76,7 @@ def test_tables_that_differ(session: dl.Session) -> None:
     }
 
 
+@pytest.mark.slow
 def test_only_touched_tables_are_read(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     start = change(session)
     read: list[str] = []
@@ -91,6 +93,7 @@ def test_only_touched_tables_are_read(session: dl.Session, monkeypatch: pytest.M
     assert read[-1] == "main.gone"
 
 
+@pytest.mark.slow
 def test_snapshots_that_expired_in_between(session: dl.Session) -> None:
     start = change(session)
     newest = session.current_snapshot().snapshot_id
@@ -100,6 +103,7 @@ def test_snapshots_that_expired_in_between(session: dl.Session) -> None:
     assert listed(found) == EXPECTED and found.unchanged == 2
 
 
+@pytest.mark.slow
 def test_states_are_named_by_tags(session: dl.Session) -> None:
     session.tag("before", change(session))
     session.tag("after")
@@ -112,6 +116,7 @@ def test_states_are_named_by_tags(session: dl.Session) -> None:
         tx.rollback()
 
 
+@pytest.mark.slow
 def test_views(session: dl.Session, tmp_path: Path) -> None:
     found = session.diff(change(session))
     text = " ".join(html.unescape(re.sub("<style>.*?</style>|<[^>]+>", " ", found._repr_html_())).split())
@@ -130,6 +135,7 @@ def test_views(session: dl.Session, tmp_path: Path) -> None:
         found.save(tmp_path / "lake.sql")
 
 
+@pytest.mark.slow
 def test_commands(tmp_path: Path) -> None:
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()

@@ -52,6 +52,7 @@ def test_a_patch_writes_the_cells_that_differ_and_no_others(session: dl.Session)
     ]
 
 
+@pytest.mark.slow
 def test_a_patch_makes_one_snapshot_that_ours_reads(session: dl.Session) -> None:
     start = newest(session)
     session.sql("UPDATE t SET v = 10 WHERE k = 1; DELETE FROM t WHERE k = 3; INSERT INTO t VALUES (4, 4, NULL)")
@@ -73,6 +74,7 @@ def test_a_transaction_is_patched_before_it_is_committed(session: dl.Session) ->
     assert session.sql("SELECT v FROM t WHERE k = 1").fetchall() == [(10,)]
 
 
+@pytest.mark.slow
 def test_what_is_refused(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     start = newest(session)
     session.sql("ALTER TABLE t ADD COLUMN s STRUCT(a INTEGER); ALTER TABLE t ALTER k SET DATA TYPE BIGINT")
@@ -100,6 +102,7 @@ def test_what_is_refused(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -
         tx.rollback()
 
 
+@pytest.mark.slow
 def test_a_key_must_find_one_row_each(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.sql("INSERT INTO t VALUES (2, 20, 'unchanged')")
     start = newest(session)
@@ -112,6 +115,7 @@ def test_a_key_must_find_one_row_each(session: dl.Session, monkeypatch: pytest.M
         session.table("t").diff(start, key=["k"]).patch()
 
 
+@pytest.mark.slow
 def test_names_that_would_end_a_comment(session: dl.Session) -> None:
     session.sql('CREATE TABLE "x\n; DROP TABLE t; --" (i INTEGER)')
     start = newest(session)
@@ -122,6 +126,7 @@ def test_names_that_would_end_a_comment(session: dl.Session) -> None:
     assert session.sql("SELECT count(*) FROM t").fetchall() == [(3,)]
 
 
+@pytest.mark.slow
 def test_files(session: dl.Session, tmp_path: Path) -> None:
     start = newest(session)
     session.sql("UPDATE t SET n = 'a' || chr(13) || chr(10) WHERE k = 1")

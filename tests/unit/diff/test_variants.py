@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not READS_VARIANT_BYTES, reason="DuckDB before 1
 _ROWS = "(1, 42, 1), (2, 'x', 1), (3, [1, 2], 1), (4, 4, 1)"
 
 
+@pytest.mark.slow
 def test_a_value_may_change_its_type(tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql(f"CREATE TABLE t (i INTEGER, v VARIANT, w INTEGER); INSERT INTO t VALUES {_ROWS}")
@@ -58,6 +59,7 @@ _SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "limit"), [("VARIANT", 0), *((shape, 100) for shape in _SHAPES)])
 def test_cells_are_compared_beside_null(shape: str, limit: int, tmp_path: Path) -> None:
     # files hold no INTERVAL, and no variants below the top

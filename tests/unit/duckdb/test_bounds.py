@@ -36,6 +36,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_texts_are_ordered_as_the_values_they_spell(data: st.DataObject) -> None:
@@ -55,6 +56,7 @@ def test_texts_are_ordered_as_the_values_they_spell(data: st.DataObject) -> None
     assert greatest
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_extremes_of_many_columns_are_those_of_each(data: st.DataObject) -> None:

@@ -18,6 +18,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "ENCRYPTED", "hive_file_pattern", "parquet_row_group_size_bytes"])
 def test_each_partition_has_a_file(options: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     uri = f"ducklake:{tmp_path}/lake.ducklake"

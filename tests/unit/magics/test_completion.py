@@ -176,6 +176,7 @@ def test_other_colons_take_no_variable(complete: Complete, text: str):
     assert not any("flute" in one for one in complete(f"%%ducklake\n{text}"))
 
 
+@pytest.mark.slow
 def test_python_cells_are_left_alone(complete: Complete):
     assert "flute|" in complete("flut|")
     assert not any("flights" in one for one in complete("fl|"))

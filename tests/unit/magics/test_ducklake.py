@@ -195,6 +195,7 @@ def test_errors_are_one_line_with_their_place(notebook: Notebook, capsys: pytest
     assert notebook.session.on_progress is None
 
 
+@pytest.mark.slow
 def test_traceback_shows_all(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(BindError):
         notebook("%%ducklake --traceback\nSELECT dep_dealy")

@@ -61,6 +61,7 @@ def _source(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
 
 
+@pytest.mark.slow
 def test_progress_is_shown_while_it_runs_and_gone_when_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[str] = []
     output = NotebookClient.process_message
@@ -86,6 +87,7 @@ def test_progress_is_shown_while_it_runs_and_gone_when_done(tmp_path: Path, monk
     assert "Interrupted:" in error.traceback[0]
 
 
+@pytest.mark.slow
 def test_an_error_ends_the_run_in_a_few_lines(tmp_path: Path):
     failed, after = run("%%ducklake\nSELECT wrong", "1 + 1", path=tmp_path)
     (error,) = failed.outputs
@@ -138,6 +140,7 @@ def tables(found: list[dict[str, Any]]) -> list[str]:
     ]  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_a_grid_is_made_when_its_table_is_out_and_the_cell_is_done(kernel: BlockingKernelClient):
     published(kernel, LAKE, 0)
     first = published(
@@ -162,6 +165,7 @@ def test_a_grid_is_made_when_its_table_is_out_and_the_cell_is_done(kernel: Block
     assert tables(in_python) == mounts(in_python)
 
 
+@pytest.mark.slow
 def test_an_executed_notebook_holds_no_state_of_grids(tmp_path: Path):
     cells = [
         nbformat.v4.new_code_cell(source) for source in (LAKE, "%%ducklake\nSELECT 1 AS i", "%%ducklake\nSELECT 2 AS i")

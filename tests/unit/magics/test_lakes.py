@@ -33,6 +33,7 @@ def run(shell: InteractiveShell) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_a_real_lake_without_spark(
     shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -72,6 +73,7 @@ def test_a_wrong_setting_of_the_project_is_told(tmp_path: Path):
         project_settings(tmp_path, ["limit"])
 
 
+@pytest.mark.slow
 def test_options_against_a_real_lake(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
 
@@ -95,6 +97,7 @@ def test_options_against_a_real_lake(shell: InteractiveShell, run: Run, tmp_path
     assert "other" in repr(other)
 
 
+@pytest.mark.slow
 def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
 
@@ -131,6 +134,7 @@ def test_a_cell_may_show_a_grid(shell: InteractiveShell, run: Run, tmp_path: Pat
     assert run("%ducklake -o arrow SELECT 1 AS i").to_pydict() == {"i": [1]}
 
 
+@pytest.mark.slow
 def test_an_upload_is_shown_before_it_is_written(
     shell: InteractiveShell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -157,6 +161,7 @@ def test_an_upload_is_shown_before_it_is_written(
     assert run("SELECT x_y::VARCHAR FROM new_orders").fetchall() == [("2024-01-02",)]
 
 
+@pytest.mark.slow
 def test_disconnect_and_a_connect_that_fails(
     shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -42,6 +42,7 @@ class SparkUi(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_bytes_read_come_from_the_ui_where_there_is_one() -> None:
     assert StageInputs(None, "local-1").bytes([3]) is None
     server = HTTPServer(("127.0.0.1", 0), SparkUi)

@@ -129,6 +129,7 @@ def test_files_are_listed(session: dl.Session, questions: Questions):
     assert sum(file["rows"] for file in answer["files"]) == 100
 
 
+@pytest.mark.slow
 def test_what_snapshots_touched_says_how_to_look_at_it(lake_uri: Callable[..., str], tmp_path: Path):
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql("CREATE TABLE kept (a INTEGER); CREATE TABLE gone (a INTEGER)")

@@ -59,6 +59,7 @@ def stop(session: dl.Session, statement: str, folder: Path, count: int) -> None:
         watcher.join()
 
 
+@pytest.mark.slow
 def test_a_merge_that_is_stopped_leaves_the_lake_as_it_was(session: dl.Session, tmp_path: Path) -> None:
     # files of two or three: there are many groups to be stopped between
     session.sql("CALL lake.set_option('target_file_size', '1KB')")
@@ -68,6 +69,7 @@ def test_a_merge_that_is_stopped_leaves_the_lake_as_it_was(session: dl.Session, 
     assert (rows(session, last), files(tmp_path)) == before and newest(session) == last
 
 
+@pytest.mark.slow
 def test_pieces_that_are_merged_stay_and_the_rest_follows(session: dl.Session, tmp_path: Path) -> None:
     last = newest(session)
     before = rows(session, last)
@@ -83,6 +85,7 @@ def test_pieces_that_are_merged_stay_and_the_rest_follows(session: dl.Session, t
     assert session.sql("FROM lake.delete_orphaned_files(dry_run => true, cleanup_all => true)").fetchall() == []
 
 
+@pytest.mark.slow
 def test_a_rewrite_that_is_stopped_leaves_the_lake_as_it_was(session: dl.Session, tmp_path: Path) -> None:
     # a file for each partition
     session.sql("DROP TABLE t; CREATE TABLE t (i INTEGER, k INTEGER); ALTER TABLE t SET PARTITIONED BY (k)")

@@ -49,6 +49,7 @@ def _said(session: dl.Session, since: int) -> list[list[str]]:
     return [list(entry.changes) for entry in session.snapshots() if entry.info.snapshot_id > since]
 
 
+@pytest.mark.slow
 def test_each_says_what_it_changed(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:
         session.sql("CREATE TABLE orders (i INTEGER, s VARCHAR, p STRUCT(x INTEGER, y DATE))")
@@ -62,6 +63,7 @@ def test_each_says_what_it_changed(lake_uri: Callable[..., str], tmp_path: Path)
         assert _said(session, since)[0] == ["altered main.orders"]
 
 
+@pytest.mark.slow
 def test_it_is_said_of_what_the_reference_altered(
     lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
@@ -97,6 +99,7 @@ def test_names_are_quoted_where_sql_needs_it(column: str, tmp_path: Path) -> Non
         assert _said(session, 1) == [[f'added column "{column}" INTEGER to main.t']]
 
 
+@pytest.mark.slow
 def test_comments_of_views_are_said(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", ducklake_version="1.1") as session:
         session.sql("CREATE VIEW v AS SELECT 1 AS a, 2 AS b; COMMENT ON VIEW v IS 'all'")

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,7 @@ SPECS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(ROWS, PREDICATES, SPECS)
 def test_a_partition_with_a_matching_row_is_kept(
@@ -175,6 +177,7 @@ def test_partitions_are_skipped_at_all() -> None:
     assert not kept(Comparison(("u",), "=", datetime(2013, 3, 1))) and kept(Comparison(("u",), "<", datetime(1, 1, 2)))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(ROWS, PREDICATES, st.lists(st.booleans(), min_size=7, max_size=7))
 def test_a_file_with_a_matching_row_is_kept(

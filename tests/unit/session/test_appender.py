@@ -252,6 +252,7 @@ def test_values_become_the_column_s_type(session: dl.Session, kind: str) -> None
     assert session.sql("SELECT v::VARCHAR FROM v ORDER BY n").fetchall() == expected
 
 
+@pytest.mark.slow
 def test_the_catalog_file_is_held_in_the_block_only(tmp_path: Path) -> None:
     path = tmp_path / "m.ducklake"
     open_it = f"import duckdb; duckdb.connect({str(path)!r})"

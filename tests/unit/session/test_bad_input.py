@@ -65,6 +65,7 @@ def test_one_line_and_no_snapshot(session: dl.Session, sql: str, error: type[Exc
     assert session.current_snapshot().snapshot_id == 2
 
 
+@pytest.mark.slow
 def test_long_and_deep_input_is_taken(session: dl.Session) -> None:
     """As DuckDB takes it: 900 terms, 100 parentheses, names longer than a file system's."""
     assert session.sql(f"SELECT {'+'.join(['dep_delay'] * 900)} FROM flights").fetchall() == [(900,)]
@@ -100,6 +101,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert path.read_text().startswith("not a database")
 
 
+@pytest.mark.slow
 def test_a_catalog_held_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "held.ducklake"
     session = dl.connect(f"ducklake:{path}", data_path=f"{tmp_path}/d")
@@ -147,6 +149,7 @@ print(Questions(dict).lakes()["lakes"], sorted(m for m in {heavy!r} if m in sys.
     assert done.stdout.splitlines() == ["[]", "[] ['IPython']"]
 
 
+@pytest.mark.slow
 def test_a_first_answer_loads_no_widgets_and_no_spark(tmp_path: Path) -> None:
     heavy = ("pyspark", "plotly", "ipywidgets", "anywidget", "tornado.websocket")
     program = f"""

@@ -93,6 +93,7 @@ def test_new_tables_are_seen_and_dropped_ones_are_not(pair: Pair) -> None:
     assert one.current_snapshot().snapshot_id == 6
 
 
+@pytest.mark.slow
 def test_a_constraint_counts_as_it_is_now(pair: Pair) -> None:
     one, two = pair
     two.sql("ALTER TABLE t ALTER i SET NOT NULL")
@@ -118,6 +119,7 @@ def test_changed_options_are_seen(pair: Pair, tmp_path: Path) -> None:
     assert two.sql("FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
 
 
+@pytest.mark.slow
 def test_an_appender_sees_what_others_changed(pair: Pair, tmp_path: Path) -> None:
     one, two = pair
     with one.appender("t", rows=2) as rows:
@@ -133,6 +135,7 @@ def test_an_appender_sees_what_others_changed(pair: Pair, tmp_path: Path) -> Non
     assert facts(two)[0] == (8, 8, "1", "100")
 
 
+@pytest.mark.slow
 def test_what_changes_between_its_beginning_and_its_commit_counts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair
     begun: list[bool] = []

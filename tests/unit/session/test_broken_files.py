@@ -55,6 +55,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "said"), DAMAGE)
 @pytest.mark.parametrize("kind", ["data", "delete"])
 def test_an_error_names_the_file_and_what_to_do(
@@ -80,6 +81,7 @@ def test_an_error_names_the_file_and_what_to_do(
     assert ("DELETE its rows" in message) == (kind == "data" and damage is Path.unlink)
 
 
+@pytest.mark.slow
 @ENCRYPTS
 def test_a_wrong_key(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", MAKE, f"ducklake:{tmp_path}/l.ducklake", "encrypted"], check=True)

@@ -32,6 +32,7 @@ def test_nothing_is_noted_by_default(session: dl.Session) -> None:
     assert notes(session) == [None]
 
 
+@pytest.mark.slow
 def test_each_commit_names_its_statement(session: dl.Session) -> None:
     session.record_statements = lambda: {"notebook": 'é "1".ipynb', "cell": 7, "more": None}
     session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (:v), (2);;", {"v": 1})

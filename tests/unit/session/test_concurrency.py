@@ -36,6 +36,7 @@ def test_inserts_go_together_with_unique_row_ids(pair: Pair) -> None:
     assert two.current_snapshot().snapshot_id == 4
 
 
+@pytest.mark.slow
 def test_new_rows_of_a_merge_follow_those_of_others(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair
     interrupted(monkeypatch, lambda: two.sql("INSERT INTO t VALUES (20)"))
@@ -71,6 +72,7 @@ def test_what_excludes_each_other_is_refused(pair: Pair, ours: str, theirs: str)
     one.sql("SELECT 1")
 
 
+@pytest.mark.slow
 def test_commits_wait_for_each_other_rather_than_lose(
     lake_uri: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], t
     monkeypatch.setattr(attached_lakes, "commit", late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ours", "theirs", "count", "table", "expected"),
     [
@@ -218,6 +221,7 @@ def test_it_runs_again_as_often_as_the_session_tries(
     assert two.current_snapshot().snapshot_id == 2 + retries + 1
 
 
+@pytest.mark.slow
 def test_counters_add_up(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d") as session:
@@ -234,6 +238,7 @@ def test_counters_add_up(lake_uri: Callable[..., str], tmp_path: Path) -> None:
         assert session.sql("FROM t ORDER BY i").fetchall() == [(0, 0), (1, 12), (2, 0)]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_an_error_of_one_line(tmp_path: Path) -> None:
     with dl.connect(f"ducklake:sqlite:{tmp_path}/m.sqlite", alias="lake", data_path=f"{tmp_path}/d") as session:
         session.sql("CREATE TABLE t (i INTEGER)")

@@ -50,6 +50,7 @@ def check(session: dl.Session, at: str = "") -> int:
     return answered
 
 
+@pytest.mark.slow
 def test_random_changes(session: dl.Session) -> None:
     answered = []
 
@@ -83,6 +84,7 @@ CUT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("text", CUT)
 def test_a_bound_that_was_cut_is_no_value(tmp_path: Path, text: str, version: str) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import ducklake_lab as dl
 
 
+@pytest.mark.slow
 def test_small_worn_and_inlined_is_found_and_mended(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql(

@@ -36,6 +36,7 @@ def sessions(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[tuple[dl.
         yield reader, writer
 
 
+@pytest.mark.slow
 def test_what_another_session_commits_is_seen(sessions: tuple[dl.Session, dl.Session]) -> None:
     reader, writer = sessions
     assert reader.sql(COUNT).fetchall() == [(4, 10)]
@@ -63,6 +64,7 @@ def test_a_catalog_changed_by_hand_is_read_again(sessions: tuple[dl.Session, dl.
     assert session.sql(COUNT).fetchall() == [(3, 9)]
 
 
+@pytest.mark.slow
 def test_earlier_snapshots_are_read_as_they_are_now(sessions: tuple[dl.Session, dl.Session]) -> None:
     reader, writer = sessions
     at = writer.current_snapshot().snapshot_id

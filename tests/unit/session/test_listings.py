@@ -58,6 +58,7 @@ def test_databases_and_schemas(session: dl.Session) -> None:
     assert session.sql(schemas).fetchall() == [("main",), ("s",)]
 
 
+@pytest.mark.slow
 def test_a_catalog_database_with_a_name_is_listed(session: dl.Session, tmp_path: Path) -> None:
     assert session.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'ducklake_table'").fetchone() == (0,)
     with pytest.raises(dl.EntryExistsError, match="cannot both be b"):
@@ -80,6 +81,7 @@ def test_information_schema(session: dl.Session) -> None:
     assert session.sql(columns).fetchall() == [("d", "YES"), ("i", "NO")]
 
 
+@pytest.mark.slow
 def test_show_and_describe(session: dl.Session) -> None:
     assert session.sql("SHOW TABLES").fetchall() == [("mine",), ("tt",)]
     assert session.sql("SHOW TABLES FROM lake.s").fetchall() == [("t",)]

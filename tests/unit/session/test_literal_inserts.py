@@ -66,6 +66,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
         yield opened
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_values_are_those_of_duckdb(session: dl.Session, data: st.DataObject) -> None:

@@ -46,6 +46,7 @@ def _grant(endpoint: str, scope: str) -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_lake_in_a_bucket(endpoint: str, bucket: str, tmp_path: Path) -> None:
     catalog = tmp_path / "lake.sqlite"
     with dl.Session(engine="duckdb") as session:
@@ -116,6 +117,7 @@ def test_credentials_of_the_environment_and_of_profiles(
             session.sql("SELECT sum(i) FROM t", engine="duckdb").fetchall()
 
 
+@pytest.mark.slow
 def test_hadoop_is_told_the_same() -> None:
     options = S3Access(key_id="k", secret="s", endpoint="http://127.0.0.1:5000").hadoop_options("lake")
     assert options["fs.s3a.bucket.lake.access.key"] == "k"

@@ -72,6 +72,7 @@ def test_values_are_stored_as_the_reference_stores_them(session: dl.Session, key
     assert options(session) == {(key, "GLOBAL", None): stored}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "message"),
     [

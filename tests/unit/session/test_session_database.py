@@ -66,6 +66,7 @@ def test_queries_leave_nothing_in_the_session(session: dl.Session, value: str) -
     assert session.sql("SHOW TABLES").fetchall() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["spark", "duckdb"])
 @pytest.mark.parametrize(
     "sql",
@@ -192,6 +193,7 @@ def test_changes_of_its_own_tables_are_counted(session: dl.Session) -> None:
     assert session.sql("UPDATE mine SET i = 0").fetchall() == [(3,)]
 
 
+@pytest.mark.slow
 def test_databases_are_copied_with_views_and_macros(session: dl.Session, tmp_path: Path) -> None:
     session.sql(f"ATTACH '{tmp_path}/p.db' AS plain; ATTACH 'ducklake:{tmp_path}/o.ducklake' AS other")
     session.sql('CREATE VIEW lake.v(a) AS SELECT i FROM lake.t WHERE i > 1; CREATE TABLE lake."or" ("by" DATE[])')

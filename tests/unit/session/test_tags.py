@@ -31,6 +31,7 @@ def rows(session: dl.Session, text: str, **given: Any) -> list[Any]:
     return session.sql(text, **given).fetchall()
 
 
+@pytest.mark.slow
 def test_a_tag_stands_wherever_an_id_does(session: dl.Session) -> None:
     assert rows(session, "SELECT i FROM t AT (VERSION => 'q3-close') ORDER BY i") == [(1,), (2,)]
     assert rows(session, "SELECT i FROM t AT (VERSION => 'q3-' || 'close') ORDER BY i") == [(1,), (2,)]
@@ -89,6 +90,7 @@ def test_what_is_not_there_is_named(session: dl.Session) -> None:
         session.tag("x", 99)
 
 
+@pytest.mark.slow
 def test_tagged_snapshots_stay(session: dl.Session) -> None:
     session.sql("CALL lake.expire_snapshots(older_than => now())")
     assert [entry.info.snapshot_id for entry in session.snapshots()] == [2, 3]
@@ -141,6 +143,7 @@ def test_the_reference_reads_and_keeps_them(
         assert session.sql("SELECT i FROM t AT (VERSION => 'q3-close')").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 def test_statements_say_what_they_are_for(session: dl.Session) -> None:
     session.sql("CALL lake.set_option('require_commit_message', true)")
     with pytest.raises(dl.TransactionError, match="requires a commit message"):

@@ -16,6 +16,7 @@ def session(tmp_path: Path):
         yield made
 
 
+@pytest.mark.slow
 def test_every_view_of_a_time_is_in_the_zone_of_the_session(session: dl.Session) -> None:
     text = session.sql("SELECT z::VARCHAR FROM t").fetchall()[0][0]
     assert text == "2024-11-03 01:30:00-05"

@@ -62,6 +62,7 @@ def test_what_is_guessed_is_shown_and_nothing_is_written(session: dl.Session, tm
     assert session.history()[-1].message == "upload My orders.csv"
 
 
+@pytest.mark.slow
 def test_headers_are_shown_as_they_stand_in_the_file(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "h.csv", '# made by hand\n\nid, id ,"a ""b""",<i>x</i>,\n1,2,3,4,5\n')
     found = session.upload(path)
@@ -95,6 +96,7 @@ def test_clean_names_need_no_quotes(session: dl.Session, tmp_path: Path) -> None
     assert session.history()[-1].message == "first load"
 
 
+@pytest.mark.slow
 def test_no_digit_is_lost(session: dl.Session, tmp_path: Path) -> None:
     rows = "".join(f"{i:05},{i},{i}.5\n" for i in range(30_000))
     path = _file(tmp_path, "n.csv", f"zip,id,x\n{rows}1,12345678901234567890123456789012345678901,0.1\n")
@@ -106,6 +108,7 @@ def test_no_digit_is_lost(session: dl.Session, tmp_path: Path) -> None:
     assert session.sql("SELECT min(zip), max(length(id)), count(x) FROM n").fetchall() == [("00000", 41, 30_001)]
 
 
+@pytest.mark.slow
 def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "d.csv", "d,n\n01/02/2024,1\n03/04/2024,2\n")
     guessed = session.upload(path)
@@ -123,6 +126,7 @@ def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path)
     assert session.current_snapshot().snapshot_id == before
 
 
+@pytest.mark.slow
 def test_a_format_of_dates_leaves_the_types_of_other_columns(session: dl.Session, tmp_path: Path) -> None:
     rows = (
         "ordered;due;shipped;paid;noted\n"
@@ -149,6 +153,7 @@ def test_a_format_of_dates_leaves_the_types_of_other_columns(session: dl.Session
     assert session.sql("SELECT shipped, paid FROM p").fetchall()[0] == (date(2026, 1, 2), datetime(2026, 1, 2))
 
 
+@pytest.mark.slow
 def test_dates_that_are_guessed_stay_beside_those_of_the_asked_format(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "o.csv", "ordered;due\n31.12.2025;12/31/2025\n01.02.2026;02/03/2026\n")
     assert _columns(session.upload(path), "type") == [("DATE",), ("VARCHAR",)]
@@ -166,6 +171,7 @@ def test_dates_that_are_guessed_stay_beside_those_of_the_asked_format(session: d
     ).fetchall() == [(2,)]
 
 
+@pytest.mark.slow
 def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path: Path) -> None:
     file = _file(tmp_path, "prices.csv", 'price,kind,n\n"12,345.67",a,1\nNA,-,\n"1,000",b,3\n')
     types = {"price": "DECIMAL(9,2)"}
@@ -180,6 +186,7 @@ def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path
         session.upload(file, "others", types=types, thousands=",").apply()
 
 
+@pytest.mark.slow
 def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
     session.sql("CREATE TABLE t (zip VARCHAR, price DECIMAL(9,2), at TIMESTAMP DEFAULT '2020-01-01')")
     path = _file(tmp_path, "t.csv", "PRICE,zip\n1.5,1234\n")
@@ -200,6 +207,7 @@ def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
     assert session.sql("FROM t").fetchall() == [(1.5, 1234)]
 
 
+@pytest.mark.slow
 def test_other_kinds_of_files(session: dl.Session, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -219,6 +227,7 @@ def test_other_kinds_of_files(session: dl.Session, tmp_path: Path) -> None:
     assert session.sql("FROM z").fetchall() == [(1, "x")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".csv", ".json"])
 def test_marks_of_patterns_in_a_name_are_no_pattern(session: dl.Session, tmp_path: Path, ending: str) -> None:
     for name, value in (("a[1]", 1), ("a1", 2), ("b*c?", 3), ("bxcd", 4)):
@@ -299,6 +308,7 @@ def test_a_broken_line_makes_no_table_of_one_column(session: dl.Session, tmp_pat
     assert _columns(session.upload(words), "column") == [("words",)]
 
 
+@pytest.mark.slow
 def test_why_numbers_are_texts(session: dl.Session, tmp_path: Path) -> None:
     text = 'id,amount,zip,word\n1,"1,234.50",01234,a\n2,NA,NA,NA\n3,7,22222,b\n'
     file = _file(tmp_path, "money.csv", text)

@@ -41,6 +41,7 @@ def test_where_a_row_is_costs_only_who_asks() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_file_row_number_in_files_and_of_inlined_rows(tmp_path: Path) -> None:
     uri = f"ducklake:{tmp_path}/lake.ducklake"
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:

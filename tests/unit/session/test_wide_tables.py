@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 import ducklake_lab as dl
@@ -26,6 +27,7 @@ def counted() -> Iterator[list[str]]:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
+@pytest.mark.slow
 def test_an_insert_asks_no_more_for_more_columns(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     numbers = {}
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
@@ -50,6 +52,7 @@ def test_ids_count_the_parts_of_nested_columns(lake_uri: Callable[..., str], tmp
         assert [column.column_id for column in table] == [1, 2, 6, 9]
 
 
+@pytest.mark.slow
 def test_thousands_of_columns(tmp_path: Path) -> None:
     count = 2000
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb") as session:

@@ -131,6 +131,7 @@ def test_a_fault_of_ours_is_said_and_logged(
     assert 'no column "nothing"' in content["error"]
 
 
+@pytest.mark.slow
 def test_nothing_is_written(talk: Talk, lake: str) -> None:
     with dl.connect(lake, engine="duckdb") as other:
         other.sql("INSERT INTO t FROM range(100); INSERT INTO t FROM range(100)")
@@ -150,6 +151,7 @@ def test_a_commit_elsewhere_is_seen(talk: Talk, lake: str) -> None:
     assert "snapshot 5 · 2 schemas · 2 tables · 4 rows" in talk.say(type="open", view="schema")[0]["head"]["facts"]
 
 
+@pytest.mark.slow
 def test_a_commit_while_a_view_is_read_makes_it_be_read_again(
     talk: Talk, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_closed_view_leaves_nothing_behind(talk: Talk) -> None:
     assert set(_instances) == before
 
 
+@pytest.mark.slow
 def test_hostile_names_open_by_name(tmp_path: Path) -> None:
     hostile.build(tmp_path).close()
     with dl.Session(engine="duckdb") as session:

@@ -154,6 +154,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_page", [False, True])
 def test_ctrl_c_ends_it_with_one_line(lake: str, with_page: bool) -> None:
     process = start(lake, "--no-browser")
@@ -181,6 +182,7 @@ def test_ctrl_c_ends_it_with_one_line(lake: str, with_page: bool) -> None:
     assert (process.returncode, out, err) == (0, "Ended.\n", "")
 
 
+@pytest.mark.slow
 def test_without_a_browser_the_link_is_there(lake: str) -> None:
     process = start(lake)
     assert process.stdout is not None
@@ -219,6 +221,7 @@ def test_the_port_is_checked(lake: str, capsys: pytest.CaptureFixture[str], port
     assert f'--port: takes a port, 1 to 65535, not "{port}"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_fault_of_ours_reaches_the_terminal(lake: str) -> None:
     process = start(lake, "--no-browser")
     assert process.stdout is not None

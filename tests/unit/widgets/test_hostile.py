@@ -56,6 +56,7 @@ def views(session: dl.Session) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_every_view_is_escaped_readable_and_small(session: dl.Session) -> None:
     for name, html in views(session).items():
         assert "<script>" not in html, name

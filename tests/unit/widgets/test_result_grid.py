@@ -133,6 +133,7 @@ def test_a_rest_that_cannot_be_computed_leaves_the_first_rows(session: dl.Sessio
     assert rows_of(browser, 0, 50) == [(str(i),) for i in range(50)]
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(st.one_of(st.none(), st.integers(-3, 3)), st.text("ab%'", max_size=2)), max_size=40),
     limit=st.integers(1, 10),

@@ -230,6 +230,7 @@ def test_diff_of_nothing():
     assert "Rows" not in text
 
 
+@pytest.mark.slow
 def test_rows_of_a_wide_table_keep_the_changed_column():
     names = [f"c{at}" for at in range(500)]
     before = dict.fromkeys(names, 1)

@@ -64,6 +64,7 @@ def stopped() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
     database = SessionDatabase()
     rows = {"t": pa.table({"a": [1, 2]})}
@@ -72,6 +73,7 @@ def test_a_statement_that_is_stopped_leaves_the_database_as_it_was() -> None:
     assert database.run("SELECT count(*) AS n FROM t", rows).table.to_pylist() == [{"n": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["INSERT INTO t", "CREATE TABLE u AS", "CREATE TEMP TABLE v AS"])
 def test_a_change_that_is_stopped_is_none(change: str, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake") as session:

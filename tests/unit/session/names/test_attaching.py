@@ -78,6 +78,7 @@ def test_folders_are_made_where_that_is_wanted(session: dl.Session) -> None:
         session.attach("ducklake:orders.csv/y/y/z.ducklake", create_folders=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [200, 255, 256, 1000])
 def test_long_names(session: dl.Session, length: int) -> None:
     session.attach("ducklake:long.ducklake", "lake", data_inlining_row_limit=0)
@@ -94,6 +95,7 @@ def test_long_names(session: dl.Session, length: int) -> None:
             assert connection.execute(f"SELECT list(a ORDER BY a) FROM {table}").fetchall() == [([15, 16, 17, 18, 20],)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "value"),
     [
@@ -109,6 +111,7 @@ def test_deep_expressions(session: dl.Session, sql: str, value: int) -> None:
     assert session.sql(sql).fetchall() == [(value,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql", [f"SELECT {'(' * 20000}1{')' * 20000}", f"UPDATE t SET a = {'abs(' * 9000}a{')' * 9000}"]
 )

@@ -137,6 +137,7 @@ def test_what_cannot_be_drawn_says_why(session: dl.Session) -> None:
         session.sql("SELECT 1 AS n").view().chart("scatter")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2000, 5])
 @pytest.mark.parametrize("names", ["x y", "y x", "bin held", "v w", "w v", "rows until", "up y_until", "label value"])
 def test_columns_may_be_called_as_the_sql_calls_its_own(
@@ -180,6 +181,7 @@ def position(value: Any) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables(), st.sampled_from(KINDS))
 def test_no_row_is_lost_or_counted_twice(made: tuple[pa.Table, str], kind: str) -> None:

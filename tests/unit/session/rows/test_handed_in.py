@@ -183,6 +183,7 @@ def test_what_a_lake_stores_reads_nothing_of_a_program(session: dl.Session) -> N
         session.sql("FROM of_gone", gone=df)
 
 
+@pytest.mark.slow
 def test_changes_read_them(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:
         session.sql("CREATE TABLE orders (id INTEGER, state VARCHAR)")

@@ -68,6 +68,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_column_keeps_its_values(
     query: str, session: dl.Session, answers: dict[str, tuple[list[str], list[tuple[object, ...]]]]

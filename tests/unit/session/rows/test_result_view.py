@@ -43,6 +43,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
         yield session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sort", "filters"),
     [

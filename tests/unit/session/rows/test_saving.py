@@ -95,6 +95,7 @@ HOSTILE = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=8), st.sampled_from([",", "\t"]))
 def test_texts_survive_csv(

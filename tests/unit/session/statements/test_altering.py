@@ -26,6 +26,7 @@ def rows(session: dl.Session, sql: str) -> list[tuple[Any, ...]]:
     return session.sql(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_rows_follow_the_fields_of_nested_columns(session: dl.Session) -> None:
     session.sql(
         "CREATE TABLE t (s STRUCT(a INTEGER, b VARCHAR), l STRUCT(x INTEGER)[], m MAP(VARCHAR, STRUCT(y INTEGER)))"
@@ -56,6 +57,7 @@ def test_a_field_of_the_same_name_is_another_field(session: dl.Session) -> None:
     assert rows(session, "FROM t") == [([{"b": 2, "a": None}],)]
 
 
+@pytest.mark.slow
 def test_values_are_read_in_the_wider_type(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i TINYINT, f FLOAT, d DECIMAL(4,1), day DATE)")
     session.sql("INSERT INTO t VALUES (1, 1.5, 2.5, DATE '2020-01-02')")
@@ -137,6 +139,7 @@ def test_a_column_that_rows_are_sorted_by_stays(session: dl.Session) -> None:
     assert rows(session, "DESCRIBE t")[0][0] == "i"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "values", "constant"),
     [
@@ -171,6 +174,7 @@ def test_widened_columns_compare_in_their_new_type(
             assert session.sql(query).fetchall() == held.execute(query).fetchall(), operator
 
 
+@pytest.mark.slow
 def test_files_written_before_a_float_was_widened_are_not_skipped(tmp_path: Path):
     """The text of a FLOAT, 0.1, is not the DOUBLE that its value becomes."""
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb", data_inlining_row_limit=0) as session:

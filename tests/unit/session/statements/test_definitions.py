@@ -47,6 +47,7 @@ def test_a_view_is_listed_described_renamed_and_replaced(session: dl.Session) ->
     assert rows(session, "FROM w") == [(7,)]
 
 
+@pytest.mark.slow
 def test_a_view_lives_in_its_lake_whatever_it_is_called(
     session: dl.Session, new_catalog: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_mistakes_change_nothing(session: dl.Session, statement: str, message: s
     assert session.current_snapshot().snapshot_id == before
 
 
+@pytest.mark.slow
 def test_macros_in_queries(session: dl.Session) -> None:
     session.sql("CREATE MACRO plus(a, b := 5) AS a + b; CREATE MACRO best(a) AS (SELECT max(i) + a FROM t)")
     session.sql(
@@ -188,6 +190,7 @@ BAD = (
 )
 
 
+@pytest.mark.slow
 def test_what_the_reference_refuses_as_a_macro_is_refused(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     made = "CREATE TABLE t (i INTEGER, s VARCHAR); CREATE MACRO f(x) AS x + 1"
     reference.execute(f"ATTACH 'ducklake:{tmp_path}/theirs.ducklake' AS lake (DATA_PATH '{tmp_path}/theirs'); USE lake")

@@ -128,6 +128,7 @@ def test_a_condition_that_differs_by_evaluation_is_asked_once_a_row(session: dl.
     assert len({key for key, _ in rows}) == len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("merge", MERGES)
 def test_rows_are_those_of_duckdb(session: dl.Session, merge: str) -> None:
     session.sql(f"{TABLES}; MERGE INTO t {merge}")

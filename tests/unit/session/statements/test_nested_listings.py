@@ -27,6 +27,7 @@ def rows(session: dl.Session, sql: str) -> list[tuple[Any, ...]]:
     return session.sql(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_schemas_name_their_parent(session: dl.Session) -> None:
     listed = "SELECT schema_name, parent_schema FROM duckdb_schemas() WHERE database_name = 'lake' ORDER BY ALL"
     assert rows(session, listed) == [
@@ -43,6 +44,7 @@ def test_schemas_name_their_parent(session: dl.Session) -> None:
     assert "parent_schema" in session.sql("FROM duckdb_schemas").columns
 
 
+@pytest.mark.slow
 def test_tables_of_schemas_with_the_same_last_name_are_apart(session: dl.Session) -> None:
     assert rows(session, "SHOW TABLES") == [("n",), ("v_main",)]
     assert rows(session, "SHOW TABLES FROM lake.b") == [("n",), ("v_b",)]
@@ -61,6 +63,7 @@ def test_tables_of_schemas_with_the_same_last_name_are_apart(session: dl.Session
     assert rows(session, counts) == [(1,)] * 6
 
 
+@pytest.mark.slow
 def test_describe_and_the_information_schema_descend(session: dl.Session) -> None:
     assert rows(session, "DESCRIBE a.b.c.n")[0][:2] == ("a_b_c", "INTEGER")
     assert rows(session, "DESCRIBE lake.a.b.c.v_a_b_c")[0][:2] == ("i", "INTEGER")
@@ -71,6 +74,7 @@ def test_describe_and_the_information_schema_descend(session: dl.Session) -> Non
     assert rows(session, columns) == [("b", "a_b"), ("b", "b"), ("c", "a_b_c")]
 
 
+@pytest.mark.slow
 def test_a_name_with_quotes_is_no_path(session: dl.Session) -> None:
     flat = '"""a"".""b"""'
     session.sql(f"CREATE SCHEMA {flat}; CREATE TABLE {flat}.n AS SELECT 1 AS flat; CREATE VIEW {flat}.w AS FROM n")

@@ -25,6 +25,7 @@ def rows(session: dl.Session, sql: str) -> list[tuple[object, ...]]:
     return session.sql(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_rows_are_flushed(session: dl.Session) -> None:
     session.sql("INSERT INTO lake.sales.europe.orders VALUES (1), (2)")
     session.sql('INSERT INTO lake."sales.europe".orders VALUES (3)')
@@ -34,6 +35,7 @@ def test_rows_are_flushed(session: dl.Session) -> None:
     assert flushed == 1
 
 
+@pytest.mark.slow
 def test_files_are_merged_and_rewritten(session: dl.Session) -> None:
     session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
     for start in (0, 10):

@@ -24,6 +24,7 @@ def rows(session: dl.Session, sql: str) -> list[tuple[Any, ...]]:
     return session.sql(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_macros_are_called_by_any_of_their_paths(session: dl.Session) -> None:
     session.sql("CREATE MACRO a.b.more(x) AS x + (SELECT max(i) FROM t)")
     session.sql("CREATE MACRO a.b.above(x) AS TABLE SELECT i FROM t WHERE i >= x")
@@ -39,6 +40,7 @@ def test_macros_are_called_by_any_of_their_paths(session: dl.Session) -> None:
         session.sql("FROM a.b.above(1)")
 
 
+@pytest.mark.slow
 def test_options_of_a_schema_hold_there_only(session: dl.Session) -> None:
     session.sql('CREATE SCHEMA "a.b"; CREATE TABLE "a.b".t (i INTEGER); CREATE TABLE a.u (i INTEGER)')
     session.sql("CALL lake.set_option('data_inlining_row_limit', 0, schema => 'a.b')")
@@ -50,6 +52,7 @@ def test_options_of_a_schema_hold_there_only(session: dl.Session) -> None:
         session.sql("CALL lake.set_option('data_inlining_row_limit', 4, schema => 'a.c')")
 
 
+@pytest.mark.slow
 def test_a_schema_that_holds_only_another_is_not_empty(session: dl.Session) -> None:
     session.sql("CREATE SCHEMA o; CREATE SCHEMA o.i")
     with pytest.raises(dl.EntryExistsError, match="The schema o is not empty"):
@@ -69,6 +72,7 @@ def test_a_copy_of_the_database_is_refused_by_name(session: dl.Session, tmp_path
     assert rows(session, "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'other'") == [(0,)]
 
 
+@pytest.mark.slow
 def test_tables_are_compared(session: dl.Session) -> None:
     before = session.current_snapshot().snapshot_id
     session.sql("INSERT INTO a.b.t VALUES (7); DELETE FROM a.b.t WHERE i = 0; ALTER TABLE a.b.t ADD COLUMN s VARCHAR")

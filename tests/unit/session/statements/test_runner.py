@@ -86,6 +86,7 @@ def test_values_of_many_types_come_back(session: dl.Session) -> None:
     assert row[8:] == ("it's, {}", b"\x00\xff", {"a": 1, "b": ["x, y", None]}, {"k": 1})
 
 
+@pytest.mark.slow
 def test_columns_change_by_id(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a')")
     session.sql("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
@@ -222,6 +223,7 @@ def test_a_lake_attached_at_a_snapshot_is_read_only(lake_uri: Callable[..., str]
             old.sql("INSERT INTO t VALUES (3)")
 
 
+@pytest.mark.slow
 def test_a_diff_tells_what_changed(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     session.sql("UPDATE t SET s = 'B' WHERE i = 2; DELETE FROM t WHERE i = 3; INSERT INTO t VALUES (4, 'd')")

@@ -55,6 +55,7 @@ def test_two_lakes_in_one_catalog_database(catalog: str, lake_uri: Callable[...,
         assert session.sql("SELECT count(*) FROM __ducklake_metadata_a.ducklake_table").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_a_transaction_reads_what_it_read_first(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri, data = lake_uri(), f"{tmp_path}/data"
     with dl.connect(uri, "lake", data_path=data) as one, dl.connect(uri, "lake", data_path=data) as two:
@@ -110,6 +111,7 @@ def test_sizes_have_units(text: str, size: int, tmp_path: Path) -> None:
                 session.sql(f"CALL lake.set_option('target_file_size', '{bad}')")
 
 
+@pytest.mark.slow
 def test_inserts_in_process_split_at_the_size_files_aim_at(tmp_path: Path) -> None:
     uri = f"ducklake:{tmp_path}/lake.ducklake"
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:

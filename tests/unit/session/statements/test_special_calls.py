@@ -36,6 +36,7 @@ def test_position_takes_in_alone() -> None:
         session.sql("SELECT position('bab', 'a')")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["interval", "date", "timestamp", "time", "map", "struct", "if", "position", "values"])
 def test_keywords_name_fields(name: str, tmp_path: Path) -> None:
     query = f"SELECT {{{name}: 1}}, {{a: {{{name}: [MAP {{'x': 1}}]}}, {name}: 2}}"

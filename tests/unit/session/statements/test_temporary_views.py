@@ -24,6 +24,7 @@ def rows(session: dl.Session, text: str, **given: Any) -> list[Any]:
     return session.sql(text, **given).fetchall()
 
 
+@pytest.mark.slow
 def test_it_reads_the_newest_rows_of_a_lake(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:

@@ -44,6 +44,7 @@ def stored(session: dl.Session) -> Stored:
     return found.fetchall()
 
 
+@pytest.mark.slow
 def test_comments_go_by_the_names_in_the_query(session: dl.Session) -> None:
     session.sql("COMMENT ON COLUMN a.b.v.X IS 'a number'; COMMENT ON COLUMN lake.a.b.v.t IS 'it''s text'")
     first = session.current_snapshot().snapshot_id - 1
@@ -65,6 +66,7 @@ def test_comments_go_by_the_names_in_the_query(session: dl.Session) -> None:
     assert session.current_snapshot().snapshot_id == first + 3
 
 
+@pytest.mark.slow
 def test_comments_live_as_long_as_their_view(session: dl.Session) -> None:
     session.sql("COMMENT ON COLUMN a.b.v.x IS 'a number'; ALTER VIEW a.b.v RENAME TO w")
     assert comments(session, "w") == {"x": "a number", "t": None}
@@ -79,6 +81,7 @@ def test_comments_live_as_long_as_their_view(session: dl.Session) -> None:
     assert stored(session) == []
 
 
+@pytest.mark.slow
 def test_comments_belong_to_their_transaction(session: dl.Session) -> None:
     session.sql("BEGIN; CREATE VIEW young (one) AS SELECT 1 AS c; COMMENT ON COLUMN young.one IS 'early'")
     session.sql("COMMENT ON COLUMN young.one IS 'late'; ALTER VIEW young RENAME TO old")
@@ -97,6 +100,7 @@ def test_a_drop_by_another_conflicts(session: dl.Session, uri: str) -> None:
         session.sql("COMMIT")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "message"),
     [
@@ -123,6 +127,7 @@ def test_a_lake_of_1_0_refuses_them_by_name(uri: str, tmp_path: Path) -> None:
             session.sql("COMMENT ON COLUMN v.c IS 'x'")
 
 
+@pytest.mark.slow
 def test_histories_name_entries_of_nested_schemas(session: dl.Session) -> None:
     session.sql("CREATE SCHEMA b; CREATE TABLE b.n (i INTEGER); INSERT INTO a.b.n VALUES (1, 'x'); DROP TABLE b.n")
     session.sql("DROP VIEW a.b.v; DROP SCHEMA b")
@@ -138,6 +143,7 @@ def test_histories_name_entries_of_nested_schemas(session: dl.Session) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_browsers_show_them_and_descend_into_schemas(session: dl.Session) -> None:
     session.sql('COMMENT ON COLUMN a.b.v.x IS \'<a> number\'; CREATE SCHEMA "a.b"; CREATE TABLE "a.b".n (k DATE)')
     tree = of_catalog("lake", *session.catalog())
