@@ -144,10 +144,10 @@ def _strip(item: Intervals, total: int) -> str:
             f'<line x1="{1 + 98 * low:.1f}%" x2="{1 + 98 * max(high, low + 0.006):.1f}%" y1="{y:.1f}" y2="{y:.1f}" '
             f'stroke="#4f7fd6" stroke-width="{max(1.2, step - 1.4):.1f}" stroke-linecap="round"/>'
         )
-    label = f"{clip(item.column, 60)}: a value is in {item.text} of {total} files on average"
+    label = f"{clip(item.column, 60)}: a filter on one value reads {item.text} of {total} files on average"
     return (
         f'<div class="dlk-range"><div class="dlk-strip"><b>{escape(clip(item.column, 40))}</b>'
-        f'<span class="dlk-soft">in {item.text} of {total} files</span></div>'
+        f'<span class="dlk-soft">reads {item.text} of {total} files</span></div>'
         f'<svg role="img" aria-label="{escape(label)}" width="100%" height="{height:.0f}">{"".join(lines)}</svg>'
         f'<div class="dlk-strip dlk-soft"><span>{escape(clip(item.low, 22))}</span>'
         f"<span>{escape(clip(item.high, 22))}</span></div></div>"

@@ -97,7 +97,7 @@ def test_files_are_sorted_and_selected(lab: Lab, notebook: Page):
     view.get_by_role("row").nth(2).click()
     expect(view.locator(".dlk-fb-detail table")).to_be_visible()
     view.get_by_label("Column whose intervals are drawn").select_option("carrier")
-    expect(view.locator(".dlk-fb-ranges")).to_contain_text("a value is in 12.0 of 12 files")
+    expect(view.locator(".dlk-fb-ranges")).to_contain_text("a filter on one value reads 12.0 of 12 files on average")
     expect(view.locator(".dlk-fb-strip line")).to_have_count(12)
 
 

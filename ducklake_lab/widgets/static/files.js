@@ -168,7 +168,7 @@ class Files extends Browsing {
     if (asked !== this.asking) return;
     const { length, columns } = readArrow(buffers[0]);
     const nulls = content.nulls === null ? "" : `${percent(content.nulls)} null${content.nan ? ", has NaN" : ""}`;
-    const told = length ? `a value is in ${content.depth.toFixed(1)} of ${counted(content.files, "file")}` : "no ranges to compare";
+    const told = length ? `a filter on one value reads ${content.depth.toFixed(1)} of ${counted(content.files, "file")} on average` : "no ranges to compare";
     this.told.textContent = [told, nulls].filter(Boolean).join(" · ");
     this.intervals = { length, columns, low: content.low, high: content.high };
     this.drawRanges();
