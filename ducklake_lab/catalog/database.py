@@ -8,13 +8,13 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
 from ducklake_lab.catalog.engines import engine_of
@@ -23,7 +23,6 @@ from ducklake_lab.catalog.postgresql import set_autocommit
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.results import complete
 from ducklake_lab.errors import (
     CatalogError,
     CatalogLockedError,
@@ -376,20 +375,3 @@ class CatalogDatabase:
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-
-
-def run_text(
-    connection: sa.Connection, statement: str, options: Mapping[str, object] | None = None
-) -> sa.CursorResult[Any]:
-    """Runs a statement as it stands; some drivers would take a `%` in a quoted name for a parameter."""
-    formats = connection.dialect.name in ("postgresql", "mysql")
-    text = statement.replace("%", "%%") if formats else statement
-    return connection.exec_driver_sql(text, execution_options=options)
-
-
-def raw_duckdb(connection: sa.Connection) -> Any:
-    """The DuckDB connection below a SQLAlchemy one: for Arrow in and out."""
-    wrapper: Any = connection.connection.driver_connection
-    raw = getattr(wrapper, "c", wrapper)
-    complete(raw)
-    return raw

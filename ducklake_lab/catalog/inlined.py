@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import inlined_type
-from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
+from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
+from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.races import is_before_table

@@ -10,7 +10,8 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.backends import takes_text
-from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb
+from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb
+from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import texts, typed_values_sql

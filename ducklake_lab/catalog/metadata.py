@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
-from ducklake_lab.catalog.database import CatalogDatabase, raw_duckdb, run_text
+from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
+from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 from ducklake_lab.model.quoting import quote_identifier

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.database import run_text
+from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.files import among, read_data_files, table_folders, visible_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.database import run_text
+from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_history, read_snapshot

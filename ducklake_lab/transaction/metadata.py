@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp
-from ducklake_lab.catalog.database import raw_duckdb
+from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb
 from ducklake_lab.catalog.postgresql import UNREAD, insert_arrays
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import quote_identifier

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.duckdb_files import FileConnection
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
@@ -162,7 +163,7 @@ def _show(connection: sa.Connection, version: Version, target: Version) -> None:
     known: str | None = connection.info.get(_SHOWN_IN)
     schema = known or _schema(connection)
     # views of before a migration do not fit any more: what is asked is the table itself
-    found = _run(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
+    found = run_text(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
     check_unchanged(connection, found.scalar())
     if known is not None:
         return
@@ -176,14 +177,7 @@ def _show(connection: sa.Connection, version: Version, target: Version) -> None:
         _show(connection, version, target)  # somebody else may have migrated it in between
         return
     for statement in statements:
-        _run(connection, statement)
-
-
-def _run(connection: sa.Connection, statement: str) -> sa.CursorResult[Any]:
-    # psycopg would take a `%` for a parameter
-    return connection.exec_driver_sql(
-        statement.replace("%", "%%") if connection.dialect.name == "postgresql" else statement
-    )
+        run_text(connection, statement)
 
 
 @lru_cache(maxsize=32)
