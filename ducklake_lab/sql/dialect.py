@@ -301,6 +301,17 @@ class DuckLakeSql(DuckDB):
             node.set("query", query)
             return node
 
+        def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+            kind = super()._parse_types(*args, **options)
+            # The base parser drops the ARRAY of `x::INTEGER ARRAY`, or leaves it for an alias.
+            if isinstance(kind, exp.DataType) and not kind.is_type(exp.DType.ARRAY):
+                if self._prev.token_type == TokenType.ARRAY or self._match(TokenType.ARRAY):
+                    size = [self._parse_number()] if self._match(TokenType.L_BRACKET) else None
+                    if size and not self._match(TokenType.R_BRACKET):
+                        self.raise_error("Expected ]")
+                    return exp.DataType(this=exp.DType.ARRAY, expressions=[kind], values=size, nested=True)
+            return kind
+
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:
                 return self._parse_column_ops(literal)

@@ -45,6 +45,10 @@ def test_two_operators(first: str) -> None:
     "text",
     [
         "x = j->>'a' AND y",
+        "a::INTEGER ARRAY",
+        "a::DECIMAL(4, 2) ARRAY",
+        "a::INTEGER ARRAY[2]",
+        "(a::BIGINT ARRAY)[1] + b::BIGINT",
         "j->>'a' = 'b' AND j->>'c' = 'd'",
         "j->'a' || j->'b' ->> c || d",
         "trim(j->>'a' || 'b')",
