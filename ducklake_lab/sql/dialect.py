@@ -17,7 +17,8 @@ from sqlglot.tokenizer_core import TokenizerCore
 from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.operators import OperatorGenerator, OperatorParser
+from ducklake_lab.sql.operators import OperatorGenerator
+from ducklake_lab.sql.type_syntax import TypeParser
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
@@ -172,7 +173,7 @@ class DuckLakeSql(DuckDB):
             core.__class__ = _Characters
             return core
 
-    class Parser(OperatorParser):
+    class Parser(TypeParser):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
@@ -301,17 +302,6 @@ class DuckLakeSql(DuckDB):
             node.set("query", query)
             return node
 
-        def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
-            kind = super()._parse_types(*args, **options)
-            # The base parser drops the ARRAY of `x::INTEGER ARRAY`, or leaves it for an alias.
-            if isinstance(kind, exp.DataType) and not kind.is_type(exp.DType.ARRAY):
-                if self._prev.token_type == TokenType.ARRAY or self._match(TokenType.ARRAY):
-                    size = [self._parse_number()] if self._match(TokenType.L_BRACKET) else None
-                    if size and not self._match(TokenType.R_BRACKET):
-                        self.raise_error("Expected ]")
-                    return exp.DataType(this=exp.DType.ARRAY, expressions=[kind], values=size, nested=True)
-            return kind
-
         def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
             if (literal := self._parse_typed_literal()) is not None:
                 return self._parse_column_ops(literal)
@@ -408,6 +398,8 @@ class DuckLakeSql(DuckDB):
             # The base generator writes an empty map that is cast as a map of a map.
             exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
         }
+        # FLOAT takes a number of bits, REAL takes none.
+        TYPE_MAPPING: ClassVar[Any] = {**OperatorGenerator.TYPE_MAPPING, exp.DType.FLOAT: "FLOAT"}
 
         def anonymous_sql(self, expression: exp.Anonymous) -> str:
             # DuckDB takes the function's arguments after its bare name as `position(x IN y)` alone.

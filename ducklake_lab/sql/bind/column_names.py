@@ -1,12 +1,12 @@
 """The names DuckDB gives to output columns that have none: the expression, spelled its way.
 
-Since 2.0 it keeps more of what was written: `true`, `1e7`, NOT before a comparison, functions without their schema. Names of
-types are as written there, too; here they are those of the types.
+Since 2.0 it keeps more of what was written: `true`, `1e7`, NOT before a comparison, functions without their schema,
+and the names of types that are no keywords.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, WRITTEN_PART, DuckLakeSql
 from ducklake_lab.sql.scope import WORDS
+from ducklake_lab.sql.type_syntax import WRITTEN_TYPE
 from ducklake_lab.sql.types import from_sqlglot
 from ducklake_lab.version import SINCE_DUCKDB_2
 
@@ -221,28 +222,58 @@ def _negated(inner: exp.Expr) -> str:
 
 
 #: Types DuckDB writes as keywords; it quotes the names of all others.
-_KEYWORD_TYPES = ("INTEGER", "SMALLINT", "BIGINT", "FLOAT", "VARCHAR", "TIMESTAMP", "TIME", "BOOLEAN", "INTERVAL")
+_KEYWORD_TYPES = (
+    "INTEGER", "SMALLINT", "BIGINT", "FLOAT", "VARCHAR", "TIMESTAMP", "TIME", "BOOLEAN", "INTERVAL", "BIT",
+)  # fmt: skip
+#: Names of types that DuckDB 2.0 writes its own way; others it leaves as they are.
+_KEYWORD_TYPES_2 = (
+    "INT", "INTEGER", "SMALLINT", "BIGINT", "FLOAT", "REAL", "DOUBLE PRECISION", "BOOLEAN", "VARCHAR", "CHAR", "CHARACTER", "NCHAR",
+    "CHAR VARYING", "CHARACTER VARYING", "NCHAR VARYING", "TIMESTAMP", "TIME", "INTERVAL", "BIT", "VARIANT", "GEOMETRY",
+)  # fmt: skip
 
 
 def _type(kind: exp.DataType) -> str:
+    if kind.this in (exp.DType.ARRAY, exp.DType.LIST):
+        return f"{_type(kind.expressions[0])}[{''.join(size.name for size in kind.args.get('values') or ())}]"
     try:
         known = from_sqlglot(kind).sql()
     except DuckLakeError:
         known = kind.sql(dialect=DuckLakeSql)
-    if kind.this in (exp.DType.ARRAY, exp.DType.LIST):
-        return f"{_type(kind.expressions[0])}[{''.join(size.name for size in kind.args.get('values') or ())}]"
-    if SINCE_DUCKDB_2:
-        return known
     if kind.this == exp.DType.STRUCT:
         fields = (f"{quoted_if_needed(part.name)} {_type(part.args['kind'])}" for part in kind.expressions)
         return f"STRUCT({', '.join(fields)})"
     if kind.this == exp.DType.MAP:
         return f"MAP({', '.join(map(_type, kind.expressions))})"
-    if kind.this == exp.DType.DECIMAL:
-        return known.replace(",", ", ") if kind.expressions else "DECIMAL"
     if kind.this == exp.DType.ENUM:
-        return f'"ENUM"({", ".join(map(text, kind.expressions))})'
-    return known if known in _KEYWORD_TYPES else '"json"' if known == "JSON" else f'"{known}"'
+        name = kind.meta.get(WRITTEN_TYPE, "ENUM") if SINCE_DUCKDB_2 else '"ENUM"'
+        return f"{name}({', '.join(map(text, kind.expressions))})"
+    written, sizes = kind.meta.get(WRITTEN_TYPE, known), [size.name for size in kind.expressions]
+    if known == "JSON":
+        return f'"{written}"'
+    if kind.this == exp.DType.DECIMAL:
+        return _sized("DECIMAL", sizes)
+    if SINCE_DUCKDB_2:
+        return _since_2(written, known, sizes)
+    if known == "VARCHAR":
+        return _sized(known, sizes or ["1"] * (written.upper() in ("CHAR", "CHARACTER", "NCHAR")))
+    if known.startswith("TIMESTAMP") and sizes:
+        return _sized("TIMESTAMP", sizes)
+    if kind.this == exp.DType.BIT:
+        return _sized("BIT", sizes or ["1"] * (written.upper() == "BIT"))
+    return known if known in _KEYWORD_TYPES else f'"{known}"'
+
+
+def _since_2(written: str, known: str, sizes: Sequence[str]) -> str:
+    name = written.upper()
+    if name not in _KEYWORD_TYPES_2:
+        return _sized(written, sizes)
+    if name in ("FLOAT", "BIT"):
+        return _sized(name, sizes if name == "FLOAT" else ())
+    return _sized(known, sizes) if known == "VARCHAR" else known
+
+
+def _sized(name: str, sizes: Sequence[str]) -> str:
+    return f"{name}({', '.join(sizes)})" if sizes else name
 
 
 def _number(digits: str) -> str:

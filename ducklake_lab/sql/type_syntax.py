@@ -1,0 +1,35 @@
+"""What the base parser loses of a type as it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from ducklake_lab.sql.operators import OperatorParser
+
+#: The key of a type's name as it is written, in the metadata of its node.
+WRITTEN_TYPE = "written_type"
+
+
+class TypeParser(OperatorParser):
+    """The part of a parser that reads types."""
+
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        written = self._curr.text if self._curr else ""
+        kind = super()._parse_types(*args, **options)
+        if not isinstance(kind, exp.DataType):
+            return kind
+        # The base parser drops the ARRAY of `x::INTEGER ARRAY`, or leaves it for an alias.
+        is_array = kind.is_type(exp.DType.ARRAY)
+        if not is_array and (self._prev.token_type == TokenType.ARRAY or self._match(TokenType.ARRAY)):
+            size = [self._parse_number()] if self._match(TokenType.L_BRACKET) else None
+            if size and not self._match(TokenType.R_BRACKET):
+                self.raise_error("Expected ]")
+            kind = exp.DataType(this=exp.DType.ARRAY, expressions=[kind], values=size, nested=True)
+        element = kind
+        while element.is_type(exp.DType.ARRAY) and element.expressions:
+            element = element.expressions[0]
+        element.meta.setdefault(WRITTEN_TYPE, written)
+        return kind

@@ -1,0 +1,32 @@
+"""Names of output columns that have none, compared with DuckDB's."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+import sqlglot
+
+from ducklake_lab.sql.bind.column_names import output_name
+from ducklake_lab.sql.dialect import DuckLakeSql
+
+TYPES = (
+    "TEXT", "text", "VARCHAR", "VARCHAR(3)", "CHAR", "CHAR(3)", "CHARACTER(3)", "CHARACTER VARYING", "CHARACTER VARYING(3)", "NCHAR",
+    "NVARCHAR(3)", "BPCHAR", "BPCHAR(3)", "STRING(3)", "INT", "int8", "INT2", "LONG", "HUGEINT", "UINT8", "UBIGINT", "OID", "SIGNED",
+    "BOOL", "LOGICAL", "FLOAT", "FLOAT(24)", "FLOAT(25)", "FLOAT4", "REAL", "double", "DOUBLE PRECISION", "DECIMAL", "DECIMAL(10)",
+    "DECIMAL(10, 0)", "NUMERIC(5)", "DEC(5, 2)", "BLOB", "bytea", "VARBINARY", "BIT", "BIT(3)", "BITSTRING", "Uuid", "GUID", "JSON",
+    "json", "DATE", "TIME", "TIMETZ", "TIME WITH TIME ZONE", "TIMESTAMP", "TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP_NS", "DATETIME",
+    "TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "ENUM('a', 'b')",
+)  # fmt: skip
+NESTED = ("{}[]", "{} ARRAY", "{}[2]", "{} ARRAY[2]", 'STRUCT(a {0}, "b c" {0}[])', "MAP({0}, {0}[][])")
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_types_are_spelled_as_duckdb_spells_them(kind: str) -> None:
+    for text in (kind, *(form.format(kind) for form in NESTED)):
+        query = f"SELECT CAST(NULL AS {text})"
+        try:
+            expected = duckdb.execute(query).description[0][0]
+        except duckdb.ParserException:  # ARRAY stands after the names of some types alone
+            assert "ARRAY" in text
+            continue
+        assert output_name(sqlglot.parse_one(query, dialect=DuckLakeSql).selects[0]) == expected, text
