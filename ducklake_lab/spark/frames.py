@@ -14,6 +14,7 @@ from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import ON_SPARK, DataType, from_field
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.runtime import drop_view, is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
@@ -153,6 +154,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     )
 
     def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in batches:
             columns = list(batch.columns)
             for i in variants:

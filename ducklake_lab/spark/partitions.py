@@ -20,6 +20,7 @@ from ducklake_lab.model.transforms import Bucket, CalendarPart, EpochCount, Iden
 from ducklake_lab.model.transforms.bucket import hashed_form
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
+from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.types import from_micros, micros_of
 
 # Spark takes an empty text for NULL in folder names, so a value is marked as one
@@ -117,6 +118,7 @@ def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> Spark
 
     @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator]
     def of(values: pd.Series) -> pd.Series:
+        begin_task()
         return pd.Series(transform.keys(pa.chunked_array([pa.Array.from_pandas(values)])))
 
     result: SparkColumn = of(filled)
