@@ -25,7 +25,7 @@ def test_types_are_spelled_as_duckdb_spells_them(kind: str) -> None:
     for text in (kind, *(form.format(kind) for form in NESTED)):
         query = f"SELECT CAST(NULL AS {text})"
         try:
-            expected = duckdb.execute(query).description[0][0]
+            expected = duckdb.sql(query).columns[0]
         except duckdb.ParserException:  # ARRAY stands after the names of some types alone
             assert "ARRAY" in text
             continue
