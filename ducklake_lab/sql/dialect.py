@@ -401,6 +401,14 @@ class DuckLakeSql(DuckDB):
         # FLOAT takes a number of bits, REAL takes none.
         TYPE_MAPPING: ClassVar[Any] = {**OperatorGenerator.TYPE_MAPPING, exp.DType.FLOAT: "FLOAT"}
 
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            # The base generator drops sizes that DuckDB refuses, in the tree as well.
+            if not expression.expressions or not expression.is_type(
+                exp.DType.TIME, exp.DType.TIMETZ, exp.DType.TIMESTAMPTZ
+            ):
+                return super().datatype_sql(expression)
+            return f"{super().datatype_sql(expression.copy())}({self.expressions(expression, flat=True)})"
+
         def anonymous_sql(self, expression: exp.Anonymous) -> str:
             # DuckDB takes the function's arguments after its bare name as `position(x IN y)` alone.
             quoted = '"position"' if expression.name.casefold() == "position" else None

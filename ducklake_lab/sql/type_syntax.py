@@ -31,5 +31,7 @@ class TypeParser(OperatorParser):
         element = kind
         while element.is_type(exp.DType.ARRAY) and element.expressions:
             element = element.expressions[0]
+        if element.is_type(exp.DType.FLOAT) and element.expressions and written.upper() != "FLOAT":
+            self.raise_error(f"Type {written} takes no size")
         element.meta.setdefault(WRITTEN_TYPE, written)
         return kind

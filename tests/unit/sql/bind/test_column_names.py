@@ -6,6 +6,7 @@ import duckdb
 import pytest
 import sqlglot
 
+import ducklake_lab as dl
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
@@ -30,3 +31,14 @@ def test_types_are_spelled_as_duckdb_spells_them(kind: str) -> None:
             assert "ARRAY" in text
             continue
         assert output_name(sqlglot.parse_one(query, dialect=DuckLakeSql).selects[0]) == expected, text
+
+
+@pytest.mark.parametrize(
+    "kind", ["TIME(3)", "TIMETZ(3)", "TIMESTAMPTZ(3)", "REAL(24)", "FLOAT4(24)", "FLOAT(54)", "BLOB(3)"]
+)
+def test_sizes_that_duckdb_refuses_are_refused(kind: str) -> None:
+    query = f"SELECT CAST(NULL AS {kind})"
+    with pytest.raises(duckdb.Error):
+        duckdb.execute(query)
+    with dl.Session(engine="duckdb") as session, pytest.raises(dl.DuckLakeError):
+        session.sql(query)
