@@ -10,6 +10,9 @@ DEMO ?= $(if $(filter duckdb,$(CATALOG)),demo,demo-$(CATALOG))
 TESTS ?= tests
 # How many processes the tests are shared out among, each with a Spark of its own; 0 for this one only.
 WORKERS ?= 2
+# The sample that `make test` takes; today's if left out.
+SEED ?=
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Options of JupyterLab, e.g. LAB_ARGS="--no-browser --port 9000". It wants to be asked before it runs as root.
 LAB_ARGS ?=
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -22,7 +25,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 # The tests start hundreds of processes, which share what is compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo lab test test-fast lint format bench footprint matrix docs screenshots clean
+.PHONY: help demo lab test proof test-fast lint format bench footprint matrix docs screenshots clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -36,11 +39,14 @@ demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the q
 lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lake in JupyterLab; LAB_ARGS="…" are its options
 	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
 
-test: lint ## Run the linters and all tests; TESTS=tests/unit runs a part
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS)
+test: lint ## Run the linters and a sample of the tests; TESTS=tests/unit runs a part, SEED=7 takes another sample
+	$(PYTEST) $(if $(SEED),--seed $(SEED)) $(TESTS)
+
+proof: lint ## Run the linters and all tests, on all kinds of catalogs; takes most of an hour
+	$(PYTEST) --everything $(TESTS)
 
 test-fast: $(VENV)/.dev ## Run the quick unit tests on one kind of catalog, in less than two minutes
-	$(BIN)/python -m pytest --quiet --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --catalog duckdb -m "not slow" tests/unit
+	$(PYTEST) --quiet --catalog duckdb -m "not slow" tests/unit
 
 lint: $(VENV)/.dev ## Run ruff, mypy, import-linter and the linter of prose
 	$(BIN)/ruff check .

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import shlex
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -19,6 +21,7 @@ from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.memory import FOLDER
 from tests.reference import connect
+from tests.sampling import CATALOGS, case_of, chosen, seed_of_today
 
 if FOLDER:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(FOLDER))
@@ -31,7 +34,6 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
-CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
 _database_numbers = itertools.count(1)
 
 
@@ -39,9 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--catalog",
         action="append",
-        choices=CATALOGS,
-        help="run the tests that need a catalog only with this one; may be given several times; default: all",
+        choices=(*CATALOGS, "all"),
+        help="run the tests that need a catalog with this one; may be given several times; default: each with one",
     )
+    parser.addoption(
+        "--seed", type=int, help="chooses the catalog of each test and a share of large sets of cases; default: today's"
+    )
+    parser.addoption("--everything", action="store_true", help="run all cases on all kinds of catalogs")
     parser.addoption(
         "--spark",
         choices=("local", "cluster", "connect"),
@@ -50,24 +56,51 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.seed is None:
+        # before workers start, which take it over: midnight does not part them
+        config.option.seed = seed_of_today()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return "takes: everything" if config.option.everything else f"takes: a sample; the same again: --seed {config.option.seed}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    failed = [report for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
+    names = dict.fromkeys(report.nodeid.partition("@")[0] for report in failed)
+    if names:
+        terminalreporter.section("to run these again")
+    for name in names:
+        terminalreporter.write_line(f"python -m pytest --seed {config.option.seed} {shlex.quote(name)}")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "catalog" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--catalog") or CATALOGS
+        asked = metafunc.config.getoption("--catalog") or ["all"]
+        kinds: Sequence[str] = CATALOGS if "all" in asked else asked
         if "reference" in metafunc.fixturenames:
             # the reference itself does not hold what it says on MySQL
-            chosen = [kind for kind in chosen if kind != "mysql"]
-        metafunc.parametrize("catalog", chosen)
+            kinds = [kind for kind in kinds if kind != "mysql"]
+        metafunc.parametrize("catalog", kinds)
 
 
 #: Folders in the order in which they run: cheap tests first.
 _ORDER = ("unit", "property", "interop", "spark", "notebooks", "browser")
-#: Folders whose tests make the wheel, in the repository: not two at once.
-_OF_THE_WHEEL = ("browser", "binder", "release")
+#: Folders whose tests make the wheel, in the repository: not two at once, nor with others that have it.
+_OF_THE_WHEEL = ("binder", "release")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts tests that share something together, in this process or in one of several workers."""
+    """Leaves out what this run does not take; puts tests that share something together, in one of several workers."""
+    if not config.option.everything and not any("::" in argument for argument in config.args):
+        cases = [case_of(item) for item in items]
+        if config.option.catalog:
+            cases = [replace(case, on_every_catalog=True) for case in cases]
+        taken = chosen(cases, config.option.seed)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
+        items[:] = [item for item in items if item.nodeid in taken]
 
     def folder(item: pytest.Item) -> str:
         return item.path.relative_to(Path(__file__).parent).parts[0]
@@ -75,12 +108,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     def rank(item: pytest.Item) -> int:
         return _ORDER.index(folder(item)) if folder(item) in _ORDER else len(_ORDER)
 
+    def group(item: pytest.Item, fixtures: Sequence[str]) -> str:
+        return "wheel" if "installed" in fixtures or folder(item) in _OF_THE_WHEEL else str(item.path)
+
     in_groups = config.pluginmanager.hasplugin("xdist")
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)
         if in_groups:
-            item.add_marker(pytest.mark.xdist_group("wheel" if folder(item) in _OF_THE_WHEEL else str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(group(item, fixtures)))
     # the longest come first where there are several workers, so that none is left with them at the end
     items.sort(key=rank, reverse="PYTEST_XDIST_WORKER" in os.environ)
 
