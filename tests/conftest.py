@@ -63,7 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return "takes: everything" if config.option.everything else f"takes: a sample; the same again: --seed {config.option.seed}"
+    return (
+        "takes: everything"
+        if config.option.everything
+        else f"takes: a sample; the same again: --seed {config.option.seed}"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

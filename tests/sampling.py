@@ -101,7 +101,9 @@ def table(everything: Iterable[str], taken: Iterable[str]) -> str:
 
 def main() -> None:
     """Print the table for a seed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.sampling", description="List what one run of the tests takes.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.sampling", description="List what one run of the tests takes."
+    )
     parser.add_argument("--seed", type=int, default=seed_of_today(), help="of the run; default: today's")
     options = parser.parse_args()
 

@@ -227,6 +227,7 @@ def test_scheduled_files_behind_links_are_kept(session: dl.Session, tmp_path: Pa
     assert outside.exists()
 
 
+@pytest.mark.every_catalog
 def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:

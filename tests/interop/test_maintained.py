@@ -148,6 +148,7 @@ def test_several_delete_files_of_one_data_file_add_up(tmp_path: Path, reference:
         assert counts == [(50, 50, 99), (49, 50, 98), (49, 50, 98), (49, 50, 98)]
 
 
+@pytest.mark.every_catalog
 def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     uri = lake_uri()
     attach(reference, uri, data_path=tmp_path / "data")

@@ -140,6 +140,7 @@ def test_what_cannot_be_restored_says_why(session: dl.Session, tmp_path: Path) -
     assert list((tmp_path / "data").rglob("*.parquet")) == []
 
 
+@pytest.mark.every_catalog
 def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         for statement in HISTORY:

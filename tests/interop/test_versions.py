@@ -72,6 +72,7 @@ TRUNCATE n
 """
 
 
+@pytest.mark.every_catalog
 @pytest.mark.parametrize("vectors", [False, True])
 def test_both_versions_have_the_same_rows_at_every_snapshot(lake_uri: Make, tmp_path: Path, *, vectors: bool) -> None:
     found = []

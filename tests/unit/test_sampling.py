@@ -14,9 +14,7 @@ _FUNCTION = "tests/unit/test_a.py::test_b"
 
 
 def _on_catalogs(*values: str, every: bool = False) -> list[Case]:
-    return [
-        Case(f"{_FUNCTION}[{kind}-{value}]", kind, on_every_catalog=every) for value in values for kind in CATALOGS
-    ]
+    return [Case(f"{_FUNCTION}[{kind}-{value}]", kind, on_every_catalog=every) for value in values for kind in CATALOGS]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -53,7 +51,6 @@ def test_the_table_counts_by_file() -> None:
         "    1 of     1  tests/b.py",
         "    2 of     3  in all",
     ]
-
 
 
 def _collected(*arguments: str) -> str:

@@ -21,6 +21,7 @@ _VARIANT = DataType("variant")
 _NESTED = DataType("struct", (("v", _VARIANT),))
 
 
+@pytest.mark.every_catalog
 @pytest.mark.parametrize(
     ("kind", "backend", "version", "expected"),
     [
@@ -59,6 +60,7 @@ def test_rows_of_a_schema_version_that_older_writers_left_out(tmp_path: Path) ->
         assert session.sql("FROM t ORDER BY i").fetchall() == expected
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_rows_are_read_under_the_names_that_they_were_written_with(
     lake_uri: Callable[..., str], tmp_path: Path

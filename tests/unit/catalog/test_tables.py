@@ -13,6 +13,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.tables import one_of
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 @pytest.mark.parametrize("ids", [[], [2], [3, 1, 2, 3], range(2, 300_000)], ids=["none", "one", "few", "many"])
 def test_ids_are_one_of_some_however_many(ids: list[int], lake_uri: Callable[..., str], tmp_path: Path) -> None:

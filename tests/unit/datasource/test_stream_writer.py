@@ -98,6 +98,7 @@ def test_a_query_with_a_checkpoint_made_anew_is_another(local: Stream) -> None:
     assert local.rows() == list(range(40))
 
 
+@pytest.mark.every_catalog
 def test_a_batch_that_two_writers_commit_at_once_lands_once(stream: Stream) -> None:
     target = Target.of({"path": stream.uri, "table": "t"})
     with target.open(read_only=False) as lake:

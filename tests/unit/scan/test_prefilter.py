@@ -94,6 +94,7 @@ def _bounds(column: int, values: st.SearchStrategy[object]) -> st.SearchStrategy
 FILE = st.tuples(*[_bounds(i, values) for i, (_, values) in enumerate(COLUMNS.values(), 1)])
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_what_may_match_is_kept(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     lake = open_lake(parse_uri(lake_uri()), "lake", AttachOptions(data_path=f"{tmp_path}/data"))

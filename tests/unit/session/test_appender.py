@@ -100,6 +100,7 @@ def test_a_flush_is_due_after_some_seconds(session: dl.Session, monkeypatch: pyt
     assert session.sql("SELECT count(*) FROM t").fetchall() == [(4,)]
 
 
+@pytest.mark.every_catalog
 def test_many_rows_go_to_a_file(session: dl.Session) -> None:
     with session.appender("t", rows=100_000) as appender:
         appender.extend((number, str(number), None) for number in range(5_000))

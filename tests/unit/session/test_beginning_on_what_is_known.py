@@ -53,6 +53,7 @@ def test_it_asks_once(pair: Pair) -> None:
     assert facts(pair[0]) == [(2, 2, "1", "2")]
 
 
+@pytest.mark.every_catalog
 def test_rows_of_others_are_counted(pair: Pair) -> None:
     one, two = pair
     for i in range(3):
@@ -135,6 +136,7 @@ def test_an_appender_sees_what_others_changed(pair: Pair, tmp_path: Path) -> Non
     assert facts(two)[0] == (8, 8, "1", "100")
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_what_changes_between_its_beginning_and_its_commit_counts(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair

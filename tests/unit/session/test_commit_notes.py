@@ -59,6 +59,7 @@ def test_each_commit_names_its_statement(session: dl.Session) -> None:
     ]
 
 
+@pytest.mark.every_catalog
 def test_a_transaction_lists_its_statements(session: dl.Session) -> None:
     session.record_statements = True
     session.sql("BEGIN; CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")

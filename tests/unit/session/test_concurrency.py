@@ -26,6 +26,7 @@ def pair(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[Pair]:
         yield one, two
 
 
+@pytest.mark.every_catalog
 def test_inserts_go_together_with_unique_row_ids(pair: Pair) -> None:
     one, two = pair
     one.sql("BEGIN; INSERT INTO t VALUES (10), (11)")
@@ -72,6 +73,7 @@ def test_what_excludes_each_other_is_refused(pair: Pair, ours: str, theirs: str)
     one.sql("SELECT 1")
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_commits_wait_for_each_other_rather_than_lose(
     lake_uri: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +223,7 @@ def test_it_runs_again_as_often_as_the_session_tries(
     assert two.current_snapshot().snapshot_id == 2 + retries + 1
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_counters_add_up(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri = lake_uri()

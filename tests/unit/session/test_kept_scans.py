@@ -36,6 +36,7 @@ def sessions(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[tuple[dl.
         yield reader, writer
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_what_another_session_commits_is_seen(sessions: tuple[dl.Session, dl.Session]) -> None:
     reader, writer = sessions
@@ -55,6 +56,7 @@ def test_a_transaction_reads_its_own_changes(sessions: tuple[dl.Session, dl.Sess
     assert session.sql(COUNT).fetchall() == [(4, 10)]
 
 
+@pytest.mark.every_catalog
 def test_a_catalog_changed_by_hand_is_read_again(sessions: tuple[dl.Session, dl.Session]) -> None:
     session, _ = sessions
     assert session.sql(COUNT).fetchall() == [(4, 10)]

@@ -49,6 +49,7 @@ def test_options_have_scopes(session: dl.Session) -> None:
     assert session.current_snapshot().snapshot_id == before
 
 
+@pytest.mark.every_catalog
 @pytest.mark.parametrize(
     ("key", "value", "stored"),
     [

@@ -90,6 +90,7 @@ def test_what_is_not_there_is_named(session: dl.Session) -> None:
         session.tag("x", 99)
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_tagged_snapshots_stay(session: dl.Session) -> None:
     session.sql("CALL lake.expire_snapshots(older_than => now())")

@@ -170,6 +170,7 @@ def test_a_folder_that_takes_no_files(session: dl.Session) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.every_catalog
 def test_a_catalog_that_has_lost_a_table(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri = lake_uri()
     with dl.connect(uri, "lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:

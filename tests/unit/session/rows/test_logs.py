@@ -16,6 +16,7 @@ def _types(session: dl.Session) -> set[str]:
     return {row[0] for row in session.sql("SELECT DISTINCT type FROM duckdb_logs").fetchall()}
 
 
+@pytest.mark.every_catalog
 def test_queries_to_catalogs_are_logged(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/d") as session:
         session.sql("CALL enable_logging('DuckLakeMetadata')")

@@ -34,6 +34,7 @@ def test_a_new_lake_has_a_schema_and_no_tables(session: dl.Session) -> None:
     assert [entry.changes for entry in session.snapshots()] == [("created schema main",)]
 
 
+@pytest.mark.every_catalog
 def test_insert_update_delete_and_time_travel(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'x')")
     assert rows(session, "INSERT INTO t VALUES (1, 'a'), (2, NULL), (3, 'c')") == [(3,)]
@@ -64,6 +65,7 @@ def test_time_travel_by_timestamp(session: dl.Session) -> None:
         session.sql("FROM t AT (TIMESTAMP => :t)", params={"t": datetime.now(UTC) - timedelta(days=9)})
 
 
+@pytest.mark.every_catalog
 def test_values_of_many_types_come_back(session: dl.Session) -> None:
     session.sql(
         "CREATE TABLE t (b BOOLEAN, i BIGINT, u UBIGINT, d DOUBLE, n DECIMAL(20,3), day DATE, ts TIMESTAMP, "
@@ -127,6 +129,7 @@ def test_begin_commit_and_rollback(session: dl.Session) -> None:
         session.sql("COMMIT")
 
 
+@pytest.mark.every_catalog
 def test_a_failed_statement_aborts_the_open_transaction(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER); BEGIN; INSERT INTO t VALUES (1)")
     with pytest.raises(dl.ConstraintError):
@@ -182,6 +185,7 @@ def test_functions_of_the_lake(session: dl.Session) -> None:
         session.sql("FROM lake.snapshot()")
 
 
+@pytest.mark.every_catalog
 def test_names_with_everything_in_them(session: dl.Session) -> None:
     name = 'a "b", c.d %s :e <x>'
     quoted = '"' + name.replace('"', '""') + '"'

@@ -41,6 +41,7 @@ def test_an_option_of_attach_serves_where_the_lake_has_none(lake_uri: Callable[.
         assert len(session.sql("FROM lake.list_files('t')")) == 1
 
 
+@pytest.mark.every_catalog
 def test_two_lakes_in_one_catalog_database(catalog: str, lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri = lake_uri()
     with dl.Session() as session:
@@ -55,6 +56,7 @@ def test_two_lakes_in_one_catalog_database(catalog: str, lake_uri: Callable[...,
         assert session.sql("SELECT count(*) FROM __ducklake_metadata_a.ducklake_table").fetchone() == (1,)
 
 
+@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_a_transaction_reads_what_it_read_first(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     uri, data = lake_uri(), f"{tmp_path}/data"

@@ -40,6 +40,7 @@ def test_statements_that_fail_name_the_column(session: dl.Session, statement: st
     assert session.current_snapshot() == before
 
 
+@pytest.mark.every_catalog
 def test_frames_that_do_not_fit_name_the_column(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (s VARCHAR, d DATE)")
     with pytest.raises(dl.ConstraintError, match=r"^Column d: 'no date' is no DATE"):
