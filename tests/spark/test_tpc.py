@@ -41,6 +41,7 @@ def test_in_process(benchmarks: dict[str, Benchmark], name: str) -> None:
     assert differing == dict.fromkeys(benchmark.queries)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "number"), [(name, number) for name, (_, count) in BENCHMARKS.items() for number in range(1, count + 1)]
 )

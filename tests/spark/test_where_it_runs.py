@@ -19,6 +19,7 @@ _FILES = ("test_session.py", "test_reader.py", "test_deletes.py", "test_row_by_r
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("where", ["cluster", "connect"])
 def test_sessions_behave_the_same(where: str, pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--spark") != "local":
