@@ -9,42 +9,40 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import fs
 
-from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
-from ducklake_lab.object_access import S3Access, access_to
+from ducklake_lab.errors import DataFileError
+from ducklake_lab.filesystems import OBJECTS, URL, resolve, saying
 from ducklake_lab.parallel import in_parallel
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
 #: What it quotes: of what is beyond ASCII only blanks (categories Z*) and control characters.
 _QUOTED = re.compile(rf"[^{re.escape(_URI_SAFE)}A-Za-z0-9\u00a0-\U0010ffff]|\s")
-#: Schemes of object stores; Hadoop's names for S3 mean the same objects.
-_S3 = ("s3", "s3a", "s3n")
-_OBJECTS = (*_S3, "gs", "gcs")
-#: Small files go to S3 in one request, rather than begun, filled and ended.
-_ONE_REQUEST = {"allow_delayed_open": True}
+#: Files of one folder of an object store up to which each is asked for, in parallel, rather than the folder listed.
+_FEW = 100
+#: Bytes that are copied at once.
+_PIECE = 8 << 20
 
 
 def is_local(path: str) -> bool:
     """Whether a path is on this machine's filesystem, where files can be moved by renaming."""
-    match = _URL.fullmatch(path)
+    match = URL.fullmatch(path)
     return match is None or match[1] == "file"
 
 
 def is_object(path: str) -> bool:
     """Whether a path is in an object store, which has no folders and no renaming."""
-    match = _URL.fullmatch(path)
-    return match is not None and match[1].lower() in _OBJECTS
+    match = URL.fullmatch(path)
+    return match is not None and match[1].lower() in OBJECTS
 
 
 def real_path(path: str) -> str:
@@ -93,7 +91,7 @@ def hadoop_uri(path: str) -> str:
     That is what java.net.URI makes of an unencoded path: everything is quoted but unreserved characters, some
     punctuation, and letters outside ASCII; `%` always is.
     """
-    match = _URL.fullmatch(path)
+    match = URL.fullmatch(path)
     if match is None or match[1] == "file":
         local = path if match is None else match[2]
         return "file:" + _quote(_collapse(local if local.startswith("/") else "/" + local))
@@ -111,8 +109,27 @@ def _quote(path: str) -> str:
     return _QUOTED.sub(lambda match: quote(match[0], safe=""), path)
 
 
+def fault_of(files: Mapping[str, int | None], found: Mapping[str, int | None]) -> str | None:
+    """The first file that is not there with its size, and how it is, as the end of a sentence; None where all are.
+
+    Args:
+        files: the bytes of each by its path; None where any size is right.
+        found: as `Storage.sizes` gives it.
+    """
+    for path, size in files.items():
+        there = found[path]
+        if there is None:
+            return f"the file {path}, which does not exist"
+        if size is not None and size != there:
+            return f"the file {path}, which has {there:,} bytes rather than {size:,}"
+    return None
+
+
 class Storage:
-    """File operations on any path that pyarrow has a filesystem for."""
+    """File operations on any path that pyarrow has a filesystem for.
+
+    What a filesystem refuses, or does not answer, is a `DataFileError` of one line that names the path.
+    """
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
@@ -129,12 +146,65 @@ class Storage:
             raise DataFileError(f"The file {path} does not exist.")
         return int(info.size)
 
+    def sizes(self, paths: Iterable[str], folder: str | None = None) -> dict[str, int | None]:
+        """Bytes of each file, None where there is no such file; many of one folder of an object store by its listing.
+
+        Args:
+            folder: holds most of the files, in folders of its own too, and few others. It ends in `/`.
+        """
+        wanted = list(dict.fromkeys(paths))
+        found: dict[str, int | None] = {}
+        groups: dict[str, list[str]] = {}
+        for path in wanted:
+            if is_object(path):
+                inside = folder is not None and path.startswith(folder)
+                groups.setdefault(folder if inside and folder else path.rpartition("/")[0] + "/", []).append(path)
+        listed = [group for group, inside in groups.items() if len(inside) > _FEW]
+        for sizes in in_parallel(listed, lambda group: self._listed_sizes(group, recursive=group == folder)):
+            found.update(sizes)
+        # what a listing does not have is asked for: it may be spelled in another way there
+        rest = [path for path in wanted if path not in found]
+        found.update(zip(rest, in_parallel(rest, self._size_or_none), strict=True))
+        return {path: found[path] for path in wanted}
+
+    def _listed_sizes(self, folder: str, *, recursive: bool) -> dict[str, int | None]:
+        filesystem, prefix, inner = resolve(folder)
+        with saying(folder, "listed"):
+            infos = filesystem.get_file_info(fs.FileSelector(inner.rstrip("/"), recursive, allow_not_found=True))
+        return {prefix + info.path: info.size for info in infos if info.type == fs.FileType.File}
+
+    def _size_or_none(self, path: str) -> int | None:
+        if not is_local(path):
+            info = self._info(path)
+            return int(info.size) if info.type == fs.FileType.File else None
+        with saying(path, "read"):
+            try:
+                found = os.stat(_local(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def check_regular(self, paths: Iterable[str]) -> None:
+        """Refuses local files that reading would wait for, or never come to the end of: pipes, devices, sockets.
+
+        Raises:
+            DataFileError: one is such a file. What is missing, or a folder, is left to who reads it.
+        """
+        for path in paths:
+            if is_local(path):
+                try:
+                    mode = os.stat(_local(path)).st_mode
+                except OSError:
+                    continue
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                    raise DataFileError(f"The file {path} is no regular file, but a pipe or a device; it is not read.")
+
     def list_files(self, folder: str) -> list[str]:
         """All files below a folder, sorted, as absolute paths or URLs; [] where there is no such folder.
 
         Symbolic links below it are neither listed nor followed.
         """
-        _, prefix, _ = self._resolve(folder)
+        _, prefix, _ = resolve(folder)
         return sorted(prefix + info.path for info in self._walk(folder))
 
     def list_changed(self, folder: str) -> list[tuple[str, datetime]]:
@@ -142,7 +212,7 @@ class Storage:
 
         Symbolic links below it are neither listed nor followed.
         """
-        filesystem, _, inner = self._resolve(folder)
+        filesystem, _, inner = resolve(folder)
         base = filesystem.normalize_path(inner.rstrip("/") or "/")
         return sorted(
             (info.path[len(base) :].lstrip("/"), info.mtime or datetime.now(UTC)) for info in self._walk(folder)
@@ -150,12 +220,14 @@ class Storage:
 
     def _walk(self, folder: str) -> Iterator[fs.FileInfo]:
         """The files below a folder, in no order."""
-        filesystem, _, inner = self._resolve(folder)
+        filesystem, _, inner = resolve(folder)
         local = is_local(folder)
         folders = [filesystem.normalize_path(inner.rstrip("/") or "/")]
         while folders:
-            selector = fs.FileSelector(folders.pop(), recursive=not local, allow_not_found=True)
-            for info in filesystem.get_file_info(selector):
+            with saying(folder, "listed"):
+                selector = fs.FileSelector(folders.pop(), recursive=not local, allow_not_found=True)
+                infos = filesystem.get_file_info(selector)
+            for info in infos:
                 if local and os.path.islink(info.path):
                     continue
                 if info.type == fs.FileType.File:
@@ -183,12 +255,9 @@ class Storage:
         """
 
         def remove(path: str) -> None:
-            filesystem, _, inner = self._resolve(path)
-            try:
-                with _saying(path, "deleted"):
-                    filesystem.delete_file(inner)
-            except FileNotFoundError:
-                return
+            filesystem, _, inner = resolve(path)
+            with saying(path, "deleted"), suppress(FileNotFoundError):
+                filesystem.delete_file(inner)
 
         in_parallel(paths, remove)
 
@@ -197,15 +266,18 @@ class Storage:
 
         What stays belongs to no snapshot; `delete_orphaned_files` finds it.
         """
-        for path in paths:
+
+        def remove(path: str) -> None:
             with suppress(DataFileError):
                 self.delete([path])
 
+        in_parallel(paths, remove)
+
     def delete_folder(self, folder: str) -> None:
         """Deletes a folder with all that is in it; one that is not there is no error."""
-        filesystem, _, inner = self._resolve(folder)
-        if filesystem.get_file_info(inner.rstrip("/")).type == fs.FileType.Directory:
-            with _saying(folder, "deleted"):
+        filesystem, _, inner = resolve(folder)
+        with saying(folder, "deleted"):
+            if filesystem.get_file_info(inner.rstrip("/")).type == fs.FileType.Directory:
                 filesystem.delete_dir(inner.rstrip("/"))
 
     def discard_folder(self, folder: str) -> None:
@@ -215,60 +287,99 @@ class Storage:
 
     def move(self, source: str, target: str) -> None:
         """Moves a file within one filesystem, making the folders it goes to."""
-        filesystem, _, inner = self._resolve(source)
-        _, _, inner_target = self._resolve(target)
+        filesystem, _, inner = resolve(source)
+        _, _, inner_target = resolve(target)
         parent = inner_target.rpartition("/")[0]
-        if parent and is_local(target):
-            filesystem.create_dir(parent, recursive=True)
-        with _saying(target, "written"):
+        with saying(target, "written"):
+            if parent and is_local(target):
+                filesystem.create_dir(parent, recursive=True)
             filesystem.move(inner, inner_target)
 
     def duplicate(self, source: str, target: str) -> None:
         """Gives a file a second name that lives on without the first: a link, or a copy where there are none."""
-        filesystem, _, inner = self._resolve(source)
-        _, _, inner_target = self._resolve(target)
-        if is_local(target):
-            filesystem.create_dir(inner_target.rpartition("/")[0], recursive=True)
-            try:
-                os.link(inner, inner_target)
-                return
-            except OSError:
-                pass  # another filesystem, or one without links
-        filesystem.copy_file(inner, inner_target)
+        filesystem, _, inner = resolve(source)
+        _, _, inner_target = resolve(target)
+        with saying(target, "written"):
+            if is_local(target):
+                filesystem.create_dir(inner_target.rpartition("/")[0], recursive=True)
+                try:
+                    os.link(inner, inner_target)
+                    return
+                except OSError:
+                    pass  # another filesystem, or one without links
+            filesystem.copy_file(inner, inner_target)
 
     def make_folder(self, path: str) -> None:
         """Makes a folder and those above it; it may be there already. Object stores need none."""
         if is_object(path):
             return
-        filesystem, _, inner = self._resolve(path)
-        with _saying(path, "made"):
+        filesystem, _, inner = resolve(path)
+        with saying(path, "made"):
             filesystem.create_dir(inner.rstrip("/"), recursive=True)
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Opens a file for reading at any position.
+    @contextmanager
+    def open_input(self, path: str) -> Iterator[pa.NativeFile]:
+        """Opens a file for reading at any position while the block runs.
 
         Raises:
-            DataFileError: there is no such file.
+            DataFileError: there is no such file, it is no regular one, or it cannot be read.
         """
-        filesystem, _, inner = self._resolve(path)
+        self.check_regular([path])
+        filesystem, _, inner = resolve(path)
+        with saying(path, "read"), filesystem.open_input_file(inner) as source:
+            yield source
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        """Opens a new file for writing while the block runs; its folder must exist. Nothing stays of a failure.
+
+        Raises:
+            DataFileError: it cannot be written, or the store refuses it in the end.
+        """
         try:
-            return filesystem.open_input_file(inner)
-        except FileNotFoundError:
-            raise DataFileError(f"The file {path} does not exist.") from None
-        except OSError as error:
-            raise DataFileError(f"The file {path} cannot be read: {_first_line(error)}") from None
+            with self._writing(path) as sink:
+                yield sink
+        except BaseException:
+            self.discard([path])
+            raise
 
-    def open_output(self, path: str) -> pa.NativeFile:
-        """Opens a new file for writing; its folder must exist."""
-        filesystem, _, inner = self._resolve(path)
-        with _saying(path, "written"):
-            return filesystem.open_output_stream(inner)
+    def upload(self, source: str, path: str, *, is_new: bool = True) -> None:
+        """Copies a file of this machine to a path or URL.
 
-    def upload(self, source: str, path: str) -> None:
-        """Copies a file of this machine to a path or URL."""
-        filesystem, _, inner = self._resolve(path)
-        with _saying(path, "written"):
-            fs.copy_files(source, inner, fs.LocalFileSystem(), filesystem)
+        Args:
+            is_new: there is no file at the path, and none stays there of a failure. Otherwise one may be replaced.
+
+        Raises:
+            DataFileError: it cannot be written, or the store refuses it in the end.
+        """
+        try:
+            with self._writing(path) as sink, open(source, "rb") as rows:
+                while piece := rows.read(_PIECE):
+                    sink.write(piece)
+        except BaseException:
+            if is_new:
+                self.discard([path])
+            raise
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream that is closed in the end: some stores say only then that they refuse the file."""
+        filesystem, _, inner = resolve(path)
+        with saying(path, "written"):
+            sink = filesystem.open_output_stream(inner)
+            try:
+                yield sink
+            except OSError:
+                with suppress(OSError):
+                    sink.close()
+                raise
+            except BaseException:
+                # closing makes a file of what was written so far
+                with suppress(OSError):
+                    sink.close()
+                self.discard([path])
+                raise
+            sink.close()
 
     @contextmanager
     def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:
@@ -279,7 +390,7 @@ class Storage:
         """
         wanted = list(dict.fromkeys(paths))
         remote = [path for path in wanted if not is_local(path)]
-        places = {path: path.removeprefix("file://") for path in wanted}
+        places = {path: _local(path) for path in wanted}
         if not remote:
             yield places
             return
@@ -288,61 +399,20 @@ class Storage:
 
             def fetch(path: str) -> None:
                 with self.open_input(path) as source, open(places[path], "wb") as target:
+                    size = source.size()
                     source.download(target)
+                    came = target.tell()
+                if came != size:
+                    raise DataFileError(f"The file {path} cannot be read: {came:,} of its {size:,} bytes came.")
 
             in_parallel(remote, fetch)
             yield places
 
     def _info(self, path: str) -> fs.FileInfo:
-        filesystem, _, inner = self._resolve(path)
-        return filesystem.get_file_info(inner.rstrip("/") or "/")
-
-    def _resolve(self, path: str) -> tuple[fs.FileSystem, str, str]:
-        """(filesystem, what comes before a path of it in our paths, the path on it)."""
-        match = _URL.fullmatch(path)
-        if match is None or match[1] == "file":
-            inner = path if match is None else match[2]
-            return _connect("file", ""), "" if match is None else "file://", inner
-        scheme, rest = match[1].lower(), match[2]
-        kind = "s3" if scheme in _S3 else scheme
-        if kind in _OBJECTS:
-            access = access_to(f"s3://{rest}") if kind == "s3" else None
-            return _connect(kind, rest.partition("/")[0], access), f"{match[1]}://", rest
-        authority, slash, inner = rest.partition("/")
-        return _connect(kind, authority), f"{match[1]}://{authority}", slash + inner
+        filesystem, _, inner = resolve(path)
+        with saying(path, "read"):
+            return filesystem.get_file_info(inner.rstrip("/") or "/")
 
 
-@contextmanager
-def _saying(path: str, what: str) -> Iterator[None]:
-    """Around a change of one path; FileNotFoundError is left to the caller."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else _first_line(error)
-        raise DataFileError(f"{path} cannot be {what}: {reason}.") from None
-
-
-@lru_cache(maxsize=32)
-def _connect(scheme: str, authority: str, access: S3Access | None = None) -> fs.FileSystem:
-    """A filesystem, which holds connections; one of this process for each place and way to reach it."""
-    if scheme == "file":
-        return fs.LocalFileSystem()
-    try:
-        if access is not None and access.is_explicit:
-            return fs.S3FileSystem(**access.arrow_options(), **_ONE_REQUEST)
-        return fs.FileSystem.from_uri(f"{scheme}://{authority}/{'?allow_delayed_open=true' if scheme in _S3 else ''}")[
-            0
-        ]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise UnsupportedFeatureError(f"Data on {scheme}:// storage is not supported.") from None
-    except OSError as error:
-        raise DataFileError(f"{scheme}://{authority} cannot be reached: {_first_line(error)}") from None
-
-
-os.register_at_fork(after_in_child=_connect.cache_clear)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def _local(path: str) -> str:
+    return path.removeprefix("file://")

@@ -33,12 +33,12 @@ class ObjectStore:
 
 
 @contextmanager
-def object_store(*buckets: str) -> Iterator[ObjectStore]:
+def object_store(*buckets: str, store: ObjectStore | None = None) -> Iterator[ObjectStore]:
     """Runs one with empty buckets while the block does."""
     import boto3
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    store = ObjectStore()
+    store = store or ObjectStore()
     server = make_server("127.0.0.1", 0, store, threaded=True)
     store.endpoint = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -119,7 +119,7 @@ class TableWriting:
             self._remove(files_of(messages))
 
     def _remove(self, files: Sequence[WrittenFile]) -> None:
-        Storage().delete(self._folder + file.path for file in files)
+        Storage().discard(self._folder + file.path for file in files)
 
 
 class TableWriter(TableWriting, ds.DataSourceArrowWriter):

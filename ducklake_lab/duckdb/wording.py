@@ -143,6 +143,7 @@ _OF_FILES = [
             "Permission denied|not permitted|Access is denied",
             "cannot be read: permission denied; let this user read it",
         ),
+        ("no regular file, but", f"is no regular file, but a pipe or a device; {_BACKUP}"),
         ("Is a directory|not a regular file", f"is a folder, and no file; {_BACKUP}"),
         ("No files found|No such file|does not exist|not found: HTTP", f"is missing; {_BACKUP}"),
         (
@@ -165,7 +166,7 @@ def worded_of_file(error: Exception | str, path: str, kind: str, *, encrypted: b
         kind: of the file: `data file`.
         encrypted: whether it was to be decrypted; a wrong key makes a wrong length of what is decrypted.
     """
-    text = str(error)
+    text = str(error).removeprefix(f"The file {path} cannot be read: ")
     if encrypted and "read enough bytes" in text:
         text = "AES tag"
     said = next((said for pattern, said in _OF_FILES if pattern.search(text)), None)

@@ -25,7 +25,7 @@ from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.paths import hive_values
-from ducklake_lab.storage import is_local
+from ducklake_lab.storage import Storage, is_local
 
 #: The types of a file that a column takes beside its own.
 _NARROWER = {
@@ -130,12 +130,26 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
         for pattern in patterns:
             if not is_local(pattern):
                 raise UnsupportedFeatureError(f"Adding {pattern} is not supported: it is not on this machine's disks.")
-            for path, *footer in _footers(connection, str(Path(pattern).absolute())):
+            whole = str(Path(pattern).absolute())
+            _check_regular(connection, whole)
+            for path, *footer in _footers(connection, whole):
                 if path not in found:
                     found[path] = describer.describe(path, footer)
     finally:
         connection.close()
     return [file for file in found.values() if file.record_count]
+
+
+def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
+    """Refuses pipes and devices, which DuckDB would wait for."""
+    try:
+        found = arrow(connection, "SELECT file FROM glob($1)", [pattern])
+    except duckdb.Error as error:
+        raise DataFileError(_unreadable(error, pattern)) from None
+    try:
+        Storage().check_regular(found.column(0).to_pylist())
+    except DataFileError as error:
+        raise DataFileError(f"{str(error).rstrip('.')}; nothing was added.") from None
 
 
 def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tuple[Any, ...]]:

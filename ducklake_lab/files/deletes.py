@@ -196,7 +196,7 @@ def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> Written
     )
     snapshots = np.where(snapshots == deletes.new_snapshot, snapshot_id, snapshots)
     written = _stored(renamed, data_file, positions, snapshots, folder, storage)
-    storage.delete([path])
+    storage.discard([path])
     return written
 
 
@@ -257,18 +257,20 @@ def _write_parquet(
         schema = schema.append(_SNAPSHOT_FIELD)
     if key is not None:
         return _write_encrypted(storage, path, pa.table(columns, schema=schema), key)
+    made = pa.BufferOutputStream()
+    # neighbouring positions differ by little: deltas are a fraction of the size
+    pq.write_table(
+        pa.table(columns, schema=schema),
+        made,
+        use_dictionary=["file_path", _SNAPSHOT_FIELD.name],
+        column_encoding={"pos": "DELTA_BINARY_PACKED"},
+        store_schema=False,
+        row_group_size=DELETES_PER_ROW_GROUP,
+    )
+    data = made.getvalue()
     with storage.open_output(path) as sink:
-        # neighbouring positions differ by little: deltas are a fraction of the size
-        pq.write_table(
-            pa.table(columns, schema=schema),
-            sink,
-            use_dictionary=["file_path", _SNAPSHOT_FIELD.name],
-            column_encoding={"pos": "DELTA_BINARY_PACKED"},
-            store_schema=False,
-            row_group_size=DELETES_PER_ROW_GROUP,
-        )
-    with storage.open_input(path) as source:
-        return source.size(), pq.read_metadata(source).serialized_size
+        sink.write(data)
+    return data.size, pq.read_metadata(pa.BufferReader(data)).serialized_size
 
 
 def _write_encrypted(storage: Storage, path: str, rows: pa.Table, key: str) -> tuple[int, int]:

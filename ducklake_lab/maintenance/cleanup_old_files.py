@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.storage import RealPaths, Storage, is_below
-from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled, remove_scheduled
+from ducklake_lab.errors import DataFileError
+from ducklake_lab.parallel import in_parallel
+from ducklake_lab.storage import RealPaths, Storage, fault_of, is_below
+from ducklake_lab.transaction.cleanup import KnownTable, read_known_tables, read_scheduled, remove_scheduled
 
 
 def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
@@ -17,17 +20,53 @@ def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool)
 
     Args:
         older_than: only those scheduled before; all for None.
+
+    Raises:
+        DataFileError: a file that a table of theirs needs is missing: they may hold its rows. Nothing was deleted.
     """
     scheduled = read_scheduled(lake, older_than)
     real = RealPaths().of
-    needed = set(map(real, read_known_files(lake))) if scheduled else set()
+    tables = read_known_tables(lake) if scheduled else []
+    needed = {real(place) for table in tables for places, _ in table.files for place in places}
     files = [
         (file_id, path)
         for file_id, path in scheduled
         if is_below(path, lake.data_path, real) and real(path) not in needed
     ]
+    in_parallel(_tables_of([path for _, path in files], tables), _check_files)
     if files and not dry_run:
         lake.check_writable()
         Storage().delete(path for _, path in files)
         remove_scheduled(lake, files)
     return [path for _, path in files]
+
+
+def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[KnownTable]:
+    """The tables whose files may have taken the place of some: those with them in a folder, all where there is none."""
+    by_folder: dict[str, list[KnownTable]] = {}
+    for table in tables:
+        for folder in table.folders:
+            by_folder.setdefault(folder, []).append(table)
+    found: dict[int, KnownTable] = {}
+    # one look for each folder, as files of one belong to the same tables
+    for folder in {path.rpartition("/")[0] + "/" for path in paths}:
+        above = folder
+        while above and above not in by_folder:
+            above = above[:-1].rpartition("/")[0] + "/" if above != "/" else ""
+        if not above:
+            return list(tables)
+        found |= {id(table): table for table in by_folder[above]}
+    return list(found.values())
+
+
+def _check_files(table: KnownTable) -> None:
+    """Looks that all files of a table are there with their sizes."""
+    folder = table.folders[0] if len(table.folders) == 1 else None
+    sizes = Storage().sizes((place for places, _ in table.files for place in places), folder)
+    files = {next((p for p in places if sizes[p] is not None), places[0]): size for places, size in table.files}
+    fault = fault_of(files, sizes)
+    if fault is not None:
+        raise DataFileError(
+            f"Old files stay, as they may hold rows that are missing: {table.name} needs {fault}. "
+            "Restore it from a backup, or DROP the table and expire its snapshots."
+        )

@@ -126,6 +126,10 @@ class WrittenFile:
     encryption_key: str | None = field(default=None, repr=False)
     row_group_count: int | None = None
 
+    def place(self, folder: str) -> str:
+        """The absolute path of the file; `folder` is the table's."""
+        return folder + self.path if self.path_is_relative else self.path
+
     def own_paths(self, folder: str) -> list[str]:
         """The absolute path of the file, if it is to be removed when it is not wanted any more."""
         return [folder + self.path] if self.is_own else []

@@ -133,11 +133,23 @@ class StagedData:
         Args:
             folder: of the table, ending in `/`.
         """
-        found = [path for staged in self.files.values() for path in staged.file.own_paths(folder)]
-        deletes = [*self.deletes.values(), *(flushed.deletes for flushed in self.flushed.values())]
-        found += [folder + written.path for written in deletes if written is not None and written.path is not None]
-        found += [folder + flushed.file.path for flushed in self.flushed.values()]
-        return found + [folder + c.file.path for c in self.compactions.values() if c.file is not None]
+        added = {staged.file.path for staged in self.files.values() if not staged.file.is_own}
+        return [path for path in self.named_files(folder) if path not in added]
+
+    def named_files(self, folder: str) -> dict[str, int]:
+        """The bytes of each file that the catalog gets to know, data and delete files, by path.
+
+        Args:
+            folder: of the table, ending in `/`.
+        """
+        files = [staged.file for staged in self.files.values()]
+        files += [flushed.file for flushed in self.flushed.values()]
+        files += [compaction.file for compaction in self.compactions.values() if compaction.file is not None]
+        found = {file.place(folder): file.file_size_bytes for file in files}
+        for written in (*self.deletes.values(), *(flushed.deletes for flushed in self.flushed.values())):
+            if written is not None and written.path is not None:
+                found[folder + written.path] = written.file_size_bytes
+        return found
 
     def __bool__(self) -> bool:
         return self.changes_rows or bool(self.flushed or self.compactions)

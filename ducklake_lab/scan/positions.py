@@ -44,7 +44,13 @@ def check_files(files: Iterable[ScanFile]) -> None:
 
     Raises:
         UnsupportedFeatureError: names the feature and the file.
+        DataFileError: one is a pipe or a device, which a reader would wait for.
     """
+    files = list(files)
+    try:
+        _STORAGE.check_regular(file.path for file in files)
+    except DataFileError as error:
+        raise DataFileError(f"{error} Restore it from a backup, or DELETE its rows from the lake.") from None
     for file in files:
         delete = file.delete_file
         if delete is not None and delete.format.lower() not in _READERS:

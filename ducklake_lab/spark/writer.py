@@ -208,7 +208,7 @@ def _publish(
             _storage.delete_folder(temporary)
         else:
             kept = {join(folder, file.path) for file in published}
-            _storage.delete(path for path in _storage.list_files(temporary) if path not in kept)
+            _storage.discard(path for path in _storage.list_files(temporary) if path not in kept)
     except BaseException:
         _storage.discard(join(folder, file.path) for file in published)
         _storage.discard_folder(temporary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -38,19 +39,51 @@ def remove_scheduled(lake: Lake, files: Collection[tuple[int, str]]) -> None:
 
 def read_known_files(lake: Lake) -> set[str]:
     """Absolute paths of all data and delete files that the catalog knows, of any snapshot."""
+    return {place for table in read_known_tables(lake) for places, _ in table.files for place in places}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTable:
+    """A table with its data and delete files, of any snapshot.
+
+    Attributes:
+        name: as `schema.table`, the newest.
+        folders: absolute, ending in `/`; one as a rule.
+        files: where each may be, one place for each folder, and its bytes if they are known.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    files: list[tuple[tuple[str, ...], int | None]]
+
+
+def read_known_tables(lake: Lake) -> list[KnownTable]:
+    """The tables that the catalog knows files of, of any snapshot, or knows by name."""
     table, schema = t.table, t.schema
     with lake.connect() as connection:
-        folders: dict[int, set[str]] = {}
-        entries = sa.select(
-            table.c.table_id, table.c.path, table.c.path_is_relative, schema.c.path, schema.c.path_is_relative
-        ).join(schema, schema.c.schema_id == table.c.schema_id)
-        for table_id, path, relative, schema_path, schema_relative in connection.execute(entries):
+        known: dict[int, KnownTable] = {}
+        entries = (
+            sa.select(
+                table.c.table_id,
+                table.c.table_name,
+                schema.c.schema_name,
+                *(table.c.path, table.c.path_is_relative, schema.c.path, schema.c.path_is_relative),
+            )
+            .join(schema, schema.c.schema_id == table.c.schema_id)
+            .order_by(table.c.begin_snapshot)
+        )
+        for table_id, name, schema_name, path, relative, schema_path, schema_relative in connection.execute(entries):
             base = paths.resolve(lake.data_path, schema_path or "", schema_relative is not False)
-            folders.setdefault(table_id, set()).add(paths.resolve(base, path or "", relative is not False))
-        known = set()
+            folder = paths.resolve(base, path or "", relative is not False)
+            before = known[table_id].folders if table_id in known else ()
+            folders = tuple(dict.fromkeys((*before, folder)))
+            known[table_id] = KnownTable(f"{schema_name}.{name}", folders, [])
         for files in (t.data_file, t.delete_file):
-            query = sa.select(files.c.table_id, files.c.path, files.c.path_is_relative)
-            for table_id, path, relative in connection.execute(query):
-                for folder in folders.get(table_id, {lake.data_path}):
-                    known.add(paths.resolve(folder, path, relative is not False))
-    return known
+            query = sa.select(files.c.table_id, files.c.path, files.c.path_is_relative, files.c.file_size_bytes)
+            for table_id, path, relative, size in connection.execute(query):
+                if table_id not in known:
+                    known[table_id] = KnownTable(f"table {table_id}", (lake.data_path,), [])
+                found = known[table_id]
+                places = (paths.resolve(folder, path, relative is not False) for folder in found.folders)
+                found.files.append((tuple(dict.fromkeys(places)), size))
+    return list(known.values())

@@ -68,6 +68,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         OutdatedError: it was begun on what was known, and that no longer holds.
         TransactionConflictError: another commit excludes this one.
         CommitUnknownError: the connection broke while committing.
+        DataFileError: a file that was written is not there with its size.
         TransactionError: the retries were used up.
     """
     if not transaction.has_changes:
@@ -79,6 +80,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
                 connection.commit()
         return None
     _check_commit_message(transaction)
+    transaction.check_files()
     policy = retry or RetryPolicy.of(transaction.lake)
     wait = policy.wait_seconds
     for _ in range(policy.max_retries + 1):

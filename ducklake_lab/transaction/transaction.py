@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.errors import TransactionError
+from ducklake_lab.errors import DataFileError, TransactionError
 from ducklake_lab.model.commit_notes import StatementNote
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
-from ducklake_lab.storage import Storage
+from ducklake_lab.storage import Storage, fault_of, join
 from ducklake_lab.transaction.batches import StreamBatch
 from ducklake_lab.transaction.entry_changes import EntryChanges
 
@@ -200,10 +200,14 @@ class Transaction(EntryChanges):
 
         Raises:
             TransactionError: nobody can write it anew.
+            DataFileError: it is not there with its size.
         """
         if self._restamp is None:
             raise TransactionError("Another transaction committed first; run this one again.")
-        return self._restamp(deletes, self.lake.folder(self.state, table), snapshot_id)
+        folder = self.lake.folder(self.state, table)
+        written = self._restamp(deletes, folder, snapshot_id)
+        _check({join(folder, written.path): written.file_size_bytes} if written.path is not None else {})
+        return written
 
     def _take_row_ids(self, table: Table, count: int) -> int:
         staged = self.staged(table)
@@ -225,16 +229,28 @@ class Transaction(EntryChanges):
 
     # End
 
+    def check_files(self) -> None:
+        """Looks that each file that the commit names is there with its size.
+
+        Raises:
+            DataFileError: one is not.
+        """
+        _check({path: size for staged, folder in self._staged() for path, size in staged.named_files(folder).items()})
+
     def written_paths(self) -> list[str]:
         """Absolute paths of every file this transaction wrote and still holds."""
         found = list(self._discarded)
+        for staged, folder in self._staged():
+            found += staged.written_paths(folder)
+        return found
+
+    def _staged(self) -> Iterator[tuple[StagedData, str]]:
+        """What is staged for each table, and the table's folder."""
         for table_id, staged in self.data.items():
             table = self.state.tables.get(table_id) or self.base.tables.get(table_id)
-            if table is None:
-                continue
-            state = self.state if table.schema_id in self.state.schemas else self.base
-            found += staged.written_paths(self.lake.folder(state, table))
-        return found
+            if table is not None:
+                state = self.state if table.schema_id in self.state.schemas else self.base
+                yield staged, self.lake.folder(state, table)
 
     def rollback(self) -> None:
         """Forgets everything and removes the files that were written."""
@@ -246,5 +262,11 @@ class Transaction(EntryChanges):
 
     def committed(self) -> None:
         """Removes files that were written on the way and that the commit does not use."""
-        Storage().delete(self._discarded)
+        Storage().discard(self._discarded)
         self._discarded.clear()
+
+
+def _check(files: Mapping[str, int]) -> None:
+    fault = fault_of(files, Storage().sizes(files))
+    if fault is not None:
+        raise DataFileError(f"The commit would name {fault}; nothing was committed. Run the statement again.")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import os
 import uuid
 from dataclasses import replace
 from decimal import Decimal
@@ -255,6 +256,16 @@ def test_a_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
         error = translate_error(caught.value)
         assert isinstance(error, DataFileError)
         assert Path(file.path).name in str(error) and "\n" not in str(error)
+
+
+def test_a_pipe_is_refused_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    lake = ReferenceLake(tmp_path)
+    lake.run("CREATE TABLE t(i INTEGER)", "INSERT INTO t FROM range(100)")
+    plan = lake.plan("t")
+    Path(plan.files[0].path).unlink()
+    os.mkfifo(plan.files[0].path)
+    with pytest.raises(DataFileError, match=f"{plan.files[0].path} is no regular file"):
+        reader.read(spark, plan)
 
 
 @pytest.mark.anywhere

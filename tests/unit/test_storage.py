@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.storage import RealPaths, Storage, hadoop_uri, is_below, is_local, join, real_path
+from ducklake_lab.storage import RealPaths, Storage, fault_of, hadoop_uri, is_below, is_local, join, real_path
 
 
 @pytest.mark.parametrize(
@@ -100,6 +101,39 @@ def test_below_is_where_links_lead(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    for call in (Storage().open_input, Storage().size):
+    path = f"{tmp_path}/none.parquet"
+    for call in (Storage().size, lambda path: Storage().open_input(path).__enter__()):
         with pytest.raises(DataFileError, match=r"none\.parquet does not exist"):
-            call(f"{tmp_path}/none.parquet")
+            call(path)
+    (tmp_path / "there").write_bytes(b"12")
+    sizes = Storage().sizes([path, f"file://{tmp_path}/there", f"{tmp_path}/there/x", str(tmp_path)])
+    assert list(sizes.values()) == [None, 2, None, None]
+
+
+def test_faults_of_sizes() -> None:
+    assert fault_of({"a": 1, "b": None}, {"a": 1, "b": 5}) is None
+    assert fault_of({"a": 1, "b": None}, {"a": 1, "b": None}) == "the file b, which does not exist"
+    assert fault_of({"a": 1000}, {"a": 2}) == "the file a, which has 2 bytes rather than 1,000"
+
+
+def test_nothing_stays_of_a_file_that_could_not_be_filled(tmp_path: Path) -> None:
+    path = f"{tmp_path}/x"
+    with pytest.raises(ZeroDivisionError), Storage().open_output(path) as sink:
+        sink.write(bytes(1 // 0))
+    assert not Path(path).exists()
+    Path(path).mkdir()
+    for call in (Storage().size, lambda path: Storage().open_output(path).__enter__()):
+        with pytest.raises(DataFileError, match=f"The file {path} "):
+            call(path)
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.touch()
+    Storage().check_regular([str(file), str(tmp_path), "s3://bucket/x", f"{tmp_path}/none"])
+    for path in (str(pipe), f"file://{pipe}", "/dev/zero"):
+        with pytest.raises(DataFileError, match="is no regular file"):
+            Storage().check_regular([path])
+        with pytest.raises(DataFileError, match="is no regular file"), Storage().open_input(path):
+            pass

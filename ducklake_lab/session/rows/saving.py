@@ -59,7 +59,7 @@ def save(rows: pa.Table, path: str, time_zone: str) -> None:
             if place is not None:
                 os.replace(made, place)
             else:
-                Storage().upload(made, path)
+                Storage().upload(made, path, is_new=False)
     except OSError as error:
         raise UsageError(f'"{path}" cannot be written: {error.strerror or error}.') from None
 

@@ -68,7 +68,7 @@ class Copying:
                 raise UnsupportedFeatureError(
                     f"COPY to several files in {statement.path} is not supported; copy to one."
                 )
-            Storage().upload(str(made), statement.path)
+            Storage().upload(str(made), statement.path, is_new=False)
         return _counted(rows, RunInfo(counted="written"))
 
     def _make_folder(self, path: str) -> None:

@@ -154,7 +154,7 @@ class Dml:
         if inline and 0 < count <= self._row_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay
             rows = local_reader.read(plan_written(table, files, folder))
-            Storage().delete([folder + file.path for file in files])
+            Storage().discard(folder + file.path for file in files)
             transaction.append_rows(table, rows)
         else:
             transaction.append_files(table, files)

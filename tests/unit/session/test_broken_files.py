@@ -29,6 +29,17 @@ with dl.connect(sys.argv[1], engine="duckdb", **options) as session:
 """
 
 
+READ = """
+import sys, ducklake_lab as dl
+with dl.connect(sys.argv[1], engine="duckdb") as session:
+    for text in ("SELECT sum(i) FROM t", "UPDATE t SET i = 0 WHERE i = 4", "CALL l.rewrite_data_files('t', delete_threshold => 0)"):
+        try:
+            session.sql(text).fetchall()
+        except dl.DataFileError as error:
+            print(error)
+"""
+
+
 @pytest.fixture(scope="module", params=["plain", pytest.param("encrypted", marks=ENCRYPTS)])
 def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bool]:
     folder = tmp_path_factory.mktemp("broken")
@@ -129,3 +140,22 @@ def test_files_that_cannot_be_added(tmp_path: Path, damage: Callable[[Path], obj
     missing = f"There is no file {path}; nothing was added."
     cut = f"The file {path} is no Parquet file, or its end is missing; nothing was added."
     assert str(caught.value) == (missing if damage is Path.unlink else cut)
+
+
+def test_pipes_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with dl.connect(f"ducklake:{tmp_path}/l.ducklake", engine="duckdb", data_path=f"{tmp_path}/data/") as session:
+        session.sql("CREATE TABLE t AS SELECT i FROM range(100) r(i); DELETE FROM t WHERE i % 3 = 0")
+        with pytest.raises(dl.DataFileError, match=r"pipe\.parquet is no regular file.*; nothing was added\."):
+            session.sql(f"CALL ducklake_add_data_files('l', 't', '{tmp_path}/pipe.parquet')")
+        for path in (f"{tmp_path}/*.parquet", "/dev/zero"):  # DuckDB's patterns leave them out
+            with pytest.raises(dl.DataFileError, match=r"There is no file .*; nothing was added"):
+                session.sql(f"CALL ducklake_add_data_files('l', 't', '{path}')")
+        deletes = next(tmp_path.rglob("*-delete.parquet"))
+        for path in (deletes, *(set((tmp_path / "data").rglob("*.parquet")) - {deletes})):
+            path.unlink()
+            os.mkfifo(path)
+            # another lake of the same files, as a session keeps what it wrote
+            command = [sys.executable, "-c", READ, f"ducklake:{tmp_path}/l.ducklake"]
+            said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+            assert len(said) == 3 and all(path.name in line and "no regular file" in line for line in said), said

@@ -1,0 +1,111 @@
+"""A server of this process that speaks S3, and fails on request: it refuses, hangs, cuts bodies, and loses its answers."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.object_store import ObjectStore, object_store
+
+#: What a request is for: one object in one request, or in parts that are begun, sent and ended; a copy; and the rest.
+Kind = Literal["PUT", "BEGIN", "PART", "END", "COPY", "DELETE", "LIST", "GET", "HEAD"]
+#: What is written by: all that a store may refuse of a file.
+WRITES: tuple[Kind, ...] = ("PUT", "BEGIN", "PART", "END", "COPY")
+#: A status that is answered; or: the connection is closed before it is done, or after, or amid the body; it takes seconds.
+How = int | Literal["drop", "lose", "cut", "hang", "slow"]
+_CODES = {403: "AccessDenied", 404: "NoSuchKey", 500: "InternalError", 503: "SlowDown"}
+
+
+@dataclass
+class Fault:
+    """What goes wrong: requests of some kinds, as often as `times` says, or always."""
+
+    kinds: tuple[Kind, ...]
+    how: How
+    times: int | None = None
+    seconds: float = 0.05
+
+
+class FaultyStore(ObjectStore):
+    """The application; `failed` counts the requests that went wrong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fault: Fault | None = None
+        self.failed = 0
+
+    @contextmanager
+    def failing(self, *kinds: Kind, how: How, times: int | None = None, seconds: float = 0.05) -> Iterator[None]:
+        """Lets requests go wrong while the block runs."""
+        self.failed, self.fault = 0, Fault(kinds, how, times, seconds)
+        try:
+            yield
+        finally:
+            self.fault = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        fault = self.fault
+        if fault is None or kind_of(environ) not in fault.kinds or fault.times == 0:
+            return super().__call__(environ, start_response)
+        fault.times = None if fault.times is None else fault.times - 1
+        self.failed += 1
+        # what is sent is read in any case: the client would take a closed connection for another fault
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) if fault.how != "slow" else b""
+        environ = environ if fault.how == "slow" else {**environ, "wsgi.input": _Body(body)}
+        if isinstance(fault.how, int):
+            return _refuse(fault.how, start_response)
+        if fault.how in ("hang", "slow"):
+            time.sleep(fault.seconds)
+        if fault.how == "slow":
+            return super().__call__(environ, start_response)
+        if fault.how == "lose":
+            for _ in super().__call__(environ, lambda *_: None):
+                pass
+        if fault.how != "cut":
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            start_response("500 Internal Server Error", [("Content-Length", "0")])
+            return []
+        whole = b"".join(super().__call__(environ, start_response))
+        return [whole[: len(whole) // 2]]
+
+
+class _Body:
+    """A request's body that has been read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, size: int = -1) -> bytes:
+        end = len(self._data) if size is None or size < 0 else size
+        found, self._data = self._data[:end], self._data[end:]
+        return found
+
+
+def kind_of(environ: dict[str, Any]) -> Kind | None:
+    """What a request is for; None for what is about buckets."""
+    method, query = environ["REQUEST_METHOD"], environ.get("QUERY_STRING", "")
+    if "list-type" in query:
+        return "LIST"
+    if method == "POST":
+        return "BEGIN" if query.startswith("uploads") else "END" if "uploadId" in query else "DELETE"
+    if method == "PUT":
+        return "PART" if "partNumber" in query else "COPY" if "HTTP_X_AMZ_COPY_SOURCE" in environ else "PUT"
+    return method if method in ("GET", "HEAD", "DELETE") else None
+
+
+def _refuse(status: int, start_response: Callable[..., Any]) -> list[bytes]:
+    code = _CODES[status]
+    start_response(f"{status} {code}", [("Content-Type", "application/xml")])
+    return [f"<Error><Code>{code}</Code><Message>the store is told to</Message></Error>".encode()]
+
+
+@contextmanager
+def faulty_store(*buckets: str) -> Iterator[FaultyStore]:
+    """Runs one with empty buckets while the block does."""
+    with object_store(*buckets, store=FaultyStore()) as store:
+        assert isinstance(store, FaultyStore)
+        yield store
