@@ -25,7 +25,7 @@ from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
-from ducklake_lab.session.names.explaining import explains_damage
+from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.row_sources import Scan, frame_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@explains_damage
+@works_on_lakes
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 
