@@ -18,7 +18,7 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
@@ -121,8 +121,7 @@ class TableHandle:
         place = self._place()
         table = place.table()
         plan = self._sources.scan(place, table)
-        names = (place.lake.alias, place.state.schema_of(table).name, table.name)
-        quoted = ".".join(map(quote_identifier, names))
+        quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows
