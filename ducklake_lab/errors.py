@@ -21,6 +21,7 @@
     │   └── CommitUnknownError       it is not known whether the commit landed
     ├── SparkError                   Spark could not start, or a job failed
     │   └── JavaNotFoundError        no Java 17 or newer
+    ├── SessionBusyError             another thread works with the session
     └── UsageError                   a wrong option or argument
 
 The text of every error is one line: what is wrong, with which object, what to do next.
@@ -45,6 +46,7 @@ __all__ = [
     "EntryExistsError",
     "EntryNotFoundError",
     "JavaNotFoundError",
+    "SessionBusyError",
     "SnapshotNotFoundError",
     "SparkError",
     "SqlError",
@@ -164,6 +166,10 @@ class SparkError(DuckLakeError):
 
 class JavaNotFoundError(SparkError):
     """No Java 17 or newer was found."""
+
+
+class SessionBusyError(DuckLakeError):
+    """Another thread works with the session, and this one has waited for too long."""
 
 
 class UsageError(DuckLakeError):

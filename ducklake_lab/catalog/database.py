@@ -63,8 +63,20 @@ _MARK, _CONTENT = "ducklake_mark", "ducklake_content"
 _OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?version number")
 
 
+class _Keeping(threading.local):
+    """What one thread keeps of a catalog.
+
+    Attributes:
+        wanted: connections are kept from their first use until `release`.
+        idle: the connection that is kept, and not in use.
+    """
+
+    wanted = False
+    idle: sa.Connection | None = None
+
+
 class CatalogDatabase:
-    """Opens connections to one catalog.
+    """Opens connections to one catalog; thread-safe.
 
     A DuckDB or SQLite file is closed as soon as the connection is, so that other processes can use it in between.
     """
@@ -72,8 +84,7 @@ class CatalogDatabase:
     def __init__(self, location: CatalogLocation) -> None:
         self.location = location
         self._engine = engine_of(location, os.getpid())
-        self._keeping: int | None = None
-        self._idle: sa.Connection | None = None
+        self._kept = _Keeping()
         self._exclusive = ExitStack()
         #: The spec version the catalog is known to have.
         self.version: Version | None = None
@@ -84,12 +95,12 @@ class CatalogDatabase:
 
     def keep_open(self) -> None:
         """Keeps one connection for this thread from its first use until `release`: opening another takes long."""
-        self._keeping = threading.get_ident()
+        self._kept.wanted = True
 
     def release(self) -> None:
-        """Lets go of the catalog as soon as no connection uses it."""
-        self._keeping = None
-        idle, self._idle = self._idle, None
+        """Lets go of the catalog in this thread as soon as no connection uses it."""
+        self._kept.wanted = False
+        idle, self._kept.idle = self._kept.idle, None
         if idle is not None:
             idle.close()
 
@@ -202,7 +213,7 @@ class CatalogDatabase:
         return "not a valid DuckDB database file" in text or "file is not a database" in text
 
     def _leave(self, connection: sa.Connection) -> None:
-        if self._keeping != threading.get_ident() or self._idle is not None or connection.invalidated:
+        if not self._kept.wanted or self._kept.idle is not None or connection.invalidated:
             connection.close()
             return
         try:
@@ -210,7 +221,7 @@ class CatalogDatabase:
         except BaseException:
             connection.close()
             raise
-        self._idle = connection
+        self._kept.idle = connection
 
     def _enter(self, connection: sa.Connection, schema: str, *, create: bool) -> None:
         """Makes a schema the place of the metadata tables for this connection."""
@@ -240,8 +251,9 @@ class CatalogDatabase:
         return connection
 
     def _begun_or_kept(self, *, create: bool) -> sa.Connection:
-        if self._idle is not None and self._keeping == threading.get_ident():
-            idle, self._idle = self._idle, None
+        idle = self._kept.idle
+        if idle is not None and self._kept.wanted:
+            self._kept.idle = None
             try:
                 self._begin(idle)
             except BaseException:

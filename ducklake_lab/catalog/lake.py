@@ -85,6 +85,7 @@ class Lake:
         self.last_committed: int | None = None
         self.forgotten = 0
         self._states: OrderedDict[int, CatalogState] = OrderedDict()
+        self._states_lock = threading.Lock()
         self._newest: tuple[FileMark, Snapshot] | None = None
         self._kept: Kept | None = None
 
@@ -229,22 +230,26 @@ class Lake:
         """The entries at the snapshot; snapshots of one schema version share them."""
         known = self.known_state(snapshot)
         if known is None:
-            known = self._states[snapshot.schema_version] = read_state(connection, snapshot, self.connect)
-            if len(self._states) > _CACHED_STATES:
-                self._states.popitem(last=False)
+            known = read_state(connection, snapshot, self.connect)
+            with self._states_lock:
+                self._states[snapshot.schema_version] = known
+                if len(self._states) > _CACHED_STATES:
+                    self._states.popitem(last=False)
         return known
 
     def known_state(self, snapshot: Snapshot) -> CatalogState | None:
         """The entries at the snapshot, where they have been read already."""
-        cached = self._states.get(snapshot.schema_version)
-        if cached is None:
-            return None
-        self._states.move_to_end(snapshot.schema_version)
+        with self._states_lock:
+            cached = self._states.get(snapshot.schema_version)
+            if cached is None:
+                return None
+            self._states.move_to_end(snapshot.schema_version)
         return replace(cached, snapshot=snapshot)
 
     def forget(self) -> None:
         """Forgets entries that were read: the catalog was changed by hand."""
-        self._states.clear()
+        with self._states_lock:
+            self._states.clear()
         self._newest = self._kept = None
         self.forgotten += 1
 
@@ -278,7 +283,8 @@ class Lake:
         rows = kept.options if kept is not None else None
         if rows is None:
             rows = read_options(connection)
-            self._kept = replace(kept, options=rows) if kept is not None else self._kept
+            if kept is not None and self._kept is kept:  # else another thread has committed meanwhile
+                self._kept = replace(kept, options=rows)
         return rows
 
     def column_versions(self, connection: sa.Connection, table_id: int) -> Sequence[ColumnVersion]:
@@ -287,7 +293,8 @@ class Lake:
         found = kept.columns.get(table_id) if kept is not None else None
         if found is None:
             found = read_column_versions(connection, table_id)
-            self._kept = replace(kept, columns={**kept.columns, table_id: found}) if kept is not None else self._kept
+            if kept is not None and self._kept is kept:
+                self._kept = replace(kept, columns={**kept.columns, table_id: found})
         return found
 
     def __repr__(self) -> str:

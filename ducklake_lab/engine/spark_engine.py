@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
+from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,7 @@ class SparkEngine:
         time_zone: gives the session's time zone.
         asked: what the session, or the statement that runs, says about where rows are worked.
         limits: up to where they are worked in process.
+        turn: of the session. Starting Spark does not need it; where both are, it is taken before Spark is waited for.
         on_progress: called from another thread with Spark's progress; None where nobody listens.
     """
 
@@ -39,6 +41,7 @@ class SparkEngine:
         time_zone: Callable[[], str],
         asked: Engine = "auto",
         limits: Limits | None = None,
+        turn: Turn | None = None,
     ) -> None:
         self.asked = asked
         self.limits = limits or Limits()
@@ -46,6 +49,7 @@ class SparkEngine:
         self.time_zone = time_zone
         self.starting = False
         self.on_progress: Callable[[Progress], None] | None = None
+        self.turn = turn or Turn()
         self._lock = threading.RLock()
         self._configured = False
         #: None outside of statements; in one, whether Spark was seen to run. To ask it takes some milliseconds.
@@ -169,18 +173,19 @@ class SparkEngine:
         from ducklake_lab.spark.errors import translate_error
         from ducklake_lab.spark.progress import running
 
-        self._before_jobs()
-        spark = self()
-        try:
-            with running(spark, self.on_progress):
-                yield spark
-        except Exception as error:
-            if _was_interrupted(error):
-                raise KeyboardInterrupt from error
-            translated = translate_error(error)
-            if translated is None:
-                raise
-            raise translated from error
+        with self.turn.taken():
+            self._before_jobs()
+            spark = self()
+            try:
+                with running(spark, self.on_progress):
+                    yield spark
+            except Exception as error:
+                if _was_interrupted(error):
+                    raise KeyboardInterrupt from error
+                translated = translate_error(error)
+                if translated is None:
+                    raise
+                raise translated from error
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.interactiveshell import InteractiveShell
 
+from ducklake_lab.engine.turn import looking
+from ducklake_lab.errors import SessionBusyError
 from ducklake_lab.magics import options
 from ducklake_lab.magics.commands import Commands
 from ducklake_lab.magics.session import LakeSession
@@ -143,7 +145,11 @@ class MagicCompleter:
             for name, value in variables
             if name not in tables and not isinstance(value, ModuleType) and not callable(value)
         ]
-        found = session.complete(sql, cursor, values, tables)
+        try:
+            with looking():
+                found = session.complete(sql, cursor, values, tables)
+        except SessionBusyError:  # a thread of the notebook works with it
+            return [], ""
         fragment = sql[found[0].start : cursor] if found else ""
         return [(one.text, one.kind) for one in found], fragment
 

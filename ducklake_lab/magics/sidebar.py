@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.engine.turn import looking
+from ducklake_lab.errors import DuckLakeError, SessionBusyError
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ class SidebarComm:
         try:
             if self._running:
                 return {"busy": True}
-            return {"answer": self._ask(str(data.get("question")), data.get("given") or {})}
+            with looking():
+                return {"answer": self._ask(str(data.get("question")), data.get("given") or {})}
+        except SessionBusyError:
+            return {"busy": True}
         except DuckLakeError as error:
             return {"error": str(error)}
         finally:

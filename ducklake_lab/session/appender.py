@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.names.explaining import explains_damage
+from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
@@ -32,7 +32,7 @@ class _Rows:
     places: list[int] = field(default_factory=list)
 
 
-@explains_damage
+@works_on_lakes
 class Appender:
     """Appends rows to one table; made by `Session.appender`.
 
@@ -140,7 +140,8 @@ class Appender:
         self.flush()
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self._lakes.parse(self._name).lake.database.held())
+        with self._lakes.working():
+            self._open.enter_context(self._lakes.parse(self._name).lake.database.held())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

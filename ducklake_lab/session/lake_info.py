@@ -18,7 +18,7 @@ from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes
-from ducklake_lab.session.names.explaining import explains_damage
+from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.rows.result import Result
@@ -26,7 +26,7 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.transaction.tagging import tag_snapshot, untag_snapshot
 
 
-@explains_damage
+@works_on_lakes
 class LakeInfo:
     """The part of a session that looks at its lakes, and names their snapshots."""
 

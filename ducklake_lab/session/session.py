@@ -14,6 +14,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.placement import Engine, Limits, check_engine
 from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.appender import Appender
@@ -23,7 +24,7 @@ from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
 from ducklake_lab.session.names.attached_lakes import At, Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
-from ducklake_lab.session.names.explaining import explains_damage
+from ducklake_lab.session.names.explaining import at_once, works_on_lakes
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
@@ -46,9 +47,11 @@ if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
 
 
-@explains_damage
+@works_on_lakes
 class Session(LakeInfo):
     """Attached lakes and a Spark session that is started when rows are first read or written.
+
+    Threads take turns: one runs a statement, or a `transaction()` block, at a time. What BEGIN opens is for all of them.
 
     Args:
         spark: a SparkSession to use; None starts one, or takes the active one, when it is needed.
@@ -60,10 +63,11 @@ class Session(LakeInfo):
         self, spark: SparkSession | None = None, engine: Engine = "auto", limits: Limits | None = None
     ) -> None:
         check_engine(engine)
-        self._database = SessionDatabase()
+        turn = Turn()
+        self._database = SessionDatabase(turn)
         self._secrets = Secrets()
-        self._lakes = Lakes(self._database)
-        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits)
+        self._lakes = Lakes(self._database, turn)
+        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits, turn)
         self._sources = Sources(self._lakes, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         attaching = partial(attach_statement, self._lakes, self._secrets, self._sources.names.value)
@@ -110,11 +114,13 @@ class Session(LakeInfo):
         return datasource.register(self._engine())
 
     @property
+    @at_once
     def spark_started(self) -> bool:
         """Whether Spark is running for this session."""
         return self._engine.session is not None
 
     @property
+    @at_once
     def spark_starting(self) -> bool:
         """Whether Spark is being started at this moment."""
         return self._engine.starting
@@ -259,8 +265,8 @@ class Session(LakeInfo):
         started = time.monotonic()
         result = nothing()
         with (
+            self._lakes.working(),
             room_for_depth(),
-            self._lakes.explaining(),
             self._engine.asking(engine),
             self._lakes.notes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),

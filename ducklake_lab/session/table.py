@@ -18,14 +18,14 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
-from ducklake_lab.session.names.explaining import explains_damage
+from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.row_sources import Scan, frame_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@explains_damage
+@works_on_lakes
 class TableHandle:
     """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
 
@@ -121,8 +121,7 @@ class TableHandle:
         place = self._place()
         table = place.table()
         plan = self._sources.scan(place, table)
-        names = (place.lake.alias, place.state.schema_of(table).name, table.name)
-        quoted = ".".join(map(quote_identifier, names))
+        quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows

@@ -13,10 +13,12 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.transaction.transaction import Transaction
 
 
+@works_on_lakes
 class OpenTransaction:
     """The transaction of a `with session.transaction()` block.
 
@@ -87,6 +89,7 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
     return dict(sorted(found.items()))
 
 
+@works_on_lakes
 class Preview:
     """What statements would change: they have run in a transaction that is still open.
 
@@ -158,22 +161,23 @@ def run_transaction(
     lakes: Lakes, engine: SparkEngine, author: str | None, message: str | None, extra_info: str | None
 ) -> Iterator[OpenTransaction]:
     """A transaction that commits at the end and rolls back on an error; see `Session.transaction`."""
-    lakes.begin()
-    handle = OpenTransaction(lakes, engine)
-    try:
-        yield handle
-    except BaseException:
-        if lakes.in_transaction:
-            lakes.rollback()
-        raise
-    if not lakes.in_transaction:
-        return  # ended by hand
-    transaction = lakes.transaction
-    if transaction is not None:
-        transaction.author = author if author is not None else transaction.author
-        transaction.message = message if message is not None else transaction.message
-        transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
-    handle.snapshot = lakes.commit()
+    with lakes.turn.block():
+        lakes.begin()
+        handle = OpenTransaction(lakes, engine)
+        try:
+            yield handle
+        except BaseException:
+            if lakes.in_transaction:
+                lakes.rollback()
+            raise
+        if not lakes.in_transaction:
+            return  # ended by hand
+        transaction = lakes.transaction
+        if transaction is not None:
+            transaction.author = author if author is not None else transaction.author
+            transaction.message = message if message is not None else transaction.message
+            transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
+        handle.snapshot = lakes.commit()
 
 
 def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) -> Preview:

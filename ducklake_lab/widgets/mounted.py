@@ -8,6 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ducklake_lab.engine.turn import looking
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets.html import PLACE, mounted_at, new_mount
 
@@ -57,7 +58,8 @@ class Mounted(anywidget.AnyWidget):
             return
         head = {"request": content.get("request")}
         try:
-            found = answer(content)
+            with looking():
+                found = answer(content)
         except DuckLakeError as error:
             self.send({**head, "error": str(error)})
             return

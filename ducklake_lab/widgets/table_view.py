@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from ducklake_lab.engine.turn import looking
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
@@ -145,8 +146,9 @@ class TableBrowser(Mounted):
         """A filter may be wrong while it is typed: the view says so, and the rows stay."""
         try:
             sort = [(str(name), bool(down)) for name, down in self.sort]
-            passing = self.data.look(sort, dict(self.filters), self.search)
-            self._read()
+            with looking():
+                passing = self.data.look(sort, dict(self.filters), self.search)
+                self._read()
         except DuckLakeError as error:
             self.problem = str(error)
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ducklake_lab.duckdb.wording import place_of
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
+from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
@@ -41,11 +41,14 @@ class SessionDatabase:
     """One DuckDB in memory, opened when it is first needed.
 
     Unlike `in_process.engine`, it may read and write files: what runs here is what the user wrote.
+
+    Args:
+        turn: of the session.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn | None = None) -> None:
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._lock = threading.RLock()
+        self._turn = turn or Turn()
         self._stoppable = Stoppable()
         self._in_transaction = False
         self._holds_entries = False
@@ -95,7 +98,7 @@ class SessionDatabase:
         if time_zone == now:
             yield
             return
-        with self._lock:
+        with self._turn.taken():
             self._open().execute(f"SET TimeZone = '{time_zone}'")
             try:
                 yield
@@ -124,7 +127,7 @@ class SessionDatabase:
         Raises:
             UnsupportedFeatureError: it is no zone that Python knows; the one before is set again.
         """
-        with self._lock:
+        with self._turn.taken():
             connection = self._open()
             try:
                 self._time_zone = zone_of(connection)
@@ -136,7 +139,7 @@ class SessionDatabase:
 
     def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
         """Adds an entry to DuckDB's log, if the log takes its type and level."""
-        with self._lock, self._open().cursor() as connection:
+        with self._turn.taken(), self._open().cursor() as connection:
             fields = ", ".join(f"{quote_identifier(name)}: ${i}" for i, name in enumerate(message, 1))
             connection.execute(
                 f"SELECT write_log(({{{fields}}})::VARCHAR, log_type := '{log_type}', level := 'debug', "
@@ -149,7 +152,7 @@ class SessionDatabase:
         self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """The connection, and the statement as it is to run there."""
-        with self._lock:
+        with self._turn.taken():
             connection = self._open()
             shown = Shown(connection)
             try:
@@ -218,7 +221,7 @@ class SessionDatabase:
         """The text of a temporary view; None where there is none of that name."""
         if not self._holds_entries:
             return None
-        with self._lock:
+        with self._turn.taken():
             found = self._open().execute(
                 "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)",
                 [name],
@@ -231,7 +234,7 @@ class SessionDatabase:
 
     def variables(self) -> frozenset[str]:
         """The names of what SET VARIABLE has set, in lower case."""
-        with self._lock:
+        with self._turn.taken():
             found = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
         return frozenset(name for (name,) in found)
 
@@ -241,7 +244,7 @@ class SessionDatabase:
             return True
         if not self._holds_entries:
             return False
-        with self._lock:
+        with self._turn.taken():
             found = self._open().execute(
                 "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
             )
@@ -251,7 +254,7 @@ class SessionDatabase:
         """Whether `memory` has a schema of that name."""
         if not self._holds_entries:
             return False
-        with self._lock:
+        with self._turn.taken():
             found = self._open().execute(
                 "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
                 [schema],
@@ -259,7 +262,7 @@ class SessionDatabase:
             return bool(found.fetchall())
 
     def _has(self, database: str, schema: str, name: str) -> bool:
-        with self._lock:
+        with self._turn.taken():
             found = self._open().execute(
                 "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
                 "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
@@ -272,13 +275,13 @@ class SessionDatabase:
         """Makes a database, or a schema of it, the place of unqualified names: one that is here, or a lake's."""
         self._place = parts
         if self._connection is not None:
-            with self._lock:
+            with self._turn.taken():
                 self._enter(self._connection)
 
     def forget(self, name: str) -> None:
         """Drops the empty database that stands for a lake."""
         if self._connection is not None:
-            with self._lock, self._connection.cursor() as other:
+            with self._turn.taken(), self._connection.cursor() as other:
                 other.execute(f"DETACH DATABASE IF EXISTS {quote_identifier(name)}")
 
     # Transactions, together with those of the lakes
@@ -297,7 +300,7 @@ class SessionDatabase:
             self._connection.execute("COMMIT" if commit else "ROLLBACK")
 
     def close(self) -> None:
-        with self._lock:
+        with self._turn.taken():
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None

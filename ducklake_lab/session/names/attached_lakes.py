@@ -12,6 +12,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.duckdb.stopping import is_interrupt
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import (
     BindError,
     CommitUnknownError,
@@ -56,6 +57,7 @@ class Lakes:
 
     Args:
         database: the session's own database, which takes part in the transactions.
+        turn: of the session; all that is here belongs to the thread that has it.
 
     Attributes:
         options: what the session sets for its lakes.
@@ -64,8 +66,9 @@ class Lakes:
         last: the transaction that a statement last wrote in by itself.
     """
 
-    def __init__(self, database: SessionDatabase) -> None:
+    def __init__(self, database: SessionDatabase, turn: Turn | None = None) -> None:
         self._database = database
+        self.turn = turn or Turn()
         self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
         self.notes = CommitNotes()
@@ -176,34 +179,37 @@ class Lakes:
         Args:
             at: what the statement reads of the current lake where it does not say; it cannot write then.
         """
-        self.keep_open()
-        self._at, self._in_statement = at, True
-        try:
-            yield
-        finally:
-            self._at, self._in_statement = None, False
-            if not self._explicit:
-                self._pins.clear()
-            self.release()
+        with self.turn.taken():
+            self.keep_open()
+            self._at, self._in_statement = at, True
+            try:
+                yield
+            finally:
+                self._at, self._in_statement = None, False
+                if not self._explicit:
+                    self._pins.clear()
+                self.release()
 
     @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Around what reads entries: an error that a damaged catalog causes says what is wrong with the catalog.
+    def working(self) -> Iterator[None]:
+        """Around whatever uses the lakes: other threads wait, and an error of a damaged catalog says what is wrong with it.
 
         Raises:
             KeyboardInterrupt: the user stopped it, whatever DuckDB raises then.
+            SessionBusyError: another thread works with the session for too long.
         """
-        try:
-            yield
-        except DuckLakeError:
-            raise
-        except Exception as error:
-            if is_interrupt(error):
-                raise KeyboardInterrupt from None
-            for lake in self:
-                if (explained := lake.database.explain(error)) is not None:
-                    raise explained from error
-            raise
+        with self.turn.taken():
+            try:
+                yield
+            except DuckLakeError:
+                raise
+            except Exception as error:
+                if is_interrupt(error):
+                    raise KeyboardInterrupt from None
+                for lake in self:
+                    if (explained := lake.database.explain(error)) is not None:
+                        raise explained from error
+                raise
 
     def keep_open(self) -> None:
         """Keeps catalogs open from their first use to `release`."""

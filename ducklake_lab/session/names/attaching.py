@@ -28,29 +28,30 @@ def attach(
     Args:
         replaced: a lake whose place it takes, once it is open.
     """
-    uri, stored = secrets.resolve(uri)
-    location = parse_uri(uri)
-    name = alias or location.default_alias
-    if lakes.find(name) not in (None, replaced):
-        raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
-    if options.metadata_catalog is not None and options.metadata_catalog.casefold() == name.casefold():
-        raise EntryExistsError(
-            f"The lake and its catalog database cannot both be {name}; choose another METADATA_CATALOG."
+    with lakes.turn.taken():
+        uri, stored = secrets.resolve(uri)
+        location = parse_uri(uri)
+        name = alias or location.default_alias
+        if lakes.find(name) not in (None, replaced):
+            raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
+        if options.metadata_catalog is not None and options.metadata_catalog.casefold() == name.casefold():
+            raise EntryExistsError(
+                f"The lake and its catalog database cannot both be {name}; choose another METADATA_CATALOG."
+            )
+        options = replace(
+            options,
+            data_path=stored.get("data_path") if options.data_path is None else options.data_path,
+            encrypted=options.encrypted or bool(stored.get("encrypted")),
+            metadata_catalog=options.metadata_catalog or stored.get("metadata_catalog"),
+            metadata_schema=options.metadata_schema or stored.get("metadata_schema"),
         )
-    options = replace(
-        options,
-        data_path=stored.get("data_path") if options.data_path is None else options.data_path,
-        encrypted=options.encrypted or bool(stored.get("encrypted")),
-        metadata_catalog=options.metadata_catalog or stored.get("metadata_catalog"),
-        metadata_schema=options.metadata_schema or stored.get("metadata_schema"),
-    )
-    if options.metadata_schema is not None:
-        location = replace(location, schema=options.metadata_schema)
-    lake = open_lake(location, name, options, lakes.options)
-    if replaced is not None:
-        lakes.remove(replaced)
-    lakes.add(lake)
-    return lake
+        if options.metadata_schema is not None:
+            location = replace(location, schema=options.metadata_schema)
+        lake = open_lake(location, name, options, lakes.options)
+        if replaced is not None:
+            lakes.remove(replaced)
+        lakes.add(lake)
+        return lake
 
 
 def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], Any], statement: op.Attach) -> None:

@@ -1,4 +1,4 @@
-"""Errors of classes that read lakes say what is wrong with a damaged catalog."""
+"""Public methods of classes that work with lakes: one at a time in a session, and with errors that explain a damaged catalog."""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
-_Reader = TypeVar("_Reader", bound=type)
+_Worker = TypeVar("_Worker", bound=type)
+_Getter = TypeVar("_Getter", bound=Callable[..., Any])
+_AT_ONCE = "answers_at_once"
 
 
-def explains_damage(reader: _Reader) -> _Reader:
-    """A class whose public methods read the lakes in `self._lakes`: their errors are those of `Lakes.explaining`."""
+def at_once(getter: _Getter) -> _Getter:
+    """A getter that changes and reads nothing of lakes: it answers while another thread works, too."""
+    setattr(getter, _AT_ONCE, True)
+    return getter
 
-    def explained(method: Callable[..., Any]) -> Callable[..., Any]:
+
+def works_on_lakes(worker: _Worker) -> _Worker:
+    """A class whose public methods work with the lakes in `self._lakes`, within `Lakes.working`."""
+
+    def working(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._lakes.explaining():
+            with self._lakes.working():
                 return method(self, *args, **kwargs)
 
         return run
 
-    for name, member in list(vars(reader).items()):
+    for name, member in list(vars(worker).items()):
         if name.startswith("_") or hasattr(member, "__wrapped__"):
             continue  # what has a decorator of its own sees to it itself
         if isinstance(member, FunctionType):
-            setattr(reader, name, explained(member))
-        elif isinstance(member, property) and member.fget is not None:
-            setattr(reader, name, property(explained(member.fget), member.fset))
-    return reader
+            setattr(worker, name, working(member))
+        elif isinstance(member, property) and member.fget is not None and member.fset is None:
+            # what can be set is the session's own, and nothing of a lake
+            if not hasattr(member.fget, _AT_ONCE):
+                setattr(worker, name, property(working(member.fget)))
+    return worker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -158,18 +159,27 @@ class Result:
     def carried(self) -> pa.Table:
         """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
         if self._arrow is None:
-            self._arrow = self._computed()
+            with self._turn():
+                if self._arrow is None:  # no other thread has computed them meanwhile
+                    self._arrow = self._computed()
         return self._arrow
 
     def head(self, rows: int) -> pa.Table:
         """The first rows as `carried` gives them, at most that many; computes no more than needed."""
-        if self._arrow is not None:
-            return in_zone(self._arrow.slice(0, rows), self.time_zone)
-        if self._head is None or self._head.num_rows < rows:
-            self._head = self._computed(rows)
-            if self._head.num_rows < rows:
-                self._arrow = self._head
-        return in_zone(self._head.slice(0, rows), self.time_zone)
+        found = self._known(rows)
+        if found is None:
+            with self._turn():
+                found = self._known(rows)
+                if found is None:  # no other thread has computed them meanwhile
+                    found = self._head = self._computed(rows)
+                    if found.num_rows < rows:
+                        self._arrow = found
+        return in_zone(found.slice(0, rows), self.time_zone)
+
+    def _known(self, rows: int) -> pa.Table | None:
+        """What has been computed, where that is enough for the first rows."""
+        head = self._head if self._head is not None and self._head.num_rows >= rows else None
+        return self._arrow if self._arrow is not None else head
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame, in the types that DuckDB gives."""
@@ -185,6 +195,10 @@ class Result:
 
     def spark(self) -> DataFrame:
         """A lazy Spark DataFrame of the rows; computes nothing."""
+        with self._turn():
+            return self._on_spark_now()
+
+    def _on_spark_now(self) -> DataFrame:
         if self._given is not None:
             return self._given
         if self._frame is not None:
@@ -245,6 +259,10 @@ class Result:
 
     def _repr_mimebundle_(self, **_options: object) -> Any:
         return hook("result.grid")(self)
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Around what the session computes: threads take turns."""
+        return nullcontext() if self._engine is None else self._engine.turn.taken()
 
     def _computed(self, limit: int | None = None) -> pa.Table:
         """The first rows, or all of them."""

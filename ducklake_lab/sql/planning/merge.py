@@ -138,12 +138,11 @@ def _quoted(name: str) -> exp.Identifier:
 
 
 def _table(op: Merge) -> exp.Table:
-    name = op.table
-    table = exp.Table(
-        this=_quoted(name.name),
-        db=_quoted(name.schema) if name.schema else None,
-        catalog=_quoted(name.catalog) if name.catalog else None,
-    )
+    first, *rest = map(_quoted, (*reversed(op.table.qualifiers), op.table.name))
+    if len(rest) < 2:
+        table = exp.Table(this=rest[0], db=first) if rest else exp.Table(this=first)
+    else:
+        table = exp.Table(this=exp.Dot.build(rest[1:]) if rest[2:] else rest[1], db=rest[0], catalog=first)
     if op.alias is not None:
         table.set("alias", exp.TableAlias(this=_quoted(op.alias)))
     return table

@@ -83,3 +83,20 @@ def test_tables_are_compared(session: dl.Session) -> None:
         ("inserted", 7),
     ]
     assert "a.b.t" in repr(diff)
+
+
+@pytest.mark.parametrize("name", ["a.b.t", "lake.a.b.t", 'lake."a.b"."t.t"', '"a.b"."t.t"', "lake.main.t", "t"])
+def test_a_merge_writes_to_a_table_by_any_of_its_names(session: dl.Session, name: str) -> None:
+    session.sql('CREATE SCHEMA "a.b"; CREATE TABLE IF NOT EXISTS t (i INTEGER)')
+    session.sql('CREATE TABLE "a.b"."t.t" (i INTEGER)')
+    session.sql(f"DELETE FROM {name}; INSERT INTO {name} VALUES (0), (1), (2)")
+    merged = f"MERGE INTO {name} AS x USING (VALUES (2), (3)) s(i) ON x.i = s.i WHEN MATCHED THEN UPDATE SET i = 20"
+    changed = session.sql(f"{merged} WHEN NOT MATCHED THEN INSERT")
+    assert changed.fetchall() == [(2,)]
+    assert rows(session, f"SELECT i FROM {name} ORDER BY i") == [(0,), (1,), (3,), (20,)]
+    deleted = f"MERGE INTO {name} USING {name} s USING (i) WHEN MATCHED AND s.i < 5 THEN DELETE"
+    assert rows(session, deleted) == [(3,)]
+
+
+def test_a_view_of_a_table_in_a_nested_schema_says_sql_that_runs(session: dl.Session) -> None:
+    assert rows(session, session.table("a.b.t").view().sql) == [(0,), (1,), (2,)]
