@@ -79,6 +79,8 @@ def test_the_output_in_the_notebook_follows(session: dl.Session, monkeypatch: py
 
 
 def test_rows_that_a_rollback_removed_are_still_in_the_view(session: dl.Session) -> None:
-    view = PreviewView(session.preview("UPDATE t SET n = i FROM range(3) AS r(i) WHERE i = 2; INSERT INTO t FROM range(500)"))
+    view = PreviewView(
+        session.preview("UPDATE t SET n = i FROM range(3) AS r(i) WHERE i = 2; INSERT INTO t FROM range(500)")
+    )
     view.rollback()
     assert "<b>500</b> inserted" in view.still() and view.still().count('<tr class="dlk-inserted">') > 40
