@@ -191,7 +191,17 @@ class DuckLakeMagics(Magics):
         from ducklake_lab.widgets.preview import PreviewView
 
         with self._progress(session, composed.sql, whole_cell=whole_cell):
-            return PreviewView(session.preview(composed.sql, self._variables, variables=self._variables, **choices))
+            shown = PreviewView(session.preview(composed.sql, self._variables, variables=self._variables, **choices))
+        # COMMIT and ROLLBACK of another cell end it, too
+        events = self._shell.events
+
+        def follow(*_: object) -> None:
+            shown.follow()
+            if shown.state != "open":
+                events.unregister("post_run_cell", follow)
+
+        events.register("post_run_cell", follow)
+        return shown
 
     def _value(self, given: options.CellOptions, result: Any) -> Any:
         if not result.is_query or not (given.name or given.output):

@@ -104,7 +104,10 @@ class Preview:
         self._transaction = transaction
         self._ended: Literal["committed", "rolled back"] | None = None
         self.diffs = diffs
-        self.snapshot: Snapshot | None = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return self._transaction.snapshot
 
     @property
     def lake(self) -> str:
@@ -138,7 +141,7 @@ class Preview:
         self._transaction.message = message or None if message is not None else self._transaction.message
         self._transaction.author = author if author is not None else self._transaction.author
         self._ended = "rolled back"
-        self.snapshot = self._lakes.commit()
+        self._lakes.commit()
         self._ended = "committed"
         return self.snapshot
 

@@ -43,6 +43,7 @@ class Mounted(anywidget.AnyWidget):
 
     def __init__(self, *, mount: str | None = None, **state: object) -> None:
         super().__init__(mount=mount or new_mount(), **state)
+        self._is_displayed = False
         self.on_msg(self._receive)
 
     def still(self) -> str:
@@ -69,6 +70,20 @@ class Mounted(anywidget.AnyWidget):
             raise
         message, buffers = found if isinstance(found, tuple) else (found, [])
         self.send({**(message or {}), **head}, buffers)
+
+    def rewrite(self) -> None:
+        """Writes the static view anew into the outputs that `_ipython_display_` has made."""
+        from IPython.display import display
+
+        if self._is_displayed:
+            display(self._repr_mimebundle_()[0], raw=True, display_id=self.mount, update=True)
+
+    def _display_to_rewrite(self) -> None:
+        """Displays the view so that `rewrite` reaches it: what a cell returns has no name in the protocol."""
+        from IPython.display import display
+
+        self._is_displayed = True
+        display(self._repr_mimebundle_()[0], raw=True, display_id=self.mount)
 
     def _repr_html_(self) -> str:
         return mounted_at(self.mount, self.still())

@@ -36,6 +36,8 @@ class PreviewView(Mounted):
 
     def __init__(self, preview: Preview) -> None:
         self.preview = preview
+        # what was staged is gone after the end
+        self._drawn = "".join(diff_view.render(diff) for diff in preview.diffs[:LIMIT])
         super().__init__(state=preview.state, message=preview.message or "")
 
     def commit(self, message: str | None = None, author: str | None = None) -> None:
@@ -43,14 +45,14 @@ class PreviewView(Mounted):
         try:
             self.preview.commit(message, author)
         finally:
-            self._follow()
+            self.follow()
 
     def rollback(self) -> None:
         """Undoes the change."""
         try:
             self.preview.rollback()
         finally:
-            self._follow()
+            self.follow()
 
     def answer_commit(self, content: dict[str, object]) -> None:
         """Commits, with the message that was typed."""
@@ -59,25 +61,40 @@ class PreviewView(Mounted):
     def answer_rollback(self, _content: dict[str, object]) -> None:
         self.rollback()
 
-    def _follow(self) -> None:
-        if self.preview.snapshot is not None:
-            self.snapshot = self.preview.snapshot.snapshot_id
-        self.state = self.preview.state
+    def answer_still(self, _content: dict[str, object]) -> dict[str, object]:
+        """The static view, for a page that was loaded again."""
+        return {"html": self._repr_html_()}
+
+    def follow(self) -> None:
+        """Shows what became of the change, here and in the notebook, once it has ended by any way."""
+        if self.preview.state == self.state:
+            return
+        with self.hold_sync():
+            if self.preview.snapshot is not None:
+                self.snapshot = self.preview.snapshot.snapshot_id
+            self.state = self.preview.state
+        self.rewrite()
+
+    def _ipython_display_(self) -> None:
+        self._display_to_rewrite()
 
     def still(self) -> str:
         diffs = self.preview.diffs
-        message = {
-            "open": "Not committed: nothing is in the lake yet. Run COMMIT or ROLLBACK to end it.",
-            "committed": "Committed.",
-            "rolled back": "Rolled back: the lake is as it was.",
-        }[self.preview.state]
         more = ""
         if len(diffs) > LIMIT:
             names = ", ".join(escape(diff.table) for diff in diffs[LIMIT:])
             more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
-        head = view(f'<p class="dlk-pv-told"><b>Preview</b> {message}</p>', label="Preview")
-        drawn = "".join(diff_view.render(diff) for diff in diffs[:LIMIT])
-        return head + drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+        head = view(f'<p class="dlk-pv-told">{self._told()}</p>', label="Preview")
+        return head + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+
+    def _told(self) -> str:
+        """The state in a sentence that holds in a reopened notebook, too."""
+        if self.preview.state == "committed":
+            snapshot = self.preview.snapshot
+            return "<b>Committed</b>" + (f" as snapshot {snapshot.snapshot_id}" if snapshot is not None else "")
+        if self.preview.state == "rolled back":
+            return "<b>Rolled back</b>: the lake is as it was"
+        return "<b>Preview</b> Not committed: nothing is in the lake. COMMIT or ROLLBACK ends it; the end of the kernel rolls it back."
 
     def _became(self) -> str:
         """The later state of the diffs."""

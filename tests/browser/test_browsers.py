@@ -139,7 +139,9 @@ def test_saved_and_opened_without_a_kernel_all_of_it_is_there(lab: Lab, notebook
         assert set(kept.data) == {"text/plain", "text/html"}
         assert "<script>window" not in kept.data["text/html"]
         assert len(kept.data["text/html"]) < 300_000
-    assert "not committed yet" in cells[5].outputs[0].data["text/html"]
+    # what became of the change is saved
+    assert re.search(r"<b>Committed</b> as snapshot \d+<", cells[5].outputs[0].data["text/html"])
+    assert "not committed" not in cells[5].outputs[0].data["text/html"].casefold()
 
 
 def test_a_result_is_a_grid(lab: Lab, screenshot: Screenshot):

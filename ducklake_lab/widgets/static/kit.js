@@ -3,6 +3,12 @@
 // A view shows itself in place of the static one whose element id is the model's `mount`. That output is plain HTML, so
 // a notebook opened without a kernel still has it, and a kernel that is alive makes it interactive again.
 
+// What a view says without its kernel.
+const GONE = "The kernel was restarted; run the cell again.";
+const STOPPED = "The kernel has stopped; run the cell again.";
+// States of a kernel that end what it held.
+const ENDS = { restarting: GONE, autorestarting: GONE, terminating: STOPPED, dead: STOPPED };
+
 const number = new Intl.NumberFormat("en-US");
 
 function element(tag, attributes = {}, ...children) {
@@ -108,6 +114,21 @@ function tabbed(id, panels, changed) {
   return element("span", { role: "tablist", class: "dlk-tabs" }, ...tabs);
 }
 
+// Changes the HTML of the outputs that hold a view's static form, in a notebook of JupyterLab; change(html) gives the new one.
+//
+// The protocol reaches outputs by a name that a page forgets when it is loaded again, and results have none.
+function rewrite(model, change) {
+  const mark = `id="${model.get("mount")}"`;
+  for (const cell of model.widget_manager?.context?.model?.cells ?? []) {
+    for (let at = 0; at < (cell.outputs?.length ?? 0); at++) {
+      const output = cell.outputs.get(at).toJSON();
+      const html = [].concat(output.data?.["text/html"] ?? []).join("");
+      const changed = html.includes(mark) ? change(html) : html;
+      if (changed !== html) cell.outputs.set(at, { ...output, data: { ...output.data, "text/html": changed } });
+    }
+  }
+}
+
 // Asks the kernel for something and gives the answer: { content, buffers }.
 class Line {
   constructor(model) {
@@ -130,8 +151,21 @@ class Line {
     const request = `${this.id}-${++this.count}`;
     return new Promise((resolve, reject) => {
       this.waiting.set(request, { resolve, reject });
-      this.model.send({ type, request, ...more });
+      try {
+        this.model.send({ type, request, ...more });
+      } catch {
+        // JupyterLab's own error is "Cannot send"
+        this.waiting.delete(request);
+        reject(new Error(GONE));
+        this.onGone?.();
+      }
     });
+  }
+
+  // Nothing that was asked will be answered.
+  fail(message) {
+    for (const { reject } of this.waiting.values()) reject(new Error(message));
+    this.waiting.clear();
   }
 
   close() {
@@ -181,45 +215,107 @@ class Browsing {
   }
 }
 
+// Calls back once when the kernel of a model is gone. JupyterLab says what becomes of a kernel and of its connection; elsewhere
+// the next question finds out.
+function whenGone(model, act) {
+  const kernel = model.widget_manager?.kernel;
+  const line = new Line(model);
+  const lose = (sentence) => { stop(); act(sentence); };
+  const probe = () => setTimeout(() => { line.ask("here").catch(() => {}); }, 50);
+  const onStatus = (_, state) => { if (state in ENDS) lose(ENDS[state]); };
+  const onDisposed = () => lose(STOPPED);
+  const stop = () => {
+    kernel?.statusChanged?.disconnect(onStatus);
+    kernel?.disposed?.disconnect(onDisposed);
+    model.off("comm_live_update", probe);
+    line.close();
+  };
+  line.onGone = () => lose(GONE);
+  kernel?.statusChanged?.connect(onStatus);
+  kernel?.disposed?.connect(onDisposed);
+  model.on("comm_live_update", probe);
+  return stop;
+}
+
 // A widget module of a class with (model, host) and close(): mounted where the static view is, or where it is put.
+//
+// Without its kernel a view makes way for the static one, under a sentence that says what to do; one with stop(sentence)
+// does that by itself.
 function mounted(View) {
   function initialize({ model }) {
     const live = new Map();
     const id = model.get("mount");
     const line = new Line(model);
     let alive = false;
+    let gone = "";
+    const end = (entry) => {
+      entry.view?.close();
+      entry.notice?.remove();
+      for (const child of entry.still) child.style.display = "";
+    };
+    const stop = (host, entry) => {
+      entry.view?.line.fail(gone);
+      if (entry.view?.stop) { entry.view.stop(gone); return; }
+      end(entry);
+      entry.view = null;
+      entry.notice = notice(gone);
+      host.prepend(entry.notice);
+    };
     const find = () => {
       if (!alive) return;
       for (const [host, entry] of live) {
-        if (!host.isConnected) { entry.view.close(); live.delete(host); }
+        if (!host.isConnected) { entry.view?.close(); live.delete(host); }
       }
       // each view of the output has one; browsers find them by the id alone at once
       for (const host of document.querySelectorAll(`#${CSS.escape(id)}`)) {
         if (live.has(host)) continue;
         const still = [...host.children];
+        const entry = { still, view: null };
+        live.set(host, entry);
+        if (gone) { stop(host, entry); continue; }
         for (const child of still) child.style.display = "none";
-        live.set(host, { still, view: new View(model, host, still) });
+        entry.view = new View(model, host, still);
+        entry.view.line.onGone = lose;
       }
     };
+    const lose = (sentence = GONE) => {
+      if (gone) return;
+      gone = sentence;
+      unwatch();
+      for (const [host, entry] of live) stop(host, entry);
+    };
+    const unwatch = whenGone(model, lose);
     const observer = new MutationObserver(() => find());
     observer.observe(document.body, { childList: true, subtree: true });
     // A notebook may keep the model of a kernel that is gone: the static view stays until a kernel answers.
     line.ask("here").then(() => { alive = true; find(); }, () => {});
     return () => {
       observer.disconnect();
+      unwatch();
       line.close();
-      for (const { still, view } of live.values()) {
-        view.close();
-        for (const child of still) child.style.display = "";
-      }
+      for (const entry of live.values()) end(entry);
       live.clear();
     };
   }
 
   function render({ model, el }) {
     const view = new View(model, el, []);
-    return () => view.close();
+    const lose = (sentence = GONE) => {
+      unwatch();
+      view.line.fail(sentence);
+      if (view.stop) { view.stop(sentence); return; }
+      // there is no static view in a box
+      view.root.inert = true;
+      el.prepend(notice(sentence));
+    };
+    const unwatch = whenGone(model, lose);
+    view.line.onGone = lose;
+    return () => { unwatch(); view.close(); };
   }
 
   return { initialize, render };
+}
+
+function notice(sentence) {
+  return element("p", { class: "dlk-live dlk-gone", role: "status" }, sentence);
 }

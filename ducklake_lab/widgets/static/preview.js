@@ -21,7 +21,7 @@ class Preview {
       const told = child.querySelector(".dlk-pv-told");
       if (told) told.style.display = "none";
     }
-    this.onState = () => this.show();
+    this.onState = () => { this.show(); this.keep(); };
     model.on("change:state", this.onState);
     this.show();
   }
@@ -34,22 +34,45 @@ class Preview {
     } else {
       const became = state === "committed" ? `${this.model.get("snapshot") ?? state}` : state;
       for (const child of this.still) for (const end of child.querySelectorAll(".dlk-pv-state")) end.textContent = became;
+      const snapshot = this.model.get("snapshot");
       this.bar.replaceChildren(element("b", {}, state === "committed" ? "Committed" : "Rolled back"), this.status);
-      this.status.textContent = state === "committed" ? `snapshot ${this.model.get("snapshot")}` : "the lake is as it was";
+      this.status.textContent = state !== "committed" ? "the lake is as it was" : snapshot === null ? "" : `as snapshot ${snapshot}`;
     }
+  }
+
+  // What the notebook holds says what became of the change.
+  async keep() {
+    try {
+      const { content } = await this.line.ask("still");
+      rewrite(this.model, () => content.html);
+    } catch {
+      // the kernel is gone: the page says so
+    }
+  }
+
+  // The kernel is gone, and with it what was not committed.
+  stop(sentence) {
+    this.isGone = true;
+    if (this.model.get("state") !== "open") return;
+    for (const control of [this.message, this.commit, this.drop]) control.disabled = true;
+    this.status.textContent = this.ending === "commit"
+      ? "The kernel ended during the commit; %ducklake snapshots shows whether the change is in the lake."
+      : `Not committed. ${sentence}`;
+    this.bar.replaceChildren(element("b", {}, "Preview"), this.message, this.commit, this.drop, this.status);
   }
 
   async end(how) {
     this.commit.disabled = this.drop.disabled = true;
     this.status.textContent = how === "commit" ? "Committing …" : "Rolling back …";
+    this.ending = how;
     try {
       await this.line.ask(how, { message: this.message.value });
     } catch (error) {
+      if (this.isGone) return;
       this.bar.replaceChildren(element("span", { role: "alert" }, error.message));
       return;
-    } finally {
-      this.commit.disabled = this.drop.disabled = false;
     }
+    this.commit.disabled = this.drop.disabled = false;
     this.show();
   }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,13 +39,48 @@ def test_what_is_typed_into_the_box_is_the_message(session: dl.Session, typed: s
 def test_the_diffs_say_what_became_of_the_change(session: dl.Session) -> None:
     view = previewed(session)
     view.commit()
-    assert view.snapshot == 2 and "snapshot 1 → 2<" in view.still() and "not committed" not in view.still()
+    assert view.snapshot == 2 and "snapshot 1 → 2<" in view.still() and "not committed" not in view.still().casefold()
+    assert "<b>Committed</b> as snapshot 2<" in view.still()
     view = previewed(session)
     view.rollback()
-    assert "snapshot 2 → rolled back<" in view.still() and "not committed" not in view.still()
+    assert "snapshot 2 → rolled back<" in view.still() and "not committed" not in view.still().casefold()
+    assert "<b>Rolled back</b>: the lake is as it was<" in view.still()
 
 
 def test_a_commit_in_another_cell_ends_it(session: dl.Session) -> None:
     view = previewed(session)
     session.sql("COMMIT")
-    assert "snapshot 1 → committed<" in view.still()
+    assert "snapshot 1 → 2<" in view.still() and "<b>Committed</b> as snapshot 2<" in view.still()
+    view.follow()
+    assert (view.state, view.snapshot) == ("committed", 2)
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback", "COMMIT", "ROLLBACK"])
+def test_the_output_in_the_notebook_follows(session: dl.Session, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    published: list[tuple[str, dict[str, Any]]] = []
+
+    def display(data: dict[str, str], **options: Any) -> None:
+        published.append((data["text/html"], options))
+
+    monkeypatch.setattr("IPython.display.display", display)
+    view = previewed(session)
+    view._ipython_display_()
+    view.follow()
+    if end.islower():
+        getattr(view, end)()
+    else:
+        session.sql(end)
+        view.follow()
+    view.follow()
+    (first, shown), (last, rewritten) = published
+    assert shown == {"raw": True, "display_id": view.mount} and rewritten == {**shown, "update": True}
+    assert "Not committed" in first and "Not committed" not in last
+    assert ("Committed" if end.casefold() == "commit" else "Rolled back") in last
+
+
+def test_rows_that_a_rollback_removed_are_still_in_the_view(session: dl.Session) -> None:
+    view = PreviewView(
+        session.preview("UPDATE t SET n = i FROM range(3) AS r(i) WHERE i = 2; INSERT INTO t FROM range(500)")
+    )
+    view.rollback()
+    assert "<b>500</b> inserted" in view.still() and view.still().count('<tr class="dlk-inserted">') > 40
