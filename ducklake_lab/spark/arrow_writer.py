@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import through, typed_sql
-from ducklake_lab.errors import ConstraintError
 from ducklake_lab.files.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
@@ -25,7 +24,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.object_access import granted
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.begin_task import begin_task
-from ducklake_lab.spark.errors import marked
+from ducklake_lab.spark.errors import marking
 from ducklake_lab.storage import Storage
 
 #: Types that Spark's own writer stores as the format wants them; a list's and a map's parts would get no field ids.
@@ -105,13 +104,13 @@ def _task(
         begin_task(accesses)
         storage = Storage()
         written: list[tuple[list[str], WrittenFile]] = []
-        with Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer:
+        with (
+            marking(),
+            Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer,
+        ):
             runs = (run for batch in batches for run in _runs(batch, key_count))
             for keys, group in groupby(runs, key=lambda item: item[0]):
-                try:
-                    files = writer.write_split(_reader(rows for _, rows in group), folder, storage)
-                except ConstraintError as error:
-                    raise marked(error) from None
+                files = writer.write_split(_reader(rows for _, rows in group), folder, storage)
                 written += [(keys, file) for file in files]
         yield pa.record_batch(
             [

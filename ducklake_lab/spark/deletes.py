@@ -19,6 +19,7 @@ from ducklake_lab.object_access import granted
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files
 from ducklake_lab.spark.begin_task import begin_task
+from ducklake_lab.spark.errors import marking
 from ducklake_lab.storage import Storage, is_local, join
 
 _storage = Storage()
@@ -84,7 +85,8 @@ def _task(
     def run(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         begin_task(accesses)
         matched = rows.column(POSITION).to_numpy()
-        found = delete_positions(files[key[0].as_py()], matched, folder, "", options, new_snapshot, Storage())
+        with marking():
+            found = delete_positions(files[key[0].as_py()], matched, folder, "", options, new_snapshot, Storage())
         return pa.table([[] if found is None else [pickle.dumps(found)]], schema=_RESULT)
 
     return run

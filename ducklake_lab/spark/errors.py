@@ -7,6 +7,8 @@ not tell (a file that vanished) is in the text of the Java exceptions that cause
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
@@ -17,6 +19,7 @@ from ducklake_lab.errors import (
     DuckLakeError,
     SparkError,
     SqlError,
+    TransactionError,
     UnsupportedFeatureError,
 )
 
@@ -45,7 +48,10 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w{5}|$)", r
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
 _GONE = re.compile(r"FileNotFoundException|does not exist|FILE_NOT_EXIST|No such file", re.IGNORECASE)
-_OWN = {kind.__name__: kind for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError)}
+_OWN = {
+    kind.__name__: kind
+    for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError, TransactionError)
+}
 _IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
 #: The last line of a Python stack trace.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n|\n)+([^\n]+)")
@@ -66,6 +72,15 @@ _MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*)")
 def marked(error: DuckLakeError) -> Exception:
     """What a worker raises for an error of ours: Spark hands on the text alone, in which the driver finds it again."""
     return ValueError(f"ducklake-lab {type(error).__name__}: {error}")
+
+
+@contextmanager
+def marking() -> Iterator[None]:
+    """Around what a task does: its errors of ours arrive in the driver as such."""
+    try:
+        yield
+    except DuckLakeError as error:
+        raise marked(error) from None
 
 
 def translate_error(error: BaseException) -> DuckLakeError | None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.files.reader import RowQuery, stream_file, stream_query
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
@@ -26,7 +25,7 @@ from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions, distinct_paths
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.begin_task import begin_task
-from ducklake_lab.spark.errors import marked
+from ducklake_lab.spark.errors import marking
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import spark_type
 from ducklake_lab.storage import Storage
@@ -125,11 +124,9 @@ def _task(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(accesses)
-        try:
+        with marking():
             for number in (n for batch in batches for n in batch.column(0).to_pylist()):
                 for rows in pieces[number]():
                     yield from arrow_for_spark(rows).to_batches()
-        except DuckLakeError as error:
-            raise marked(error) from None
 
     return run

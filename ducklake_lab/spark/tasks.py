@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ducklake_lab.object_access import granted
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.begin_task import begin_task
+from ducklake_lab.spark.errors import marking
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -26,7 +27,8 @@ def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Seq
         begin_task(accesses)
         for batch in batches:
             numbers, pieces = batch.column(0).to_pylist(), batch.column(1).to_pylist()
-            results = [pickle.dumps(function(pickle.loads(piece))) for piece in pieces]
+            with marking():
+                results = [pickle.dumps(function(pickle.loads(piece))) for piece in pieces]
             yield pa.record_batch([pa.array(numbers, pa.int64()), pa.array(results, pa.binary())], names=["n", "data"])
 
     pieces = pa.table({"n": pa.array(range(len(items)), pa.int64()), "data": [pickle.dumps(item) for item in items]})

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
+from ducklake_lab.session.statements import dml
 from ducklake_lab.storage import Storage
-from tests.object_store import ObjectStore, object_store
+from tests.faulty_store import WRITES, FaultyStore, How, faulty_store
 
 _SECRET = "CREATE SECRET store (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1')"
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
-    with object_store("made-by-spark") as store:
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyStore]:
+    with faulty_store("made-by-spark") as store:
         monkeypatch.setenv("AWS_ENDPOINT_URL", store.endpoint)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -25,7 +28,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
         yield store
 
 
-def test_a_file_takes_few_requests(spark: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
+def test_a_file_takes_few_requests(spark: SparkSession, store: FaultyStore, tmp_path: Path) -> None:
     frame = spark.range(1000).selectExpr("id AS i", "CAST(id % 3 AS STRING) AS s").repartition(12)
     with dl.connect(
         f"ducklake:{tmp_path}/lake.ducklake", data_path="s3://made-by-spark/lake/", engine="spark", spark=spark
@@ -45,7 +48,7 @@ def test_a_file_takes_few_requests(spark: SparkSession, store: ObjectStore, tmp_
     assert rows == [(str(k), len(range(k, 1000, 3)), sum(range(k, 1000, 3))) for k in range(3)]
 
 
-def test_nothing_stays_of_a_failed_write(spark: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
+def test_nothing_stays_of_a_failed_write(spark: SparkSession, store: FaultyStore, tmp_path: Path) -> None:
     frame = spark.range(100).selectExpr("CASE WHEN id < 99 THEN id END AS i").repartition(4)
     with dl.connect(
         f"ducklake:{tmp_path}/lake.ducklake", data_path="s3://made-by-spark/failing/", engine="spark", spark=spark
@@ -56,3 +59,69 @@ def test_nothing_stays_of_a_failed_write(spark: SparkSession, store: ObjectStore
             session.write(frame, "t")
         assert session.sql("SELECT count(*) FROM t").fetchall() == [(0,)]
         assert Storage().list_files("s3://made-by-spark/failing/") == []
+
+
+@pytest.mark.parametrize("how", [403, "lose"])
+def test_refused_files_of_workers_are_never_committed(
+    spark: SparkSession, store: FaultyStore, tmp_path: Path, how: How
+) -> None:
+    frame = spark.range(1000).selectExpr("id AS i", "CAST(id % 3 AS STRING) AS s").repartition(2)
+    folder, uri = f"s3://made-by-spark/{uuid4().hex}/", f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.connect(uri, data_path=folder, alias="lake", engine="spark", spark=spark) as session:
+        session.sql(_SECRET)
+        session.sql("CREATE TABLE t (i BIGINT, s VARCHAR)")
+        session.write(frame, "t")
+        files, newest = Storage().list_files(folder), session.current_snapshot()
+        statements = (
+            lambda: session.write(frame, "t"),
+            lambda: session.write(frame, "fresh", mode="create"),
+            lambda: session.sql("CALL lake.merge_adjacent_files('t')"),
+        )
+        # lost answers are waited for, again and again
+        for statement in statements if how == 403 else statements[:1]:
+            with store.failing(*WRITES, how=how):
+                _refused(statement, "cannot be written")
+            assert store.failed and session.current_snapshot() == newest
+            # a task that had begun may end after its job has failed: what it leaves is an orphan
+            assert set(Storage().list_files(folder)) >= set(files)
+        with store.failing("GET", how="cut"):
+            _refused(lambda: session.sql("CALL lake.merge_adjacent_files('t')"), "cannot be read")
+        session.sql("CALL lake.merge_adjacent_files('t')")
+        session.sql("CALL lake.cleanup_old_files(cleanup_all => true)")
+        (file,) = session.table("t").files()
+        assert file.path in Storage().list_files(folder) and not set(files) & set(Storage().list_files(folder))
+
+
+def test_refused_delete_files_of_workers_are_never_committed(
+    spark: SparkSession, store: FaultyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dml, "_FEW_POSITIONS", 10)
+    frame = spark.range(1000).selectExpr("id AS i", "CAST(id % 3 AS STRING) AS s").repartition(2)
+    folder, uri = f"s3://made-by-spark/{uuid4().hex}/", f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.connect(uri, data_path=folder, alias="lake", engine="spark", spark=spark) as session:
+        session.sql(_SECRET)
+        session.sql("CREATE TABLE t (i BIGINT, s VARCHAR)")
+        session.write(frame, "t")
+        try:
+            session.sql("SELECT sum(i + 1) FROM t").fetchall()
+        except dl.SparkError as error:
+            if "S3AFileSystem not found" in str(error):
+                pytest.skip("hadoop-aws is not among Spark's packages")
+            raise
+        files, newest = Storage().list_files(folder), session.current_snapshot()
+        for statement in ("UPDATE t SET s = 'x' WHERE i < 500", "DELETE FROM t WHERE i < 500"):
+            with store.failing(*WRITES, how=403):
+                _refused(partial(session.sql, statement), "cannot be written")
+            assert store.failed and session.current_snapshot() == newest
+            # a task that had begun may end after its job has failed: what it leaves is an orphan
+            assert set(Storage().list_files(folder)) >= set(files)
+        session.sql("DELETE FROM t WHERE i < 500; UPDATE t SET s = 'x' WHERE i < 700")
+        found = session.sql("SELECT count(i), count(*) FILTER (s = 'x') FROM t").fetchall()
+        assert found == [(500, 200)]
+
+
+def _refused(statement: Callable[[], object], said: str) -> None:
+    """A statement fails with one line of ours."""
+    with pytest.raises(dl.DataFileError, match=said) as caught:
+        statement()
+    assert "\n" not in str(caught.value)

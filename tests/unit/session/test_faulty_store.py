@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
@@ -91,7 +92,7 @@ def opened(store: FaultyStore, folder: Path) -> dl.Session:
         f"CREATE SECRET store (TYPE s3, KEY_ID 'k', SECRET '{SECRET}', REGION 'us-east-1', "
         f"ENDPOINT '{store.endpoint.removeprefix('http://')}', USE_SSL false)"
     )
-    session.attach(f"ducklake:sqlite:{folder}/lake.sqlite", alias="lake", data_path=f"s3://faulty/{folder.name}/")
+    session.attach(f"ducklake:sqlite:{folder}/lake.sqlite", alias="lake", data_path=f"s3://faulty/{uuid4().hex}/")
     session.use("lake.main")
     return session
 
@@ -247,7 +248,7 @@ def test_a_large_file_is_refused_at_any_of_its_requests(
 ) -> None:
     large = tmp_path / "large"
     large.write_bytes(bytes(range(256)) * (12 << 12))
-    storage, path = Storage(), f"s3://faulty/{tmp_path.name}/large"
+    storage, path = Storage(), f"{folder(session)}/large"
     for kind in ("BEGIN", "PART", "END"):
         for how in (403, "drop", "lose"):
             with store.failing(kind, how=how), pytest.raises(DataFileError, match=f"{path} cannot be written"):  # type: ignore[arg-type]
