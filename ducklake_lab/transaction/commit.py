@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
@@ -100,8 +101,8 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
 
 
 def _commit_without_snapshot(transaction: Transaction) -> None:
-    """Commits what makes no snapshot: options, snapshots that are forgotten, the note of a batch."""
-    if not transaction.new_options and not transaction.expired and transaction.batch is None:
+    """Commits what makes no snapshot: options, snapshots that expire, inlined tables that go, the note of a batch."""
+    if not _writes_beside(transaction):
         return
     with transaction.lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
@@ -112,9 +113,15 @@ def _commit_without_snapshot(transaction: Transaction) -> None:
 
 
 def _forget(transaction: Transaction) -> None:
-    """Forgets what was read of the catalog where snapshots expired, which makes no snapshot."""
-    if transaction.expired:
+    """Forgets what was read of the catalog where that changed without a snapshot."""
+    if transaction.expired or transaction.drops_superseded:
         transaction.lake.forget()
+
+
+def _writes_beside(transaction: Transaction) -> bool:
+    """Whether it changes what makes no snapshot."""
+    beside = transaction.new_options or transaction.expired or transaction.drops_superseded
+    return bool(beside) or transaction.batch is not None
 
 
 def _check_commit_message(transaction: Transaction) -> None:
@@ -133,6 +140,8 @@ def _write_beside(transaction: Transaction, connection: sa.Connection) -> None:
     if transaction.batch is not None:
         batches.record(connection, transaction.batch)
     delete_snapshots(transaction.lake, connection, transaction.expired)
+    if transaction.drops_superseded:
+        inlined.drop_superseded_tables(connection)
 
 
 def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
@@ -197,7 +206,7 @@ def _keep(
         latest: the snapshot before.
     """
     lake = transaction.lake
-    if writer.facts is None or transaction.new_options or transaction.expired or transaction.batch is not None:
+    if writer.facts is None or _writes_beside(transaction):
         return
     kept, changed = lake.kept_at(latest), lake.database.changed(connection)
     if changed is None and lake.database.content(connection) is None:

@@ -91,7 +91,6 @@ class _Expiry:
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
-        inlined.drop_superseded_tables(self._connection)
         for rows in _VERSIONED:
             self._remove(rows, _unseen(rows))
         for parts, owner, key in (

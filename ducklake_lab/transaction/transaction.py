@@ -32,6 +32,7 @@ class Transaction(EntryChanges):
         statements: what is noted of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
+        drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
     """
@@ -50,6 +51,7 @@ class Transaction(EntryChanges):
         self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
         self.expired: set[int] = set()
+        self.drops_superseded = False
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
         self.is_rolled_back = False
@@ -203,8 +205,18 @@ class Transaction(EntryChanges):
         Raises:
             TransactionError: the lake is read-only.
         """
-        self.lake.check_writable()
         self.expired.update(snapshot_ids)
+        if self.expired:
+            self.lake.check_writable()
+
+    def drop_superseded(self) -> None:
+        """Stages that the empty inlined tables of earlier columns go, those of all tables.
+
+        Raises:
+            TransactionError: the lake is read-only.
+        """
+        self.lake.check_writable()
+        self.drops_superseded = True
 
     def restamp(self, table: Table, deletes: WrittenDeletes, snapshot_id: int) -> WrittenDeletes:
         """The delete file with another id of the snapshot that commits it.
@@ -253,6 +265,7 @@ class Transaction(EntryChanges):
         Storage().discard(self.written_paths())
         self.data.clear()
         self.expired.clear()
+        self.drops_superseded = False
         self._discarded.clear()
         self.state = self.base
 
