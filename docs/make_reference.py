@@ -142,7 +142,7 @@ def _functions() -> str:
             else ", ".join(f"`{name}` {kind.sql()}" for name, kind in function.columns)
         )
         named = ", ".join(_code(name) for name in function.named)
-        rows.append((_code(function.name), count, named, "yes" if function.changes_lake else "", columns))
+        rows.append((_code(function.name), count, named, "" if function.effects == "none" else "yes", columns))
     return text + _table(("function", "arguments", "named", "changes the lake", "columns"), rows)
 
 

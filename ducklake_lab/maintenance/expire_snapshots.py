@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import SnapshotInfo
-from ducklake_lab.transaction.expiry import delete_snapshots, read_expirable
+from ducklake_lab.transaction.expiry import check_expirable, read_expirable
+from ducklake_lab.transaction.transaction import Transaction
 
 
-def expire_snapshots(
-    lake: Lake, *, versions: Collection[int] | None, older_than: datetime | None, dry_run: bool
-) -> list[SnapshotInfo]:
-    """Forgets the snapshots of these ids, or older than a time; they, as they were.
-
-    The newest one always stays. Those with tags stay, too; to name their ids is an error.
-    """
-    chosen = [
+def find_expirable(lake: Lake, *, versions: Collection[int] | None, older_than: datetime | None) -> list[SnapshotInfo]:
+    """The snapshots of these ids, or older than a time, without the newest one; those with tags only by their ids."""
+    return [
         info
         for info in read_expirable(lake, with_tags=versions is not None)
         if (versions is not None and info.snapshot_id in versions)
         or (versions is None and older_than is not None and info.snapshot_time < older_than)
     ]
-    if not dry_run:
-        delete_snapshots(lake, [info.snapshot_id for info in chosen])
-    return chosen
+
+
+def expire_snapshots(transaction: Transaction, chosen: Sequence[SnapshotInfo]) -> list[SnapshotInfo]:
+    """Stages that snapshots are forgotten; gives them, without the one that the transaction reads, which stays.
+
+    Raises:
+        CatalogError: one of them has a tag.
+    """
+    going = [info for info in chosen if info.snapshot_id != transaction.base.snapshot.snapshot_id]
+    if going:
+        with transaction.lake.connect() as connection:
+            check_expirable(connection, [info.snapshot_id for info in going])
+    transaction.expire(info.snapshot_id for info in going)
+    return going

@@ -44,6 +44,8 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
     with lake.connect() as connection:
         versions = read_inlined(lake, connection, state, state.tables[table.table_id])
         deletions = read_inlined_deletions(lake, connection, state, state.tables[table.table_id])
+    if len(versions) > 1:
+        transaction.drop_superseded()
     if not deletions and not any(version.rows.num_rows for _, version in versions):
         return 0
     if staged is not None and staged.changes_rows:

@@ -119,7 +119,7 @@ class SqlCompleter:
             return
         if words[-1:] in (["CALL"], ["USE"]):
             if words[-1] == "CALL" and path:
-                yield from ((name, "function") for name in FUNCTIONS if FUNCTIONS[name].changes_lake)
+                yield from ((name, "function") for name in FUNCTIONS if FUNCTIONS[name].effects != "none")
             else:
                 yield from self._places(path, calling=words[-1] == "CALL")
             return
@@ -178,7 +178,7 @@ class SqlCompleter:
                 yield from _schemas(state, schema)
         if len(path) == 1 and (named := self._lakes.find(path[0])) is not None and (state := self._state(named)):
             yield from _schemas(state, None)
-            yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if not function.changes_lake)
+            yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if function.effects == "none")
 
     def _named(self, path: Sequence[str]) -> Iterator[tuple[CatalogState, Schema | None]]:
         """What the names before a table's name may mean: a schema of the current lake, a lake, a schema of a lake."""

@@ -10,6 +10,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
@@ -81,12 +82,19 @@ class LakeInfo:
         Raises:
             SnapshotNotFoundError: there is no such snapshot.
             UsageError: no tag can have that name.
+            TransactionError: a transaction is open, which could not take the tag back.
         """
+        self._check_no_transaction()
         return tag_snapshot(self._lakes.get(), name, snapshot)
 
     def untag(self, name: str) -> int:
         """Takes a tag away; gives the id of the snapshot that had it."""
+        self._check_no_transaction()
         return untag_snapshot(self._lakes.get(), name)
+
+    def _check_no_transaction(self) -> None:
+        if self._lakes.in_transaction:
+            raise TransactionError("Tags are set at once, and no ROLLBACK takes that back; COMMIT or ROLLBACK first.")
 
     def tags(self) -> dict[str, int]:
         """The ids of the current lake's tagged snapshots, by tag."""

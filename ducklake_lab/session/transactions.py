@@ -185,12 +185,16 @@ def run_transaction(
 
 def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
     """Runs statements in a transaction and keeps it open; rolls it back when they fail."""
-    lakes.begin()
+    lakes.begin(preview=True)
     try:
         run()
         transaction = lakes.transaction
         if not lakes.in_transaction:
             raise UsageError("A preview ends with its transaction open; leave COMMIT and ROLLBACK out.")
+        if transaction is not None and transaction.expired:
+            raise UsageError("A preview does not show snapshots that expire; dry_run => true lists them.")
+        if transaction is not None and transaction.new_options and not transaction.has_changes:
+            raise UsageError("These statements set options of the lake only, of which there is no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
         return Preview(lakes, transaction, OpenTransaction(lakes, engine).diffs())

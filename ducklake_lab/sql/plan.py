@@ -130,6 +130,7 @@ class Source:
         virtual: the view must end with the four virtual columns.
         located: and then with the two that say where a row is.
         query: what a local source is, in DuckDB SQL; only Spark needs it behind a view.
+        stored: it is named in the text of a view or a macro.
         keys: implied by the query's joins; rows without a match in any one of these may be skipped.
     """
 
@@ -143,6 +144,7 @@ class Source:
     virtual: bool = False
     located: bool = False
     query: str = ""
+    stored: bool = False
     keys: tuple[JoinKey, ...] = ()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
@@ -30,6 +31,7 @@ from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
+from ducklake_lab.transaction.expiry import delete_snapshots
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
@@ -72,12 +74,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         TransactionError: the retries were used up.
     """
     if not transaction.has_changes:
-        if transaction.new_options or transaction.batch is not None:
-            with transaction.lake.connect(fresh=True) as connection:
-                lock_for_commit(connection)
-                _check_batch(transaction, connection)
-                _write_options(transaction, connection)
-                connection.commit()
+        _commit_without_snapshot(transaction)
         return None
     _check_commit_message(transaction)
     transaction.check_files()
@@ -95,11 +92,38 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         transaction.snapshot = snapshot
         if snapshot is not None:
             transaction.lake.last_committed = snapshot.snapshot_id
+        if snapshot is None:
+            _commit_without_snapshot(transaction)
         transaction.committed()
+        _forget(transaction)
         return snapshot
     raise TransactionError(
         f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
     )
+
+
+def _commit_without_snapshot(transaction: Transaction) -> None:
+    """Commits what makes no snapshot: options, snapshots that expire, inlined tables that go, the note of a batch."""
+    if not _writes_beside(transaction):
+        return
+    with transaction.lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        _check_batch(transaction, connection)
+        _write_beside(transaction, connection)
+        connection.commit()
+    _forget(transaction)
+
+
+def _forget(transaction: Transaction) -> None:
+    """Forgets what was read of the catalog where that changed without a snapshot."""
+    if transaction.expired or transaction.drops_superseded:
+        transaction.lake.forget()
+
+
+def _writes_beside(transaction: Transaction) -> bool:
+    """Whether it changes what makes no snapshot."""
+    beside = transaction.new_options or transaction.expired or transaction.drops_superseded
+    return bool(beside) or transaction.batch is not None
 
 
 def _check_commit_message(transaction: Transaction) -> None:
@@ -111,11 +135,15 @@ def _check_commit_message(transaction: Transaction) -> None:
         )
 
 
-def _write_options(transaction: Transaction, connection: sa.Connection) -> None:
+def _write_beside(transaction: Transaction, connection: sa.Connection) -> None:
+    """Writes what makes no snapshot."""
     for (scope, key), value in transaction.new_options.items():
         write_option(connection, scope, key, value)
     if transaction.batch is not None:
         batches.record(connection, transaction.batch)
+    delete_snapshots(transaction.lake, connection, transaction.expired)
+    if transaction.drops_superseded:
+        inlined.drop_superseded_tables(connection)
 
 
 def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
@@ -133,9 +161,9 @@ def _try(transaction: Transaction) -> Snapshot | None:
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
                 _check_conflicts(transaction, connection)
             snapshot = writer.write()
-            _write_options(transaction, connection)
             if not writer.changes:
                 return None
+            _write_beside(transaction, connection)
         except (sa.exc.DBAPIError, duckdb.Error) as error:
             if is_lost_race(error):
                 raise _LostRace from error
@@ -180,7 +208,7 @@ def _keep(
         latest: the snapshot before.
     """
     lake = transaction.lake
-    if writer.facts is None or transaction.new_options or transaction.batch is not None:
+    if writer.facts is None or _writes_beside(transaction):
         return
     kept, changed = lake.kept_at(latest), lake.database.changed(connection)
     if changed is None and lake.database.content(connection) is None:

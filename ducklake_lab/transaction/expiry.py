@@ -10,7 +10,6 @@ from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import one_of
@@ -47,27 +46,30 @@ def read_expirable(lake: Lake, *, with_tags: bool) -> list[SnapshotInfo]:
         return [info for info in read_history(connection) if info.snapshot_id not in kept]
 
 
-def delete_snapshots(lake: Lake, snapshot_ids: Collection[int]) -> None:
-    """Forgets snapshots, in one transaction of the catalog. Files that no other snapshot sees are scheduled for deletion.
+def check_expirable(connection: sa.Connection, snapshot_ids: Collection[int]) -> int:
+    """The id of the newest snapshot, which is to stay.
+
+    Raises:
+        CatalogError: the newest snapshot, or one with a tag, is among those to be forgotten.
+    """
+    newest = read_snapshot(connection).snapshot_id
+    if newest in snapshot_ids:
+        raise CatalogError(f"Snapshot {newest} is the newest and cannot expire.")
+    kept = {number: name for name, number in read_tags(connection).items() if number in snapshot_ids}
+    if kept:
+        number, name = min(kept.items())
+        raise CatalogError(f'Snapshot {number} has the tag "{name}" and cannot expire; untag it first.')
+    return newest
+
+
+def delete_snapshots(lake: Lake, connection: sa.Connection, snapshot_ids: Collection[int]) -> None:
+    """Forgets snapshots; the caller commits. Files that no other snapshot sees are scheduled for deletion.
 
     Raises:
         CatalogError: the newest snapshot, or one with a tag, is among them; nothing was done.
     """
-    if not snapshot_ids:
-        return
-    lake.check_writable()
-    with lake.connect(fresh=True) as connection:
-        lock_for_commit(connection)
-        newest = read_snapshot(connection)
-        if newest.snapshot_id in snapshot_ids:
-            raise CatalogError(f"Snapshot {newest.snapshot_id} is the newest and cannot expire.")
-        kept = {number: name for name, number in read_tags(connection).items() if number in snapshot_ids}
-        if kept:
-            number, name = min(kept.items())
-            raise CatalogError(f'Snapshot {number} has the tag "{name}" and cannot expire; untag it first.')
-        _Expiry(lake, connection, newest.snapshot_id).run(sorted(snapshot_ids))
-        connection.commit()
-    lake.forget()
+    if snapshot_ids:
+        _Expiry(lake, connection, check_expirable(connection, snapshot_ids)).run(sorted(snapshot_ids))
 
 
 class _Expiry:
@@ -89,7 +91,6 @@ class _Expiry:
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
-        inlined.drop_superseded_tables(self._connection)
         for rows in _VERSIONED:
             self._remove(rows, _unseen(rows))
         for parts, owner, key in (

@@ -374,5 +374,3 @@ class RowWriter:
             inlined.remove_rows(connection, name, up_to)
         if staged.flushed_deletes is not None:
             inlined.remove_deletes(connection, table_id, staged.flushed_deletes)
-        if staged.flushed_tables:
-            inlined.drop_superseded_tables(connection)

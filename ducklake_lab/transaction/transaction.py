@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -31,6 +31,8 @@ class Transaction(EntryChanges):
         author, message, extra_info: for the snapshot it becomes.
         statements: what is noted of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
+        expired: ids of the snapshots that it forgets, which makes no snapshot.
+        drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
     """
@@ -48,6 +50,8 @@ class Transaction(EntryChanges):
         self.extra_info: str | None = None
         self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
+        self.expired: set[int] = set()
+        self.drops_superseded = False
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
         self.is_rolled_back = False
@@ -195,6 +199,25 @@ class Transaction(EntryChanges):
             if deletes is not None:
                 staged.deletes[local_id] = replace(deletes, data_file_id=local_id)
 
+    def expire(self, snapshot_ids: Iterable[int]) -> None:
+        """Stages that snapshots are forgotten.
+
+        Raises:
+            TransactionError: the lake is read-only.
+        """
+        self.expired.update(snapshot_ids)
+        if self.expired:
+            self.lake.check_writable()
+
+    def drop_superseded(self) -> None:
+        """Stages that the empty inlined tables of earlier columns go, those of all tables.
+
+        Raises:
+            TransactionError: the lake is read-only.
+        """
+        self.lake.check_writable()
+        self.drops_superseded = True
+
     def restamp(self, table: Table, deletes: WrittenDeletes, snapshot_id: int) -> WrittenDeletes:
         """The delete file with another id of the snapshot that commits it.
 
@@ -257,6 +280,8 @@ class Transaction(EntryChanges):
         self.is_rolled_back = True
         Storage().discard(self.written_paths())
         self.data.clear()
+        self.expired.clear()
+        self.drops_superseded = False
         self._discarded.clear()
         self.state = self.base
 

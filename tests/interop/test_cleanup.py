@@ -44,6 +44,16 @@ SCRIPTS = {
         "CHECKPOINT lake",
         "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)",
     ],
+    "expire with empty inlined tables": [
+        "CREATE TABLE u (i INTEGER)",
+        "ALTER TABLE u ADD COLUMN j INTEGER",
+        "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)",
+    ],
+    "flush nothing": [
+        "CREATE TABLE u (i INTEGER)",
+        "ALTER TABLE u ADD COLUMN j INTEGER",
+        "CALL ducklake_flush_inlined_data('lake')",
+    ],
     "expire and clean up": [
         *HISTORY,
         "CALL ducklake_expire_snapshots('lake', versions => range(0, 17))",
@@ -247,3 +257,19 @@ def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path, referenc
         session.sql("CALL lake.cleanup_old_files(cleanup_all => true)")
         assert our_history(session, "duckdb") == {key: rows for key, rows in expected.items() if key[0] == last}
         session.sql("CHECKPOINT")
+
+
+def test_a_client_that_was_there_before_goes_on_reading_after_an_expiry(
+    lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection, catalog: str
+) -> None:
+    if catalog == "duckdb":
+        pytest.skip("the reference holds the file of its catalog")
+    uri = lake_uri()
+    attach(reference, uri, data_path=tmp_path / "data")
+    reference.execute("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1); ALTER TABLE t ADD COLUMN j INTEGER")
+    reference.execute("CALL ducklake_flush_inlined_data('lake')")
+    reference.execute("ALTER TABLE t ADD COLUMN k INTEGER; INSERT INTO t VALUES (2, 3, 4)")
+    assert len(reference.execute("FROM t").fetchall()) == 2
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        assert session.sql("CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)").fetchall()
+    assert sorted(reference.execute("SELECT i, j, k FROM t").fetchall()) == [(1, None, None), (2, 3, 4)]

@@ -41,6 +41,6 @@ FUNCTIONS = (
         _add_data_files,
         arguments=(2, 2),
         named=("schema", "allow_missing", "ignore_extra_columns", "hive_partitioning"),
-        changes_lake=True,
+        effects="staged",
     ),
 )

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb.zones import instant
-from ducklake_lab.errors import TransactionError, UsageError
+from ducklake_lab.errors import UsageError
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.maintenance.cleanup_old_files import cleanup_old_files
 from ducklake_lab.maintenance.delete_orphaned_files import delete_orphaned_files
-from ducklake_lab.maintenance.expire_snapshots import expire_snapshots
+from ducklake_lab.maintenance.expire_snapshots import expire_snapshots, find_expirable
 from ducklake_lab.session.functions.registry import NAMED_ZONE, VARCHAR, Call, Columns, Function, rows_of
 from ducklake_lab.session.functions.snapshots import SNAPSHOTS, history_rows
 
@@ -28,11 +28,11 @@ def _expire(call: Call) -> pa.Table:
         older_than = checkpoint.expire_older_than(checkpoint.read_lake_options(call.lake))
     if versions is not None and not all(isinstance(version, int) for version in versions):
         raise UsageError("expire_snapshots takes a list of snapshot ids as versions, e.g. versions => [2, 3].")
-    dry_run = _flag(call, "dry_run")
-    if not dry_run:
-        _check_no_changes(call)
-    expired = expire_snapshots(call.lake, versions=versions, older_than=older_than, dry_run=dry_run)
-    return history_rows(expired)
+    chosen = find_expirable(call.lake, versions=versions, older_than=older_than)
+    if not _flag(call, "dry_run"):
+        with call.lakes.writing(call.lake) as transaction:
+            chosen = expire_snapshots(transaction, chosen)
+    return history_rows(chosen)
 
 
 def _delete(delete: Callable[..., list[str]]) -> Callable[[Call], pa.Table]:
@@ -53,12 +53,6 @@ def _delete(delete: Callable[..., list[str]]) -> Callable[[Call], pa.Table]:
     return run
 
 
-def _check_no_changes(call: Call) -> None:
-    transaction = call.lakes.transaction
-    if transaction is not None and transaction.lake is call.lake and transaction.has_changes:
-        raise TransactionError(f"{call.name} cannot be undone with the open transaction; COMMIT or ROLLBACK first.")
-
-
 def _flag(call: Call, name: str) -> bool:
     value = call.named(name, False)
     if not isinstance(value, bool):
@@ -76,9 +70,9 @@ def _moment(call: Call) -> datetime | None:
 
 
 FUNCTIONS = (
-    Function("expire_snapshots", SNAPSHOTS, _expire, named=("versions", "older_than", "dry_run"), changes_lake=True),
+    Function("expire_snapshots", SNAPSHOTS, _expire, named=("versions", "older_than", "dry_run"), effects="staged"),
     *(
-        Function(name, _PATHS, _delete(delete), named=("older_than", "cleanup_all", "dry_run"), changes_lake=True)
+        Function(name, _PATHS, _delete(delete), named=("older_than", "cleanup_all", "dry_run"), effects="immediate")
         for name, delete in (
             ("cleanup_old_files", cleanup_old_files),
             ("delete_orphaned_files", delete_orphaned_files),

@@ -106,14 +106,14 @@ def _size(call: Call, name: str) -> int | None:
 
 
 FUNCTIONS = (
-    Function("flush_inlined_data", _FLUSHED, _flush, named=("schema_name", "table_name"), changes_lake=True),
+    Function("flush_inlined_data", _FLUSHED, _flush, named=("schema_name", "table_name"), effects="staged"),
     Function(
         "merge_adjacent_files",
         _COMPACTED,
         _merge,
         arguments=(0, 1),
         named=("schema", "min_file_size", "max_file_size", "max_compacted_files"),
-        changes_lake=True,
+        effects="staged",
     ),
     Function(
         "rewrite_data_files",
@@ -121,6 +121,6 @@ FUNCTIONS = (
         _rewrite,
         arguments=(0, 1),
         named=("schema", "delete_threshold"),
-        changes_lake=True,
+        effects="staged",
     ),
 )

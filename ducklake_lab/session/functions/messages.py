@@ -27,6 +27,6 @@ FUNCTIONS = (
         _set_commit_message,
         arguments=(2, 2),
         named=("extra_info",),
-        changes_lake=True,
+        effects="staged",
     ),
 )

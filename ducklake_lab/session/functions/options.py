@@ -303,7 +303,7 @@ def _table_info(call: Call) -> pa.Table:
 
 
 FUNCTIONS = (
-    Function("set_option", _SUCCESS, _set_option, arguments=(2, 2), named=("table_name", "schema"), changes_lake=True),
+    Function("set_option", _SUCCESS, _set_option, arguments=(2, 2), named=("table_name", "schema"), effects="staged"),
     Function("options", _OPTIONS, _options),
     Function("settings", _SETTINGS, _settings),
     Function("table_info", _TABLE_INFO, _table_info),

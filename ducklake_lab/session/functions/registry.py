@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
+from ducklake_lab.errors import (
+    EntryNotFoundError,
+    TransactionError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import Lakes
 
 #: Names and types of a result's columns.
 Columns = tuple[tuple[str, DataType], ...]
+#: Effects beside a result: changes that the open transaction holds, or files deleted at once, which no ROLLBACK returns.
+Effects = Literal["none", "staged", "immediate"]
 
 BOOLEAN, BIGINT, UBIGINT = DataType("boolean"), DataType("int64"), DataType("uint64")
 #: The zone of times without one in arguments that are named, as in the reference, whatever the session's is.
@@ -63,8 +71,8 @@ class Function:
         evaluate: gives the rows, or what is to be read by an engine.
         arguments: fewest and most arguments by position, that of the lake not counted.
         named: names of its named arguments.
-        changes_lake: it has side effects, so it must run exactly once, and never only to be described. It writes in
-            `call.lakes.writing(call.lake)`, which is the open transaction if there is one.
+        effects: what it does beside giving rows. A function with any runs once, as a statement of its own only
+            (ADR 67). One whose effects are staged writes in `call.lakes.writing(call.lake)`.
     """
 
     name: str
@@ -72,7 +80,11 @@ class Function:
     evaluate: Callable[[Call], object]
     arguments: tuple[int, int] = (0, 0)
     named: tuple[str, ...] = ()
-    changes_lake: bool = False
+    effects: Effects = "none"
+
+    def acts(self, call: Call) -> bool:
+        """Whether a call has effects; `dry_run` only lists them."""
+        return self.effects != "none" and call.named("dry_run") is not True
 
     def check(self, call: Call) -> None:
         """Raises UsageError for arguments it does not take."""
@@ -120,24 +132,45 @@ class Functions:
         args: Sequence[object],
         kwargs: Mapping[str, object],
         *,
-        describe: bool = False,
+        effects: Literal["run", "skip", "refuse"] = "refuse",
     ) -> Any:
         """The rows as an Arrow table, or what is to be read by an engine.
 
         Args:
-            describe: only the columns are wanted; a function with side effects gives no rows.
+            effects: `run` where the call is a statement of its own; `skip` gives no rows of a function with effects.
 
         Raises:
             EntryNotFoundError: there is no such function.
             UsageError: its arguments are wrong.
+            UnsupportedFeatureError: it has effects, which are not to run here.
+            TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
         found = self._find(catalog, schema, name, args, kwargs)
         if found is None:
             raise EntryNotFoundError(f"There is no table function {name}.{did_you_mean(name, self._by_name)}")
         function, call = found
-        if describe and function.changes_lake:
+        if not function.acts(call):
+            return function.evaluate(call)
+        if effects == "skip":
             return arrow_schema(_columns(function, call)).empty_table()
+        if effects == "refuse":
+            raise UnsupportedFeatureError(
+                f"{function.name} changes the lake {call.lake.alias}: run it as a statement of its own, "
+                f"CALL {call.lake.alias}.{function.name}(…), not within a query, a view or a macro, nor with WHERE or LIMIT."
+            )
+        if function.effects == "immediate" and self._lakes.in_transaction:
+            raise TransactionError(
+                f"{function.name} deletes files for good, so it runs in no transaction and no preview; COMMIT or "
+                "ROLLBACK first. With dry_run => true it only lists them."
+            )
         return function.evaluate(call)
+
+    def acts(
+        self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> bool:
+        """Whether a call has effects; False where there is no such function."""
+        found = self._find(catalog, schema, name, args, kwargs)
+        return found is not None and found[0].acts(found[1])
 
     def _find(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]

@@ -44,4 +44,4 @@ def _restore(call: Call) -> pa.Table:
     return rows_of(_RESTORED, [restore_table(call.lakes, call.lake, schema, table, to)])
 
 
-FUNCTIONS = (Function("restore", _RESTORED, _restore, arguments=(1, 2), named=("to", "schema"), changes_lake=True),)
+FUNCTIONS = (Function("restore", _RESTORED, _restore, arguments=(1, 2), named=("to", "schema"), effects="staged"),)

@@ -62,7 +62,10 @@ _CHANGE_NAMES = {
 def _snapshots(call: Call) -> pa.Table:
     with call.lake.connect() as connection:
         newest = call.lake.snapshot(connection).snapshot_id
-        return history_rows(info for info in read_history(connection) if info.snapshot_id <= newest)
+        history = [info for info in read_history(connection) if info.snapshot_id <= newest]
+    transaction = call.lakes.transaction
+    expired = transaction.expired if transaction is not None and transaction.lake is call.lake else ()
+    return history_rows(info for info in history if info.snapshot_id not in expired)
 
 
 def history_rows(history: Iterable[SnapshotInfo]) -> pa.Table:

@@ -80,6 +80,7 @@ class Lakes:
         self._open: Transaction | None = None
         self._explicit = False
         self._aborted = False
+        self._is_preview = False
         self._at: At = None
         self._in_statement = False
 
@@ -296,10 +297,11 @@ class Lakes:
         """A statement of the open transaction has failed: only ROLLBACK is left."""
         self._aborted = True
 
-    def begin(self) -> None:
+    def begin(self, *, preview: bool = False) -> None:
+        """Opens a transaction; in that of a preview nothing runs outside of it."""
         if self._explicit:
             raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
-        self._explicit = True
+        self._explicit, self._is_preview = True, preview
         self._database.begin()
         if self.immediate:
             for lake in self:
@@ -348,7 +350,15 @@ class Lakes:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Around what happens outside of the open transaction, which goes on afterwards."""
+        """Around what happens outside of the open transaction, which goes on afterwards.
+
+        Raises:
+            TransactionError: that is a preview, of which all has to be undone.
+        """
+        if self._explicit and self._is_preview:
+            raise TransactionError(
+                "CHECKPOINT works outside of transactions, so there is no preview of it; run it alone."
+            )
         kept = self._open, self._explicit, self._aborted, dict(self._pins)
         self._forget()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process, plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
+from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 _SIDE_BYTES = 4 << 20
 #: Scans that are kept from statement to statement, and files up to which one is.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
+#: What becomes of the effects of a function.
+Effects = Literal["run", "skip", "refuse"]
 
 
 class Sources:
@@ -96,6 +99,33 @@ class Sources:
             UnsupportedFeatureError: it reads data files in a way that Spark cannot.
         """
         return self.run(self.plan(query, text), purpose=purpose)
+
+    def statement(self, query: op.Query, text: str) -> Result:
+        """The result of a query that is a statement of its own, whose only source may be a function with effects.
+
+        Raises:
+            BindError, UnsupportedFeatureError: as `query`, before the function runs.
+        """
+        plan = self.plan(query, text)
+        source = self.acting(query, plan)
+        if source is None:
+            return self.run(plan)
+        self._database.describe(plan.duckdb_sql, self.empty(plan))
+        info = RunInfo()
+        rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
+        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+
+    def acting(self, query: op.Query, plan: QueryPlan) -> Source | None:
+        """The only source of a query, where it is a call of a function with effects; None for all other queries."""
+        if len(plan.sources) != 1 or not is_of_one_function(query):
+            return None
+        (source,) = plan.sources
+        if source.kind != "function" or source.stored:
+            return None
+        name, args = source.name, [self.names.value(argument) for argument in source.args]
+        kwargs = self.names.values(source.kwargs)
+        acts = self.names.functions.acts(name.catalog, name.schema, name.name, args, kwargs)
+        return source if acts else None
 
     def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
         """The plan of a query; what is not understood here is left to DuckDB."""
@@ -316,7 +346,8 @@ class Sources:
     ) -> dict[str, Any]:
         """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
-        loaded = {source.view: self.load(source, info, describe=describe) for source in sources}
+        effects: Effects = "skip" if describe else "refuse"
+        loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:
             return loaded
         if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:
@@ -341,8 +372,12 @@ class Sources:
                 loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
         return loaded
 
-    def load(self, source: Source, info: RunInfo, *, describe: bool = False) -> Any:
-        """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns."""
+    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Any:
+        """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns.
+
+        Args:
+            effects: what becomes of those of a function, see `Functions.evaluate`.
+        """
         if source.kind == "function":
             name = source.name
             if name.schema is None and self.names.system.is_function(name.name):
@@ -351,7 +386,7 @@ class Sources:
                 return self._database.run(logs.PARSED).table
             args = [self.names.value(a) for a in source.args]
             found = self.names.functions.evaluate(
-                name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), describe=describe
+                name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
             )
             if not isinstance(found, FeedCall):
                 return found

@@ -31,6 +31,12 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             "EXPLAIN ANALYZE of a statement that is no query is not supported; run it instead."
         )
     plan = _plan(operation, sources)
+    if isinstance(operation, op.Query) and (called := sources.acting(operation, plan)) is not None:
+        if analyze:
+            raise UnsupportedFeatureError(
+                f"EXPLAIN ANALYZE of {called.name}, which changes the lake, is not supported; run the statement instead."
+            )
+        return _explained("physical_plan", [f"{called.name}: runs once, when the statement does", plan.duckdb_sql])
     info = RunInfo()
     lines = []
     purpose: Purpose = "look" if isinstance(operation, op.Query) else "change"
@@ -76,6 +82,10 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
         summary = f"Total Files Read: {info.files_read} of {info.files_total} ({info.bytes_read:,} bytes)"
         lines = [f"Total Time: {time.monotonic() - started:.3f}s", summary, *lines]
     key = "analyzed_plan" if analyze else "physical_plan"
+    return _explained(key, lines, info)
+
+
+def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Result:
     return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
 
 

@@ -122,7 +122,7 @@ class Statements:
             ):
                 return self._local.run(statement)
             case op.Query():
-                return self._sources.query(operation, statement.sql)
+                return self._sources.statement(operation, statement.sql)
             case op.CreateView(temporary=True):
                 return self._local.create_view(statement, operation)
             case op.Explain():
@@ -418,13 +418,15 @@ class Statements:
         lake = self._lakes.get(statement.lake)
         with self._lakes.aside():
             for step in checkpoint.STEPS:
-                self._sources.names.functions.evaluate(lake.alias, None, step, [], {})
+                self._sources.names.functions.evaluate(lake.alias, None, step, [], {}, effects="run")
 
     def _call(self, statement: op.Call) -> Result:
         name = statement.function
         args = [self._sources.names.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
-        found = self._sources.names.functions.evaluate(name.catalog, name.schema, name.name, args, kwargs)
+        found = self._sources.names.functions.evaluate(
+            name.catalog, name.schema, name.name, args, kwargs, effects="run"
+        )
         if isinstance(found, FeedCall):
             return plan_call(self._lakes, found).result(self._engine)
         return Result(arrow=found, engine=self._engine)

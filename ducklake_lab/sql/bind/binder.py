@@ -41,7 +41,7 @@ class QueryBinder:
         # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
         self._place = place
         self._at: At | None = None
-        self._expanding: tuple[tuple[object, ...], ...] = ()
+        self.expanding: tuple[tuple[object, ...], ...] = ()
         # what a lake stores reads nothing that only this session has
         self._is_own = place is None
         self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
@@ -62,7 +62,7 @@ class QueryBinder:
         if handed_in is not None:
             return self._source(handed_in, None)
         temporary = self.resolver.temporary_view(name) if self._is_own else None
-        if temporary is not None and self._key(temporary) not in self._expanding:
+        if temporary is not None and self._key(temporary) not in self.expanding:
             return temporary
         at = at or self._at
         missing: EntryNotFoundError | None = None
@@ -130,11 +130,11 @@ class QueryBinder:
     def _inside(self, kind: str, entry: StoredView | StoredMacro, at: At | None = None) -> Iterator[None]:
         key, temporary = self._key(entry), isinstance(entry, StoredView) and entry.temporary
         title = entry.name if temporary else f"{entry.schema}.{entry.name}"
-        if key in self._expanding:
+        if key in self.expanding:
             raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
-        before = self._place, self._at, self._expanding, self._is_own
+        before = self._place, self._at, self.expanding, self._is_own
         self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
-        self._at, self._expanding = at, (*self._expanding, key)
+        self._at, self.expanding = at, (*self.expanding, key)
         self._is_own = self._is_own and temporary
         try:
             yield
@@ -144,7 +144,7 @@ class QueryBinder:
             inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
             raise BindError(inside) from error
         finally:
-            self._place, self._at, self._expanding, self._is_own = before
+            self._place, self._at, self.expanding, self._is_own = before
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """The macro that a call means."""

@@ -356,7 +356,7 @@ def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: 
     columns = binder.resolver.function(name, args, kwargs)
     if columns is None:
         return _local(binder, node, scope, shown, names, name)
-    source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs)
+    source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs, stored=bool(binder.expanding))
     binder.sources.append(source)
     outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
     relation = Relation(shown, shown, outputs, (), source)
