@@ -11,8 +11,11 @@ from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.spark.overwriting import OPTION
 
 _OWN = ("path", "uri", "table", "data_path", "version", "timestamp", "filter_pushdown", "starting_version", "stream_id")
+#: Of Spark's own writers.
+_OVERWRITING = OPTION.casefold()
 #: Options that Spark hands on with a stream's own.
 _SPARK = ("checkpointlocation", "queryname", "outputmode")
 
@@ -26,6 +29,7 @@ class Target:
         filter_pushdown: skip files by the query's filters.
         starting_version: the first snapshot a stream reads; None for all rows there are.
         former_stream: what earlier releases knew a stream by.
+        overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
     """
 
     uri: str
@@ -36,6 +40,7 @@ class Target:
     filter_pushdown: bool
     starting_version: int | None
     former_stream: str | None
+    overwriting: str | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:
@@ -46,7 +51,7 @@ class Target:
         """
         known = {key.casefold(): value for key, value in options.items()}
         for key in known:
-            if key not in _OWN and key not in _SPARK:
+            if key not in _OWN and key not in _SPARK and key != _OVERWRITING:
                 raise UsageError(f'format("ducklake") has no option "{key}".{did_you_mean(key, _OWN)}')
         uri = known.get("uri") or known.get("path")
         name = known.get("table")
@@ -69,6 +74,7 @@ class Target:
             known.get("filter_pushdown", "false").casefold() == "true",
             _integer(known, "starting_version"),
             known.get("stream_id") or known.get("checkpointlocation"),
+            known.get(_OVERWRITING),
         )
 
     @contextmanager

@@ -35,6 +35,7 @@ class DuckLakeDataSource(DataSource):
         starting_version: the first snapshot whose inserted rows a stream reads; all rows by default.
         stream_id: only to continue a stream that had this option under an earlier release. A stream is known by the
             id that Spark keeps in its checkpoint, so that no batch is committed twice.
+        partitionOverwriteMode: `static`, which replaces all rows; `dynamic` is refused, also as Spark's setting.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:

@@ -27,6 +27,7 @@ from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.begin_task import begin_task
+from ducklake_lab.spark.overwriting import SETTING, check_static
 from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch, check_not_committed
 from ducklake_lab.transaction.commit import commit
@@ -123,7 +124,23 @@ class TableWriting:
 
 
 class TableWriter(TableWriting, ds.DataSourceArrowWriter):
-    """A batch, one snapshot."""
+    """A batch, one snapshot.
+
+    Raises:
+        UnsupportedFeatureError: an overwrite is to replace some partitions only.
+    """
+
+    def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            check_static(target.overwriting)
+        super().__init__(target, schema, overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
+        """As `TableWriting.write`; only tasks know the settings of Spark, and each write has a task."""
+        context = TaskContext.get()
+        if self._overwrite and self._target.overwriting is None and context is not None:
+            check_static(context.getLocalProperty(SETTING), SETTING)
+        return super().write(iterator)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Commits what all tasks wrote."""

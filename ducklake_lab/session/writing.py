@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal
 
+import pyarrow as pa
+
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.handed_in import rows_of
@@ -37,7 +39,12 @@ def write_rows(
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
     place = lakes.parse(table)
     name = op.TableName(place.lake.alias, place.schema, place.name)
-    view = sources.names.register(rows_of(rows, "What you write"))
+    given = rows_of(rows, "What you write")
+    if mode == "overwrite" and not isinstance(given, pa.Table):
+        from ducklake_lab.spark.overwriting import check_session
+
+        check_session(given)
+    view = sources.names.register(given)
     query = parse_query(f"SELECT * FROM {view}")
     try:
         if mode in ("create", "create_or_replace"):

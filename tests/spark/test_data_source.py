@@ -113,6 +113,42 @@ def test_batches_are_appended_and_overwrite(uri: str, spark: SparkSession) -> No
         assert len(session.table("t", at=newest).arrow()) == before + 100
 
 
+def _partitioned(uri: str, spark: SparkSession, tmp_path: Path) -> Any:
+    """A table of five days, and new rows of one of them."""
+    with dl.connect(uri, data_path=f"{tmp_path}/data", spark=spark) as session:
+        session.sql("CREATE TABLE days (day INTEGER, i BIGINT); ALTER TABLE days SET PARTITIONED BY (day)")
+        session.sql("INSERT INTO days SELECT range % 5, range FROM range(50)")
+    return spark.range(3).selectExpr("3 AS day", "id AS i")
+
+
+@pytest.mark.parametrize("name", ["partitionOverwriteMode", "PARTITIONOVERWRITEMODE"])
+def test_dynamic_overwriting_is_refused(uri: str, spark: SparkSession, tmp_path: Path, name: str) -> None:
+    rows = _partitioned(uri, spark, tmp_path)
+    setting = "spark.sql.sources.partitionOverwriteMode"
+    writer = rows.write.format("ducklake").option("table", "days").mode("overwrite")
+    before = spark.conf.get(setting)
+    try:
+        with pytest.raises(Exception, match=rf"(?i){name}=dynamic is not supported"):
+            writer.option(name, "Dynamic").save(uri)
+        spark.conf.set(setting, "dynamic")
+        with pytest.raises(Exception, match=f"{setting}=dynamic is not supported"):
+            rows.write.format("ducklake").option("table", "days").mode("overwrite").save(uri)
+        with dl.connect(uri, spark=spark) as session:
+            with pytest.raises(dl.UnsupportedFeatureError, match=f"{setting}=dynamic"):
+                session.write(rows, "days", mode="overwrite")
+            assert session.sql("SELECT count(*) FROM days").fetchall() == [(50,)]
+            session.write(rows, "days")
+        rows.write.format("ducklake").option("table", "days").mode("append").save(uri)
+        with dl.connect(uri, spark=spark) as session:
+            assert session.sql("SELECT count(*) FROM days").fetchall() == [(56,)]
+        # the option goes before the setting, as in Spark
+        rows.write.format("ducklake").options(table="days", **{name: "STATIC"}).mode("overwrite").save(uri)
+    finally:
+        spark.conf.set(setting, before)
+    with dl.connect(uri, spark=spark) as session:
+        assert session.sql("SELECT count(*) FROM days").fetchall() == [(3,)]
+
+
 def test_a_failed_write_leaves_neither_a_snapshot_nor_a_file(uri: str, spark: SparkSession, tmp_path: Path) -> None:
     files = sorted((tmp_path / "data").rglob("*.parquet"))
     good = spark.range(100).selectExpr("id", "'x' AS name", "id AS k")
