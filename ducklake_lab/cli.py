@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.redaction import hide
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ducklake-lab: {error}", file=sys.stderr)
         return FAILED
     except Exception:  # noqa: BLE001 - Python would exit with 1, which says that the states differ
-        traceback.print_exc()
+        print(hide(traceback.format_exc()), end="", file=sys.stderr)
         return FAILED
 
 
@@ -151,12 +152,21 @@ def _open(given: argparse.Namespace) -> int:
     from ducklake_lab.web.server import serve
 
     # ipywidgets and Tornado catch what fails in an answer, and leave it to the log
-    logging.basicConfig(level=logging.WARNING, format="ducklake-lab: %(message)s")
+    logging.basicConfig(level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Log("ducklake-lab: %(message)s"))
     with Session(engine="duckdb") as session:
         session.attach(_uri(given.lake), data_path=given.data_path, read_only=True, create_if_not_exists=False)
         # a link is to be seen when the output is a pipe too
         serve(session, port=given.port, browser=not given.no_browser, report=partial(print, flush=True))
     return SAME
+
+
+class _Log(logging.Formatter):
+    """Lines of a log without secrets: the address in a request holds the page's token."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide(super().format(record))
 
 
 def _uri(given: str) -> str:

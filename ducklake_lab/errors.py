@@ -33,6 +33,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
 
+from ducklake_lab.redaction import hide
+
 __all__ = [
     "BindError",
     "CatalogError",
@@ -59,7 +61,10 @@ __all__ = [
 
 
 class DuckLakeError(Exception):
-    """Root of all errors raised by DuckLake Lab."""
+    """Root of all errors raised by DuckLake Lab; a secret in its message is hidden."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(hide(str(message)))
 
 
 class UnsupportedFeatureError(DuckLakeError):

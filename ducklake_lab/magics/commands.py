@@ -147,7 +147,7 @@ class Commands:
         return Listing("Lakes still attached", ("name",), left, noun="lake", note=f"{alias} disconnected")
 
     def _run_lakes(self, _given: argparse.Namespace) -> Listing:
-        from ducklake_lab.catalog.uri import hide_passwords
+        from ducklake_lab.redaction import hide
         from ducklake_lab.session.listings import Listing
 
         rows: list[tuple[object, ...]] = []
@@ -166,7 +166,7 @@ class Commands:
             ]
         # As written, without passwords: what the environment holds may be a secret, too.
         rows += [
-            (name, "not attached", hide_passwords(str(entry["uri"])))
+            (name, "not attached", hide(str(entry["uri"])))
             for name, entry in named.items()
             if name not in {r[0] for r in rows}
         ]

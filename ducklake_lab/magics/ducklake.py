@@ -25,6 +25,7 @@ from ducklake_lab.magics.progress import ProgressLine, beginning
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
+from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets import result as result_view
 
@@ -121,7 +122,8 @@ class DuckLakeMagics(Magics):
             from ducklake_lab.session.redacting import may_hold_secret
 
             # IPython's stack traces begin with the cell
-            if not traceback or may_hold_secret(f"{line}\n{cell or ''}"):
+            text = f"{line}\n{cell or ''}"
+            if not traceback or may_hold_secret(text) or hide(text) != text:
                 messages.quiet(error, shown)
             raise
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ducklake_lab.errors import DuckLakeError, SqlError
+from ducklake_lab.redaction import hide
 
 # Bold red is the darker red of notebooks, which reads on the pale red they put behind errors.
 _RED = "\x1b[1;31m"
@@ -32,7 +33,7 @@ def render(error: BaseException, sql: str = "") -> list[str]:
     if isinstance(error, KeyboardInterrupt):
         return [f"{_RED}Interrupted:{_PLAIN} {str(error) or 'the running statement was cancelled.'}"]
     if not isinstance(error, DuckLakeError):
-        first = str(error).strip().partition("\n")[0][:400]
+        first = hide(str(error).strip().partition("\n")[0])[:400]
         return [f"{_RED}{type(error).__name__}: {first}{_PLAIN} {_DIM}(--traceback shows where){_PLAIN}"]
     message = " ".join(str(error).split())
     if isinstance(error, SqlError) and error.line is not None and not re.search(rf"\bline {error.line}\b", message):
@@ -49,6 +50,8 @@ def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
     if not 1 <= line <= len(lines):
         return []
     text = lines[line - 1].replace("\t", " ").rstrip()
+    if hide("\n".join(lines)) != "\n".join(lines):
+        return []  # a part of it may be a part of a secret
     at = (column or 1) - 1
     start = max(0, at - _WIDTH // 2) if len(text) > _WIDTH else 0
     end = start + _WIDTH

@@ -45,9 +45,10 @@ def describe(progress: Progress | None, elapsed: float, *, starting: bool = Fals
 
 def beginning(sql: str) -> str:
     """The first line of a statement, for people; empty where it may hold a secret."""
+    from ducklake_lab.redaction import hide
     from ducklake_lab.session.redacting import may_hold_secret
 
-    lines = [line.strip() for line in sql.splitlines() if line.strip() and not line.lstrip().startswith("--")]
+    lines = [line.strip() for line in hide(sql).splitlines() if line.strip() and not line.lstrip().startswith("--")]
     return "" if not lines or may_hold_secret(sql) else clip(lines[0], _BEGINNING)
 
 

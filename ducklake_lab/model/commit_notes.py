@@ -23,8 +23,8 @@ class CommitNote:
     """What made a commit; what is not known is None.
 
     Attributes:
-        statement: the SQL, statements of a transaction with `;` and a new line between them. It is left out where it may
-            hold a secret, and cut after `LONGEST` characters.
+        statement: the SQL, statements of a transaction with `;` and a new line between them, with `***` for secrets, cut
+            after `LONGEST` characters.
         is_cut: some of the SQL is missing.
         kind: `UPDATE`, `ALTER TABLE`, …; several of a transaction with commas between them.
         duration_ms: from the begin of each statement to its end, or to that of the commit's preparation; in all.
@@ -42,11 +42,12 @@ class CommitNote:
 
 @dataclass(frozen=True, slots=True)
 class StatementNote:
-    """One statement of a commit: its SQL, or None where it may hold a secret, its kind, and how long it took."""
+    """One statement of a commit: its SQL without secrets, its kind, how long it took, and whether SQL is missing."""
 
-    text: str | None
+    text: str
     kind: str
     seconds: float
+    is_cut: bool = False
 
 
 def write(statements: Sequence[StatementNote], context: Mapping[str, object]) -> str | None:
@@ -60,7 +61,7 @@ def write(statements: Sequence[StatementNote], context: Mapping[str, object]) ->
         text = ";\n".join(note.text for note in statements if note.text)
         if text:
             found["statement"] = text[:LONGEST]
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or any(note.is_cut for note in statements):
             found["is_cut"] = True
         found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
         found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)

@@ -14,6 +14,7 @@ from ducklake_lab.catalog.files import among
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quoted_if_needed, split_dotted
 from ducklake_lab.model.transforms import parse_transform
+from ducklake_lab.redaction import hide
 
 #: Alterations of one table that a snapshot shows; more of them are counted.
 _SHOWN = 5
@@ -194,7 +195,7 @@ class _History:
         if default is None and _default(old) is not None:
             yield f"dropped the default of column {path} of {{}}"
         elif default != _default(old):
-            yield f"set the default of column {path} of {{}} to {_safe(default or '')}"
+            yield f"set the default of column {path} of {{}} to {_safe(hide(default or ''))}"
 
     def path(self, number: int) -> str:
         """The dotted name of a column after the snapshot, or of one that it dropped."""

@@ -1,15 +1,19 @@
-"""Errors of texts that may hold a secret: they repeat nothing of the text, and carry no error that does."""
+"""Errors of texts that hold a secret: they repeat nothing of it, and carry no error that does.
+
+A statement about secrets may be misspelt, so that nothing says which part of it is one: its errors show none of the text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
+from ducklake_lab.redaction import HIDDEN, hide, secrets_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -30,42 +34,43 @@ _VALUES = re.compile(
 #: What a statement that holds none does not have in it, unless a semicolon is missing before it.
 _ANOTHER = re.compile(r"\b(?:create|replace|persistent)\s+secret\b|\battach\b|\bpassword\s*=", re.IGNORECASE)
 _WORD = re.compile(r"\w{3,}")
+#: Characters of a part of a secret that a message must not have, and errors in a chain.
+_SHORTEST, _LONGEST_CHAIN = 3, 20
 
 #: A secret's own name, which may be shown.
 _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECASE)
 
 
-def has_signs_of_secret(text: str) -> bool:
-    """Whether a text speaks of what is a secret, or of a place that is reached with one."""
-    return _SIGNS.search(text) is not None
-
-
 def may_hold_secret(text: str) -> bool:
     """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
-    return has_signs_of_secret(text) and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
+    signs = _SIGNS.search(text) is not None
+    return signs and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
 
 
 def redacts(function: _Function) -> _Function:
-    """A function with an argument `text` of SQL, or `uri`: its errors disclose no secret of it.
+    """A function with an argument `text` of SQL, or `uri`: its errors disclose no secret.
 
-    Errors of texts that may hold one are raised anew: without the frames, causes and contexts of the first, which show
-    parts of the text.
+    Errors that a text with a secret causes, or in whose chain one is, are raised anew: without the frames, causes and
+    contexts of the first, which show parts of it.
     """
     names = list(signature(function).parameters)
     name = "text" if "text" in names else "uri"
-    place = names.index(name)
 
     @wraps(function)
     def run(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            text = str(args[place] if len(args) > place else kwargs.get(name))
-            if not may_hold_secret(text):
+            kwargs = signature(function).bind_partial(*args, **kwargs).arguments
+            text = str(kwargs.get(name))
+            if may_hold_secret(text):
+                redacted = _redacted(error, text)
+            elif (secrets := _given(text, kwargs)) or any(hide(said) != said for said in _chain(error)):
+                redacted = _without(error, secrets)
+            else:
                 raise
-            redacted = _redacted(error, text)
         # the frame of this function stays in the traceback
-        args, kwargs, text = (), {}, ""
+        args, kwargs, text, secrets = (), {}, "", []
         raise redacted
 
     return run  # type: ignore[return-value]
@@ -80,6 +85,39 @@ def _redacted(error: Exception, text: str) -> DuckLakeError:
     place = f" (line {line}, column {column})" if line is not None else ""
     kind = type(error) if isinstance(error, DuckLakeError) else SqlError
     return kind(f"The statement cannot be run{place}. Its text is not shown: it may hold a secret.")
+
+
+def _given(text: str, kwargs: Mapping[str, object]) -> list[str]:
+    """The secrets in a text and in the values of its parameters."""
+    params = kwargs.get("params")
+    values = [value for value in params.values() if isinstance(value, str)] if isinstance(params, Mapping) else []
+    return [secret for one in (text, *values) for secret in secrets_of(one)]
+
+
+def _without(error: Exception, secrets: list[str]) -> DuckLakeError:
+    """The error with a message that holds none of some secrets, nor a part of one."""
+    if not isinstance(error, DuckLakeError):
+        return SqlError(
+            f"The statement cannot be run: {type(error).__name__}. Its text is not shown: it holds a secret."
+        )
+    message = str(error)
+    for secret in secrets:
+        for part in (secret, secret.replace("''", "'"), *sorted(_WORD.findall(secret), key=len, reverse=True)):
+            if len(part) >= _SHORTEST:
+                message = message.replace(part, HIDDEN)
+    found = type(error)(message)
+    if isinstance(error, SqlError) and isinstance(found, SqlError):
+        found.line, found.column = error.line, error.column
+    return found
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    """The messages of an error and of what caused it."""
+    found: list[str] = []
+    while error is not None and len(found) < _LONGEST_CHAIN:
+        found.append(str(error))
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:

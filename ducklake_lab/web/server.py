@@ -13,6 +13,7 @@ from typing import Any
 
 from tornado import web, websocket
 from tornado.httpserver import HTTPServer
+from tornado.log import app_log
 from tornado.netutil import bind_sockets
 
 from ducklake_lab.errors import UsageError
@@ -160,6 +161,11 @@ class _Guarded(web.RequestHandler):
     def write_error(self, status_code: int, **_more: Any) -> None:
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{self._reason}\n")
+
+    def log_exception(self, *raised: Any) -> None:
+        # Tornado's own names the address, which holds the token
+        if not isinstance(raised[1], web.HTTPError):
+            app_log.error("A question of the page failed.", exc_info=raised)
 
     def give(self, kind: str, text: str) -> None:
         self.set_header("Content-Type", _TYPES[kind])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import cell, clip, count, escape, heading, scroll, table, view, visible
@@ -61,7 +62,7 @@ def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
         "x_title": visible(chart.x_title),
         "y_title": visible(chart.y_title),
         "x_role": chart.x_role,
-        "sql": chart.sql,
+        "sql": hide(chart.sql),
     }
     points: dict[str, tuple[str, list[object]]] = {}
     for name, column in zip(chart.points.column_names, chart.points.columns, strict=True):

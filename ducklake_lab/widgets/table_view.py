@@ -10,6 +10,7 @@ import traitlets
 
 from ducklake_lab.engine.turn import looking
 from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import answer
@@ -55,7 +56,7 @@ def render(data: RowsView) -> str:
     wide = f" · first {COLUMNS} of {count(len(data.columns))} columns" if len(data.columns) > COLUMNS else ""
     whole = "" if data.whole_rows is None else f" of {count(data.whole_rows)}"
     foot = f"first {counted(rows.num_rows, 'row')}{whole}{wide}" + _part(data, " · ")
-    sql = f'<p><code class="dlk-mono">{escape(clip(data.sql, 2000))}</code></p>'
+    sql = f'<p><code class="dlk-mono">{escape(clip(hide(data.sql), 2000))}</code></p>'
     title = f'<p><span class="dlk-title">{escape(clip(data.title, 160))}</span></p>'
     return view(f'{title}{listing}<div class="dlk-foot">{foot}</div>{sql}', label=data.title)
 
@@ -73,7 +74,7 @@ class TableBrowser(Mounted):
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column.
-        sql: what is seen, as a statement.
+        sql: what is seen, as a statement without secrets.
         selected: the selected row as a dict, or None.
         passing: how many rows can be scrolled: those that pass, or the first ones while the others are not read.
         whole: the rows are read, so that figures are those of all rows that are held.
@@ -118,7 +119,7 @@ class TableBrowser(Mounted):
             sort=[list(key) for key in data.sort],
             filters=dict(data.filters),
             search=data.search,
-            sql=data.sql,
+            sql=hide(data.sql),
             title=visible(data.title),
             heading=visible(data.title if heading is None else heading),
             shows=list(shows),
@@ -155,7 +156,7 @@ class TableBrowser(Mounted):
         with self.hold_sync():
             self.place = None
             self.problem = ""
-            self.sql = self.data.sql
+            self.sql = hide(self.data.sql)
             self.passing = passing
             self.look += 1
 

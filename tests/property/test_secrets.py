@@ -1,10 +1,14 @@
-"""Secrets of statements and URIs that have lost a letter or their end: nothing that is shown holds a part of them."""
+"""Secrets of statements and URIs, also of those that have lost a letter or their end: nothing shown or kept holds them."""
 
 from __future__ import annotations
 
 import os
+import random
+import string
 import traceback
+import uuid
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,8 @@ from IPython.core.ultratb import VerboseTB
 
 import ducklake_lab as dl
 from ducklake_lab.magics.ducklake import DuckLakeMagics
+from ducklake_lab.redaction import hide
+from tests.property.secret_kinds import KINDS, NAMED, Drawn
 
 #: Either half would be enough to tell that it was shown.
 HALVES = ("zq7hunter", "k9tailx")
@@ -148,3 +154,137 @@ def test_logs_hold_no_secret() -> None:
         _run(lambda: session.sql(broken))
         _check_hidden(repr(session.sql("FROM duckdb_logs").fetchall()))
         _check_hidden(repr(session.sql("FROM duckdb_secrets()").fetchall()))
+
+
+DRAWN = st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2**32)).map(lambda drawn: _draw(*drawn))
+#: Statements that write; `{}` is a literal, `{raw}` its text.
+WRITES = (
+    "INSERT INTO t VALUES ({})",
+    "INSERT INTO t SELECT s FROM (VALUES ('a'), ({})) AS v(s) WHERE s <> {}",
+    "UPDATE t SET s = 'b' WHERE s <> {}",
+    "DELETE FROM t WHERE s = {}",
+    "CREATE OR REPLACE TABLE u AS SELECT {} AS x",
+    "CREATE OR REPLACE VIEW v AS SELECT {} AS x",
+    "INSERT INTO t VALUES ('a') /* {raw} */",
+    "INSERT INTO t SELECT $${raw}$$",
+    "COMMENT ON TABLE t IS {}",
+    "ALTER TABLE t ALTER COLUMN s SET DEFAULT {}",
+)
+#: Statements that fail.
+FAILING = (
+    "SELECT * FROM read_parquet({})",
+    "SELECT * FROM read_csv({})",
+    "CALL ducklake_add_data_files('lake', 't', {})",
+    "COPY t FROM {} (FORMAT parquet)",
+    "COPY t TO '/nowhere/x' (ENCRYPTION_KEY {}, FORMAT parquet)",
+    "COPY t TO '/nowhere/x' (FORMAT parquet, ENCRYPTION_CONFIG {{footer_key_value: {}}})",
+    "SELECT CAST({} AS INTEGER)",
+    "SELECT strptime({}, '%Y')",
+    "SELECT {} FRO t x y",
+    "SELECT nothing FROM t WHERE s = {}",
+    "INSERT INTO t SELECT {}::DATE::VARCHAR",
+    "SELECT error({})",
+    "SET s3_secret_access_keys = {}",
+)
+
+
+def _draw(kind: str, seed: int) -> Drawn:
+    return KINDS[kind](random.Random(seed))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _filled(statement: str, text: str) -> str:
+    literal = _literal(text)
+    return statement.replace("{{", "{").replace("}}", "}").replace("{}", literal).replace("{raw}", text)
+
+
+def _check_none(shown: str, drawn: Drawn) -> None:
+    assert not any(secret in shown for secret in drawn.secrets), shown
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
+    folder = tmp_path_factory.mktemp("lake")
+    with dl.connect(f"ducklake:{folder}/lake.ducklake", alias="lake", engine="duckdb") as session:
+        session.record_statements = True
+        session.sql("CREATE TABLE t (s VARCHAR)")
+        yield session
+
+
+def _failure(call: Callable[[], object]) -> str:
+    """All that is shown of an error; "" where there is none."""
+    try:
+        call()
+    except dl.DuckLakeError as error:
+        return _shown(error)
+    return ""
+
+
+@settings(max_examples=300)
+@given(drawn=DRAWN, around=st.sampled_from(("{}", "SELECT {}", "It says: {}", "INSERT INTO t VALUES (1, {}, 'Ann')")))
+def test_each_kind_is_found(drawn: Drawn, around: str) -> None:
+    _check_none(hide(around.replace("{}", _literal(drawn.text))), drawn)
+    _check_none(hide(drawn.text), drawn)
+
+
+@settings(max_examples=30)
+@given(drawn=DRAWN, statement=st.sampled_from(WRITES))
+def test_commits_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
+    lake.sql(_filled(statement, drawn.text))
+    newest = lake.snapshots()[-1]
+    _check_none(f"{newest!r} {newest.info.commit_extra_info} {newest.info.commit_message}", drawn)
+    lake.sql("DROP VIEW IF EXISTS v")
+
+
+@settings(max_examples=80)
+@given(drawn=DRAWN, statement=st.sampled_from(FAILING))
+def test_errors_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
+    text = _filled(statement, drawn.text)
+    _check_none(_failure(lambda: lake.sql(text)), drawn)
+
+
+@settings(max_examples=30)
+@given(drawn=DRAWN, statement=st.sampled_from(FAILING[:3] + FAILING[6:8]))
+def test_errors_of_parameters_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
+    params = {"given": drawn.text}
+    _check_none(_failure(lambda: lake.sql(_filled(statement, "").replace("''", ":given"), params)), drawn)
+
+
+@settings(max_examples=20)
+@given(name=st.sampled_from(NAMED), seed=st.integers(0, 2**32))
+def test_passwords_are_known_by_their_places(lake: dl.Session, name: str, seed: int) -> None:
+    secret = "".join(random.Random(seed).choices(string.ascii_lowercase, k=9))
+    text = f"INSERT INTO t SELECT 'x' FROM {name.format(file=_literal('/nowhere.csv'), secret=_literal(secret))}"
+    _check_none(hide(text) + _failure(lambda: lake.sql(text)), Drawn(text, (secret,)))
+    _check_none(repr(lake.snapshots()[-1]), Drawn(text, (secret,)))
+
+
+@settings(max_examples=30)
+@given(drawn=DRAWN, statement=st.sampled_from(FAILING), option=st.sampled_from(("", " --traceback")))
+def test_cells_hold_none(lake: dl.Session, drawn: Drawn, statement: str, option: str) -> None:
+    magics = DuckLakeMagics(InteractiveShell.instance())
+    magics.session = lake
+    try:
+        magics.ducklake(option, _filled(statement, drawn.text))
+    except dl.DuckLakeError as error:
+        lines = getattr(error, "_render_traceback_", list)()
+        _check_none("\n".join([*lines, *traceback.format_exception(error)]), drawn)
+
+
+@given(
+    word=st.text(string.ascii_letters, min_size=1, max_size=14),
+    number=st.integers(-(2**63), 2**63),
+    key=st.uuids(),
+    when=st.datetimes(),
+    name=st.sampled_from(("o_orderkey", "key", "name", "customer_id", "VeryLongNameOfAColumnForCustomers2026")),
+)
+def test_ordinary_sql_is_left_alone(word: str, number: int, key: uuid.UUID, when: datetime, name: str) -> None:
+    path = f"/home/{word}/Projects/Data2026/part-{key}-c000.snappy.parquet"
+    text = (
+        f"UPDATE t SET {name} = '{word} {word}', n = {number} WHERE {name} = '{word}' AND id = '{key}' "
+        f"AND ts > TIMESTAMP '{when}' AND f <> '{path}' AND u <> 's3://bucket/year=2026/month=01/*.parquet' -- {word}: {word}"
+    )
+    assert hide(text) == text

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from ducklake_lab.model.commit_notes import StatementNote, write
-from ducklake_lab.session.redacting import has_signs_of_secret
+from ducklake_lab.model.commit_notes import LONGEST, StatementNote, write
+from ducklake_lab.redaction import hide
 from ducklake_lab.sql import operations as op
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -32,9 +32,10 @@ _WORDS = re.compile(r"[A-Z][a-z]*")
 @dataclass(slots=True)
 class _Running:
     number: int
-    text: str | None
+    text: str
     kind: str
     started: float
+    shown: tuple[str, bool] | None = None
 
 
 class CommitNotes:
@@ -64,8 +65,7 @@ class CommitNotes:
     def running(self, statement: op.Statement) -> Iterator[None]:
         """Around a statement that may commit."""
         before = self._running
-        text = None if has_signs_of_secret(statement.text) else statement.text.strip()
-        self._running = _Running(next(_numbers), text, kind_of(statement.operation), time.monotonic())
+        self._running = _Running(next(_numbers), statement.text, kind_of(statement.operation), time.monotonic())
         try:
             yield
         finally:
@@ -82,12 +82,24 @@ class CommitNotes:
             return
         noted = transaction.statements
         # a statement may write several times
-        noted[running.number] = StatementNote(running.text, running.kind, time.monotonic() - running.started)
+        if running.shown is None:
+            running.shown = _shown(running.text)
+        text, is_cut = running.shown
+        noted[running.number] = StatementNote(text, running.kind, time.monotonic() - running.started, is_cut)
 
     def settle(self, transaction: Transaction) -> None:
         """Gives a transaction that is about to be committed what is noted, unless it has another text."""
         if self.context is not None and transaction.extra_info is None:
             transaction.extra_info = write(list(transaction.statements.values()), self.context())
+
+
+def _shown(text: str) -> tuple[str, bool]:
+    """A statement without its secrets, and whether it is the beginning of one: what is not kept need not be looked at."""
+    text = text.strip()
+    if len(text) <= 2 * LONGEST:
+        return hide(text), False
+    # the cut may go through a secret, which a part of it does not show to be one
+    return hide(text[: 2 * LONGEST].rpartition(" ")[0])[:LONGEST], True
 
 
 def kind_of(operation: op.Operation) -> str:

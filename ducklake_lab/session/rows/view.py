@@ -18,6 +18,7 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import bin_sql, equal_bins
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
+from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ class RowsView:
         return html
 
     def __repr__(self) -> str:
-        return f"<View of {self.title}: {self.sql}>"
+        return f"<View of {self.title}: {hide(self.sql)}>"
 
 
 def _by_place(rows: pa.Table) -> pa.Table:

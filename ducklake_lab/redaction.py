@@ -1,0 +1,166 @@
+"""Secrets in texts, found by what they are, and put out of sight.
+
+A value is a secret by its form (the login and the query of a URL, a PEM block, the published form of a token, characters
+that make no words), or by its place: it belongs to an option, header or member of a list that holds credentials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+#: What stands for a secret.
+HIDDEN = "***"
+
+#: Names of options, settings, headers and columns of credentials.
+_NAME = (
+    r"(?:secret|passw|passphrase|pwd|token|credential|signature|authori[sz]ation|cookie|key_?id|key_value"
+    r"|(?:api|access|account|private|encryption|footer|shared|storage|master|signing|subscription)[_ -]?key"
+    r"|(?<![a-z0-9])(?:sig|pass|auth|session_?id)(?![a-z0-9]))\w*"
+)
+_TEXT = r"(?:'(?:[^']|'')*(?:'|$)|\$\$.*?(?:\$\$|$)|\"[^\"\n]*(?:\"|$))"
+#: Members of connection strings that may be seen.
+_HARMLESS = frozenset(
+    "host hostaddr hostname port user uid username dbname database db initialcatalog server datasource driver socket unix_socket "
+    "sslmode connect_timeout application_name accountname endpointsuffix defaultendpointsprotocol blobendpoint region "
+    "encrypt trustservercertificate schema catalog warehouse role type".split()
+)
+#: A value of type UUID is none.
+_UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE)
+
+#: What is in every name above, to tell quickly that none is there.
+_SIGNS = (
+    "secret", "pass", "pwd", "token", "credential", "sig", "auth", "cookie", "key", "session",
+    "bearer", "negotiate", "basic", "x-",
+)  # fmt: skip
+#: Longer texts hold no connection string.
+_LONGEST_LIST = 4_000
+
+#: Places of secrets; the group, or all of the match where it has none. The second ones need a sign.
+_FORMS, _NAMED = (
+    [re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns]
+    for patterns in (
+        (
+            r"-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|$)",
+            # a password may hold any character, an @ among them
+            r"//(?!\$\{)([^\s'\"/?#@:]*:(?!\$\{)[^'\"\n]{0,1000})@(?=[^\s'\"@]*(?:[\s'\"]|$))",
+            r"//(?!\$\{)([^\s'\"/?#@:]+)@",
+            # queries, in which a doubled quote is one of a text in SQL
+            r"\b[a-z][a-z0-9+.-]*:/{1,3}(?:''|[^\s'\"<>?#]){0,2000}[?#]((?:''|[^\s'\"<>])*=(?:''|[^\s'\"<>])*)",
+            r"(?<![\w.])([\w%.~-]+=[^\s'\"&=]*(?:&[\w%.~-]+=[^\s'\"&]*)+)",
+        ),
+        (
+            rf"{_NAME}[\"']{{0,2}}+\s*(?:=>|:=|<>|!=|==|=|:|like\b|in\s*\(|(?=['$]))\s*({_TEXT})",
+            rf"{_NAME}=(?!\$\{{|[.…\s]|$)([^\s,;&'\")}}\]]+(?:\s(?!\w+=)[^\s,;&'\")}}\]]+)*)",
+            rf"({_TEXT})(?:::\w+)?\s+as\s+\"?{_NAME}",
+            r"\b(?:authorization|cookie|x-[\w-]+)\s*:\s*([^'\"\n]+)",
+            rf"_key\s*\(\s*{_TEXT}\s*,\s*({_TEXT})",
+            # the keys of encrypted Parquet
+            r"\bencryption\w*\s*(?:=>|:=|=|:|)\s*(\{[^}]*(?:\}|$))",
+            r"\b(?:bearer|negotiate|apikey)\s+(?=\S*\d|\S{16})([\w.~+/=-]{6,})",
+            r"\bbasic\s+(?=\S*[\dA-Z=])([\w+/]{8,}=*)",
+        ),
+    )
+)
+#: Published forms of tokens.
+_TOKENS = re.compile(
+    r"\b(?:A[KGSI][IPT]A[A-Z0-9]{12,}|GOOG1[A-Z0-9]{20,}|AIza[\w-]{30,}|ya29\.[\w.-]+|gh[pousr]_\w{20,}|github_pat_\w{20,}"
+    r"|glpat-[\w.-]{16,}|xox[a-z]-[\w-]{10,}|[spr]k_(?:live|test)_\w{10,}|sk-[\w-]{16,}|hf_\w{20,}|npm_\w{20,}|pypi-[\w-]{16,}"
+    r"|SG\.[\w-]{10,}\.[\w-]{10,}|dapi[0-9a-f]{32}|hv[sbr]\.[\w-]{20,}|do[opr]_v1_\w{20,}|AGE-SECRET-KEY-1\w+"
+    r"|eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|\d{8,10}:AA[\w-]{30,})"
+)
+_UNBROKEN = re.compile(r"[A-Za-z0-9]{20,}")
+_RUN = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+#: Whole connection strings: members between semicolons or blanks.
+_MEMBER = r"[A-Za-z_][\w .-]*?\s*=\s*(?:''.*?''|\"[^\"]*\"|\{[^}]*\}|'[^']*'|[^;']*?)"
+_LISTED = re.compile(rf"(?:[\w+]+:)*\s*{_MEMBER}(?:;\s*{_MEMBER})+;?\s*", re.DOTALL)
+_BLANK_MEMBER = r"\w+\s*=\s*(?:''.*?''|'[^']*'|\"[^\"]*\"|[^\s;']+)"
+_SPACED = re.compile(rf"(?:[\w+]+:)*\s*{_BLANK_MEMBER}(?:\s+{_BLANK_MEMBER})+\s*", re.DOTALL)
+_QUOTED = re.compile(r"'((?:[^']|'')*)'|\$\$(.*?)\$\$|\"([^\"\n]*)\"", re.DOTALL)
+
+
+def hide(text: str) -> str:
+    """The text with `***` for each secret in it; SQL, a URI, a message or a traceback."""
+    shown, end = [], 0
+    for start, stop in _spans(text):
+        shown += [text[end:start], _hidden(text[start:stop])]
+        end = stop
+    return "".join([*shown, text[end:]]) if shown else text
+
+
+def secrets_of(text: str) -> list[str]:
+    """The secrets in a text, the longest first."""
+    found = {text[start:stop].strip("'\"$") for start, stop in _spans(text)}
+    return sorted(found - {"", HIDDEN}, key=len, reverse=True)
+
+
+def _hidden(secret: str) -> str:
+    """What stands for it: a literal stays one."""
+    for mark in ("'", '"', "$$"):
+        if secret.startswith(mark):
+            return f"{mark}{HIDDEN}{mark if secret.endswith(mark) and len(secret) > len(mark) else ''}"
+    return HIDDEN
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """The places of secrets, in order, none within another."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(_found(text)):
+        if start == stop:
+            continue
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def _found(text: str) -> Iterator[tuple[int, int]]:
+    folded = text.casefold()
+    for form in [*_FORMS, *(_NAMED if any(sign in folded for sign in _SIGNS) else ())]:
+        for found in form.finditer(text):
+            yield found.span(form.groups)
+    for found in _TOKENS.finditer(text):
+        yield found.span()
+    for found in _QUOTED.finditer(text):
+        place = found.lastindex or 1
+        yield from _members(found[place] or "", found.start(place))
+    yield from _members(text, 0)
+    ids = [found.span() for found in _UUID.finditer(text)]
+    for pattern, is_random in ((_UNBROKEN, _is_random), (_RUN, _is_encoded)):
+        for found in pattern.finditer(text):
+            if is_random(found[0]) and not any(start < found.end() and found.start() < stop for start, stop in ids):
+                yield found.span()
+
+
+def _members(text: str, at: int) -> Iterator[tuple[int, int]]:
+    """The values in a connection string, without those that may be seen."""
+    for whole, member in ((_LISTED, _MEMBER), (_SPACED, _BLANK_MEMBER)):
+        if "=" in text and len(text) <= _LONGEST_LIST and whole.fullmatch(text) is not None:
+            start = re.match(r"(?:[\w+]+:)*", text)
+            for found in re.compile(rf"({member})(?=[;\s]|$)", re.DOTALL).finditer(text, start.end() if start else 0):
+                name, _, value = found[1].partition("=")
+                if re.sub(r"[\s_-]", "", name).casefold() not in _HARMLESS and not value.strip().startswith("${"):
+                    place = found.start() + len(name) + 1
+                    yield at + place, at + found.end()
+
+
+def _is_random(text: str) -> bool:
+    """Whether letters and digits without a break are those of no word and no time."""
+    if text.isdigit() or len(set(text)) < 8:
+        return False
+    digits = len(re.findall(r"\d+", text))
+    longest = 4.5 if len(text) >= 40 else 3.0
+    return digits >= 3 or (not (text.isupper() or text.islower()) and _length_of_words(text) < longest)
+
+
+def _is_encoded(text: str) -> bool:
+    """Whether it looks as bytes do in base64: in many short words of three kinds."""
+    kinds = (any(map(str.isupper, text)), any(map(str.islower, text)), any(map(str.isdigit, text)))
+    return all(kinds) and len(set(text)) >= 12 and _length_of_words(text) < 3.2
+
+
+def _length_of_words(text: str) -> float:
+    words = _WORD.findall(text)
+    return sum(map(len, words)) / len(words) if words else len(text)
