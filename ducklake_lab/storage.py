@@ -170,7 +170,9 @@ class Storage:
     def _listed_sizes(self, folder: str, *, recursive: bool) -> dict[str, int | None]:
         filesystem, prefix, inner = resolve(folder)
         with saying(folder, "listed"):
-            infos = filesystem.get_file_info(fs.FileSelector(inner.rstrip("/"), recursive, allow_not_found=True))
+            infos = filesystem.get_file_info(
+                fs.FileSelector(inner.rstrip("/"), allow_not_found=True, recursive=recursive)
+            )
         return {prefix + info.path: info.size for info in infos if info.type == fs.FileType.File}
 
     def _size_or_none(self, path: str) -> int | None:
@@ -264,14 +266,11 @@ class Storage:
     def discard(self, paths: Iterable[str]) -> None:
         """Deletes what a failed write has left, as far as that is possible: the error of the write is the one to show.
 
-        What stays belongs to no snapshot; `delete_orphaned_files` finds it.
+        What stays belongs to no snapshot; `delete_orphaned_files` finds it. A store that refuses one is not asked for the
+        others: where it does not answer, each would have to be waited for.
         """
-
-        def remove(path: str) -> None:
-            with suppress(DataFileError):
-                self.delete([path])
-
-        in_parallel(paths, remove)
+        with suppress(DataFileError):
+            self.delete(paths)
 
     def delete_folder(self, folder: str) -> None:
         """Deletes a folder with all that is in it; one that is not there is no error."""

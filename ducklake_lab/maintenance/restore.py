@@ -50,10 +50,10 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
         plan = plan_restore(lake, connection, now, current, then, old)
     check_files(plan.files)
     storage = Storage()
-    for file in plan.files:
-        if not storage.exists(file.path):
+    for path, size in storage.sizes(file.path for file in plan.files).items():
+        if size is None:
             raise DataFileError(
-                f"{old.name} cannot be restored to snapshot {then.snapshot.snapshot_id}: its file {file.path} is gone."
+                f"{old.name} cannot be restored to snapshot {then.snapshot.snapshot_id}: its file {path} is gone."
             )
     table = _with_entries_of(transaction, current, then, old)
     folder = lake.folder(transaction.state, table)

@@ -284,3 +284,26 @@ def test_a_store_that_does_not_answer(session: dl.Session, store: FaultyStore) -
     with store.failing("GET", how="hang", seconds=2.5):
         refused(session, READING["SELECT"])
     assert state(session) == before
+
+
+def test_many_files_are_looked_for_by_their_folder(
+    session: dl.Session, store: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ducklake_lab.storage._FEW", 4)
+    storage, place = Storage(), f"{folder(session)}/many/"
+    paths = [f"{place}{i}" for i in range(6)] + [f"{place}k={i}/x" for i in range(2)]
+    for path in paths:
+        storage.upload(__file__, path)
+    size = Path(__file__).stat().st_size
+    for below, requests in (((), {"LIST": 1, "HEAD": 2}), ((place,), {"LIST": 1})):
+        store.requests.clear()
+        assert storage.sizes(paths, *below) == dict.fromkeys(paths, size)
+        assert dict(store.requests) == requests
+    assert storage.sizes([*paths, f"{place}none"], place)[f"{place}none"] is None
+    with store.failing("LIST", how=403), pytest.raises(DataFileError, match="cannot be listed"):
+        storage.sizes(paths, place)
+    store.requests.clear()
+    session.sql("INSERT INTO p SELECT i % 6, 'new' FROM range(90) r(i)")
+    session.sql("CALL lake.merge_adjacent_files('t')")
+    session.sql("CALL lake.cleanup_old_files(cleanup_all => true)")
+    state(session)
