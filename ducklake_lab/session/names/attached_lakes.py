@@ -243,6 +243,10 @@ class Lakes:
         at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
         return at_newest and self._open is None and not self._explicit
 
+    def is_uncommitted(self, state: CatalogState) -> bool:
+        """Whether a state is that of the open transaction, which has changed something."""
+        return self._explicit and self._open is not None and self._open.state is state and self._open.has_changes
+
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
         """Where `[catalog.][schema.]name` points; the first part may be a lake or a schema."""
         if catalog is not None:
