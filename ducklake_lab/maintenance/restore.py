@@ -24,7 +24,7 @@ from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.maintenance.unchanged import Places, without_unchanged
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
-from ducklake_lab.model.positions import Positions, ascending
+from ducklake_lab.model.positions import Positions, ascending, others
 from ducklake_lab.model.staged import POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -77,11 +77,11 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
         for file, back in come.in_files.values():
             if not len(back):
                 continue
-            path, every = _copy_path(file), np.arange(file.data_file.record_count, dtype=np.int64)
+            path = _copy_path(file)
             storage.duplicate(file.path, join(folder, path))
             written.append(path)
             described = _described(file, path, plan.stats.get(file.data_file.data_file_id, ()))
-            deletes, hidden = None, np.setdiff1d(every, back, assume_unique=True)
+            deletes, hidden = None, others(back, file.data_file.record_count)
             if len(hidden):
                 deletes = write_deletions(Deletions(hidden), join(folder, path), folder, options, storage)
                 written += [deletes.path] if deletes.path is not None else []
@@ -128,8 +128,7 @@ def _differences(plan: RestorePlan, current: Table | None, old: Table, storage: 
 
 
 def _visible(file: ScanFile, table: Table, storage: Storage) -> Positions:
-    every = np.arange(file.data_file.record_count, dtype=np.int64)
-    return np.setdiff1d(every, _hidden_positions(file, table, storage), assume_unique=True)
+    return others(_hidden_positions(file, table, storage), file.data_file.record_count)
 
 
 def _with_entries_of(transaction: Transaction, current: Table | None, then: CatalogState, old: Table) -> Table:
