@@ -291,6 +291,11 @@ class Lakes:
         if self._aborted:
             raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
 
+    def check_present(self) -> None:
+        """Raises UsageError where the statement reads a snapshot of the past, and so cannot write."""
+        if self._at is not None:
+            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
+
     def abort(self) -> None:
         """A statement of the open transaction has failed: only ROLLBACK is left."""
         self._aborted = True
@@ -394,8 +399,7 @@ class Lakes:
         When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
         was only wrong about a name.
         """
-        if self._at is not None:
-            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
+        self.check_present()
         if self._explicit:
             if self._open is None:
                 self._open = self._begun(lake)
