@@ -131,7 +131,7 @@ def _doc(documented: Any) -> str:
 def _functions() -> str:
     text = "# Functions of a lake\n\n"
     text += "`FROM lake.f(…)`, `CALL lake.f(…)` or `FROM ducklake_f('lake', …)`; the lake in use needs no prefix: "
-    text += "`FROM snapshots()`. Those that change the lake run once, at the place where they stand.\n\n"
+    text += "`FROM snapshots()`. Those that change the lake run once, as statements of their own.\n\n"
     rows = []
     for function in sorted((f for family in functions._FAMILIES for f in family), key=lambda f: f.name):
         fewest, most = function.arguments

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError, did_you_mean
+from ducklake_lab.model.snapshot_names import named_snapshot
 
 #: How the keys of options begin that are tags; the rest is the name, the value the id of the snapshot.
 PREFIX = "ducklake_lab_tag:"
@@ -49,14 +48,6 @@ def check_name(name: str) -> str:
     """
     if not name or len(name) > _LONGEST or name != name.strip() or not name.isprintable():
         raise UsageError(f"A tag is a text of up to {_LONGEST} printable characters, without blanks around it.")
-    if name.isdecimal() or _is_time(name):
+    if not isinstance(named_snapshot(name), str):
         raise UsageError(f'"{name}" could be the id or the time of a snapshot; choose another name for the tag.')
     return name
-
-
-def _is_time(name: str) -> bool:
-    try:
-        datetime.fromisoformat(name)
-    except ValueError:
-        return False
-    return True

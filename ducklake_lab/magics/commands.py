@@ -16,6 +16,7 @@ from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.widgets.html import escape, view
 
 # A session and the views are imported where they are needed first: nobody should notice %load_ext.
@@ -243,7 +244,7 @@ class Commands:
 
     def _is_snapshot(self, word: str) -> bool:
         """Whether the first word of a diff names a snapshot, and no table."""
-        if not isinstance(options.snapshot(word), str):
+        if not isinstance(named_snapshot(word), str):
             return True
         try:
             self._session().table(word)
@@ -259,7 +260,7 @@ class Commands:
         if wrong is not None:
             option = "--with" if wrong == "other" else f"--{wrong}"
             raise UsageError(f"{option} is of one table; name it: %ducklake diff TABLE {given.table}.")
-        found = self._session().diff(options.snapshot(given.table), _at(given.start))
+        found = self._session().diff(named_snapshot(given.table), _at(given.start))
         if given.html:
             found.to_html(Path(given.html))
             _say_written(given.html)
@@ -269,11 +270,14 @@ class Commands:
         from ducklake_lab.session.listings import Listing
 
         session = self._session()
-        snapshot = session.restore(given.table, options.snapshot(given.to))
+        snapshot = session.restore(given.table, given.to)
         made = snapshot.snapshot_id if snapshot is not None else session.current_snapshot().snapshot_id
-        return Listing(
-            "", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note="restored"
+        note = (
+            "restored"
+            if snapshot is not None or session.in_transaction
+            else "nothing differed, so no snapshot was made"
         )
+        return Listing("", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note=note)
 
     def _run_upload(self, given: argparse.Namespace) -> object:
         mode = "append" if given.append else "replace" if given.replace else "create"
@@ -331,7 +335,7 @@ class Commands:
 
 
 def _at(text: str | None) -> At:
-    return None if text is None else options.snapshot(text)
+    return None if text is None else named_snapshot(text)
 
 
 def _say_written(path: str) -> None:

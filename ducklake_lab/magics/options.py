@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Literal
 
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.model.snapshot_names import named_snapshot
 
 _OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-[hmo](?=\s|$))(=)?")
 _VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
@@ -118,7 +119,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
     options = CellOptions(
         lake=last.get("lake"),
         limit=_limit(last.get("limit")),
-        at=snapshot(last["at"]) if "at" in last else None,
+        at=named_snapshot(last["at"]) if "at" in last else None,
         engine=_choice("engine", last.get("engine"), ENGINES),
         dialect=_choice("dialect", last.get("dialect"), DIALECTS),
         output=_choice("output", last.get("output"), OUTPUTS),
@@ -169,20 +170,10 @@ def moment(text: str) -> int | datetime:
     Raises:
         UsageError: it is neither.
     """
-    if text.isdecimal():
-        return int(text)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f'"{text}" is neither a snapshot id nor a time such as "2026-03-02 09:30".') from None
-
-
-def snapshot(text: str) -> int | datetime | str:
-    """A snapshot id, an ISO time, or else the tag of a snapshot."""
-    try:
-        return moment(text)
-    except UsageError:
-        return text
+    found = named_snapshot(text)
+    if isinstance(found, str):
+        raise UsageError(f'"{text}" is neither a snapshot id nor a time such as "2026-03-02 09:30".')
+    return found
 
 
 def typed(text: str) -> tuple[str, str]:

@@ -12,31 +12,41 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.engine.in_process import reader
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
-from ducklake_lab.files.deletes import Deletions, write_deletions
+from ducklake_lab.files.deletes import Deletions, delete_positions, write_deletions
 from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.maintenance.rewriting import new_path
+from ducklake_lab.maintenance.unchanged import Places, without_unchanged
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
-from ducklake_lab.model.positions import ascending
+from ducklake_lab.model.positions import Positions, ascending, others
 from ducklake_lab.model.staged import POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions
-from ducklake_lab.scan.restoring import plan_restore
+from ducklake_lab.scan.restoring import RestorePlan, plan_restore
 from ducklake_lab.storage import Storage, join
 from ducklake_lab.transaction.transaction import Transaction
 
 
-def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
+def restore(transaction: Transaction, then: CatalogState, old: Table, engines: Engines) -> bool:
     """Stages that a table has the columns and rows again that it had at an earlier snapshot; it may have been dropped.
+
+    Nothing is staged where the table is what it was. A file that is still there stays: rows deleted since come back in a copy
+    that has these alone, and rows that came since are deleted.
 
     Args:
         then: the entries of that snapshot.
         old: the table among them.
+        engines: say whether rows can be compared here; see `without_unchanged`.
+
+    Returns:
+        Whether anything was staged.
 
     Raises:
         TransactionError: the transaction has changed the table already.
@@ -48,9 +58,12 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
         raise TransactionError(f"The transaction has changed {old.name}; COMMIT before restoring it.")
     with lake.connect() as connection:
         plan = plan_restore(lake, connection, now, current, then, old)
-    check_files(plan.files)
     storage = Storage()
-    for path, size in storage.sizes(file.path for file in plan.files).items():
+    check_files([*plan.files, *plan.gone, *(file for pair in plan.both for file in pair)])
+    come, go = _differences(plan, current, old, storage)
+    if current is not None and current.columns == old.columns:
+        come, go = without_unchanged(come, go, old, engines)
+    for path, size in storage.sizes(file.path for file in come.files).items():
         if size is None:
             raise DataFileError(
                 f"{old.name} cannot be restored to snapshot {then.snapshot.snapshot_id}: its file {path} is gone."
@@ -61,24 +74,61 @@ def restore(transaction: Transaction, then: CatalogState, old: Table) -> None:
     written: list[str] = []
     try:
         files = []
-        for file in plan.files:
-            copy = _copy_path(file)
-            storage.duplicate(file.path, join(folder, copy))
-            written.append(copy)
-            positions = _hidden_positions(file, old, storage)
-            described = _described(file, copy, plan.stats.get(file.data_file.data_file_id, ()))
-            deletes = None
-            if len(positions):
-                deletes = write_deletions(Deletions(positions), join(folder, copy), folder, options, storage)
+        for file, back in come.in_files.values():
+            if not len(back):
+                continue
+            path = _copy_path(file)
+            storage.duplicate(file.path, join(folder, path))
+            written.append(path)
+            described = _described(file, path, plan.stats.get(file.data_file.data_file_id, ()))
+            deletes, hidden = None, others(back, file.data_file.record_count)
+            if len(hidden):
+                deletes = write_deletions(Deletions(hidden), join(folder, path), folder, options, storage)
                 written += [deletes.path] if deletes.path is not None else []
             files.append((described, file.data_file.partition_id, file.data_file.row_id_start, deletes))
-        transaction.restore_files(table, plan.gone, files)
-        transaction.delete_inlined(table, plan.row_ids)
+        gone, ended, records = [], [], {}
+        for file_id, (file, surplus) in go.in_files.items():
+            if not len(surplus):
+                continue
+            records[file_id] = file.data_file.record_count
+            if len(surplus) + len(_hidden_positions(file, old, storage)) == records[file_id]:
+                gone.append(file_id)
+                continue
+            found = delete_positions(file, surplus, folder, "ducklake-", options, transaction.next_snapshot, storage)
+            if found is not None:
+                written += [found.path] if found.path is not None else []
+                ended.append(found)
+        transaction.restore_files(table, gone, files)
+        transaction.delete_from_files(table, ended, records)
+        transaction.delete_inlined(table, sorted(go.inlined))
         if plan.rows is not None:
-            _add_rows(transaction, table, plan.rows, folder)
+            missing = pc.is_in(plan.rows.column(ROW_ID), pa.array(sorted(come.inlined), pa.int64()))
+            _add_rows(transaction, table, plan.rows.filter(missing), folder)
     except BaseException:
         storage.discard(join(folder, path) for path in written)
         raise
+    return transaction.state.tables[old.table_id] != current or bool(transaction.peek(old))
+
+
+def _differences(plan: RestorePlan, current: Table | None, old: Table, storage: Storage) -> tuple[Places, Places]:
+    """The rows that were there then and are not now, and those that are there now and were not then."""
+    come: dict[int, tuple[ScanFile, Positions]] = {}
+    go: dict[int, tuple[ScanFile, Positions]] = {}
+    for file in plan.files:
+        come[file.data_file.data_file_id] = file, _visible(file, old, storage)
+    for file in plan.gone:
+        go[file.data_file.data_file_id] = file, _visible(file, current or old, storage)
+    for here, file in plan.both:
+        hidden, wanted = _hidden_positions(here, current or old, storage), _hidden_positions(file, old, storage)
+        come[file.data_file.data_file_id] = file, np.setdiff1d(hidden, wanted, assume_unique=True)
+        if len(extra := np.setdiff1d(wanted, hidden, assume_unique=True)):
+            go[file.data_file.data_file_id] = here, extra
+    missing = plan.rows.column(ROW_ID).to_pylist() if plan.rows is not None else ()
+    return Places(plan.after, come, frozenset(missing)), Places(plan.before, go, frozenset(plan.row_ids))
+
+
+def _visible(file: ScanFile, table: Table, storage: Storage) -> Positions:
+    return others(_hidden_positions(file, table, storage), file.data_file.record_count)
 
 
 def _with_entries_of(transaction: Transaction, current: Table | None, then: CatalogState, old: Table) -> Table:
@@ -103,8 +153,8 @@ def _with_entries_of(transaction: Transaction, current: Table | None, then: Cata
     return transaction.state.tables[old.table_id]
 
 
-def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> np.ndarray:
-    """The rows of a file that were not visible: deleted, or of later snapshots."""
+def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> Positions:
+    """The rows of a file that were not visible, ascending: deleted, or of later snapshots."""
     deleted = deleted_positions([file], storage).get(file.path, np.zeros(0, np.int64))
     if file.rows_up_to is None:
         return deleted

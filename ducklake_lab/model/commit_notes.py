@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 #: Characters of SQL that are kept of a commit.
 LONGEST = 4_000
 #: Characters of a text that is read; longer ones are none of ours.
 _LONGEST_READ = 100_000
+
+#: No restored tables.
+NOTHING: Mapping[int, int] = MappingProxyType({})
 
 _Value = TypeVar("_Value")
 
@@ -30,6 +34,7 @@ class CommitNote:
         duration_ms: from the begin of each statement to its end, or to that of the commit's preparation; in all.
         notebook: the name of the notebook's file.
         cell: the number of the cell's execution.
+        restored: ids of the tables that hold again what they held at a snapshot, each with the id of that.
     """
 
     statement: str | None = None
@@ -38,6 +43,7 @@ class CommitNote:
     duration_ms: float | None = None
     notebook: str | None = None
     cell: int | None = None
+    restored: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,14 @@ class StatementNote:
     is_cut: bool = False
 
 
-def write(statements: Sequence[StatementNote], context: Mapping[str, object]) -> str | None:
+def write(
+    statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, int] = NOTHING
+) -> str | None:
     """The text of some statements, and of what is known of where they ran; None where nothing is known.
 
     Args:
         context: further members, such as `notebook` and `cell`.
+        restored: as in `CommitNote`.
     """
     found: dict[str, object] = {}
     if statements:
@@ -66,6 +75,8 @@ def write(statements: Sequence[StatementNote], context: Mapping[str, object]) ->
         found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
         found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
     found |= {name: value for name, value in context.items() if value is not None}
+    if restored:
+        found["restored"] = [{"table_id": table, "snapshot_id": snapshot} for table, snapshot in restored.items()]
     # half of a surrogate pair is no text that a database takes
     return json.dumps(found, ensure_ascii=False).encode(errors="replace").decode() if found else None
 
@@ -85,6 +96,7 @@ def read(text: str | None) -> CommitNote | None:
         duration_ms=_milliseconds(found),
         notebook=_of_type(found, "notebook", str),
         cell=_of_type(found, "cell", int),
+        restored=_restored(found),
     )
     return note if note != CommitNote() else None
 
@@ -92,6 +104,15 @@ def read(text: str | None) -> CommitNote | None:
 def _of_type(found: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
     value = found.get(name)
     return value if type(value) is kind else None
+
+
+def _restored(found: Mapping[str, object]) -> tuple[tuple[int, int], ...]:
+    pairs = []
+    for entry in _of_type(found, "restored", list) or ():
+        table, snapshot = (entry.get(name) if isinstance(entry, dict) else None for name in ("table_id", "snapshot_id"))
+        if type(table) is int and type(snapshot) is int:
+            pairs.append((table, snapshot))
+    return tuple(pairs)
 
 
 def _milliseconds(found: Mapping[str, object]) -> float | None:

@@ -11,7 +11,7 @@ from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.files import ColumnStats, DataFile
 
 #: How a snapshot is coloured: what it mostly did.
-ChangeKind = Literal["insert", "update", "delete", "schema", "maintenance", "none"]
+ChangeKind = Literal["insert", "update", "delete", "restore", "schema", "maintenance", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class HistoryEntry:
     """One snapshot of a lake.
 
     Attributes:
-        kind: insert (rows only added), delete (only removed), update (both), schema, maintenance, none.
+        kind: insert (rows only added), delete (only removed), update (both), restore, schema, maintenance, none.
         changes: readable, in order, e.g. `created table main.flights`, `inserted into main.flights`.
         tables: `schema.table` of every table it touched, quoted where SQL needs it.
         rows_added: rows inserted by it, inlined ones included; updated rows count here and in `rows_removed`.

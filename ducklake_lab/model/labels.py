@@ -12,6 +12,11 @@ def label(text: str | None) -> str:
     return f"'{text}'" if text in ("NULL", "") or text[0] == text[-1] == "'" else text
 
 
+def state_title(snapshot_id: int, *, uncommitted: bool) -> str:
+    """What is read of a lake: a snapshot by its id, and whether changes of the open transaction are read with it."""
+    return f"{snapshot_id} + uncommitted changes" if uncommitted else str(snapshot_id)
+
+
 def distinct(labels: Iterable[str]) -> list[str]:
     """The labels, numbered where an earlier one is the same: bars of one label would lie over each other."""
     found: dict[str, None] = {}

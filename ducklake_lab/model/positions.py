@@ -17,3 +17,11 @@ def ascending(positions: npt.NDArray[np.int64]) -> Positions:
     ordered = np.sort(positions, kind="stable")  # which merges runs that are in order
     found: Positions = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return found
+
+
+def others(positions: Positions, rows: int) -> Positions:
+    """The positions in a file of so many rows that are not among some; what lies outside of the file is left out."""
+    missing = np.ones(max(rows, 0), np.bool_)
+    missing[positions[(positions >= 0) & (positions < rows)]] = False
+    found: Positions = np.flatnonzero(missing)
+    return found

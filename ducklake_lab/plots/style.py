@@ -14,6 +14,7 @@ KINDS: Mapping[ChangeKind, str] = {
     "insert": "#159a72",
     "update": "#c07c00",
     "delete": "#d9482f",
+    "restore": "#4f7fd6",
     "schema": "#8a63d2",
     "maintenance": "#7d8590",
     "none": "#a0a7af",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
+from ducklake_lab.model.commit_notes import read
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.quoting import quoted_if_needed
@@ -57,8 +58,15 @@ _RECENT = 1000
 _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"}
 
 
-def kind_of(changes: Iterable[Change]) -> ChangeKind:
-    """What a snapshot mostly did: rows before schema, since CREATE TABLE AS is a load to those who look."""
+def kind_of(changes: Sequence[Change], restored: Collection[int] = ()) -> ChangeKind:
+    """What a snapshot mostly did: rows before schema, since CREATE TABLE AS is a load to those who look.
+
+    Args:
+        restored: ids of the tables that it restored.
+    """
+    of_rows = [change.value for change in changes if change.kind in _INSERTS | _DELETES]
+    if any(change.value in restored for change in changes) and all(value in restored for value in of_rows):
+        return "restore"
     kinds = {change.kind for change in changes}
     inserts, deletes = bool(kinds & _INSERTS), bool(kinds & _DELETES)
     if inserts and deletes:
@@ -118,12 +126,14 @@ def lake_history(
     return [
         HistoryEntry(
             info=info,
-            kind=kind_of(changes),
+            kind=kind_of(changes, _restored(info)),
             changes=tuple(
                 dict.fromkeys(
                     text
                     for change in changes
-                    for text in _texts(change, described, _altered(change, info.snapshot_id, begun), names)
+                    for text in _texts(
+                        change, described, _altered(change, info.snapshot_id, begun), names, _restored(info)
+                    )
                 )
             ),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
@@ -165,12 +175,25 @@ def _altered(change: Change, snapshot: int, begun: _Begun) -> tuple[int, int] | 
     return None
 
 
+def _restored(info: SnapshotInfo) -> dict[int, int]:
+    """The tables that a snapshot says it restored, each with the snapshot that it is like."""
+    text = info.commit_extra_info
+    note = read(text) if text is not None and '"restored"' in text else None
+    return dict(note.restored) if note is not None else {}
+
+
 def _texts(
     change: Change,
     described: Mapping[tuple[int, int], Sequence[str]],
     key: tuple[int, int] | None,
     names: Mapping[int, str],
+    restored: Mapping[int, int],
 ) -> Sequence[str]:
+    if isinstance(change.value, int) and change.value in restored:
+        text = f"restored {names.get(change.value, f'#{change.value}')} to snapshot {restored[change.value]}"
+        if change.kind in _INSERTS | _DELETES:
+            return (text,)
+        return (text, *_texts(change, described, key, names, {}))
     found = described.get(key) if key is not None else None
     if found is None or (not found and change.kind.startswith("created_")):
         return (_readable(change, names),)

@@ -34,7 +34,8 @@ class Movement:
     """What one snapshot did.
 
     Attributes:
-        rows_added: inserted rows, new versions of updated ones included; rows that were only rewritten are not.
+        rows_added: inserted rows, new versions of updated ones included; rows that were only rewritten are not, nor rows
+            that the snapshot itself deleted from files that it added.
         rows_removed: deleted rows, old versions of updated ones and rows of dropped tables included.
         bytes_added: size of the data and delete files that begin with it.
         bytes_removed: size of those that end with it.
@@ -57,9 +58,14 @@ class _DeleteFile(NamedTuple):
 
 @dataclass(slots=True)
 class _Deletions:
-    """Everything that deletes from one data file: delete files, oldest first, and inlined deletions by snapshot."""
+    """Everything that deletes from one data file: delete files, oldest first, and inlined deletions by snapshot.
+
+    Attributes:
+        begin: the snapshot that inserted all rows of the file; None where several did.
+    """
 
     table_id: int
+    begin: int | None
     end: int | None
     delete_files: list[_DeleteFile] = field(default_factory=list)
     inlined: dict[int, int] = field(default_factory=dict)
@@ -182,7 +188,9 @@ class _Counting:
 
     def _count_deleted(self, file: _Deletions, by_snapshot: Mapping[int, int]) -> None:
         for number, rows in by_snapshot.items():
-            if self._asked(number):
+            if self._asked(number) and number == file.begin:
+                self._found[number].rows_added -= rows  # nobody has seen them
+            elif self._asked(number):
                 self._found[number].rows_removed += rows
         if file.end is not None and self._asked(file.end) and not self._is_rewritten(file.end, file.table_id):
             # these rows are not there any more to be removed with the file
@@ -196,26 +204,27 @@ class _Counting:
         unnamed = sa.case((f.c.partial_max.is_not(None), _EVER), else_=d.c.begin_snapshot)
         last = sa.func.coalesce(d.c.partial_max, unnamed)
         query = (
-            sa.select(d.c.data_file_id, f.c.table_id, f.c.end_snapshot)
+            sa.select(d.c.data_file_id, f.c.table_id, _own_begin(), f.c.end_snapshot)
             .add_columns(d.c.begin_snapshot, d.c.end_snapshot, last, d.c.delete_count)
             .join(f, f.c.data_file_id == d.c.data_file_id)
             .where(d.c.begin_snapshot <= self._high, self._of_table(d.c.table_id))
             .order_by(d.c.begin_snapshot, d.c.delete_file_id)
         )
         found: dict[int, _Deletions] = {}
-        for file_id, table_id, end, *values in self._connection.execute(query).all():
-            file = found.setdefault(file_id, _Deletions(table_id, end))
+        for file_id, table_id, begin, end, *values in self._connection.execute(query).all():
+            file = found.setdefault(file_id, _Deletions(table_id, begin, end))
             file.delete_files.append(_DeleteFile(*values))
         queries = [
-            "SELECT x.file_id, x.begin_snapshot, f.table_id, f.end_snapshot, count(*) "
+            "SELECT x.file_id, x.begin_snapshot, f.table_id, f.begin_snapshot, f.end_snapshot, count(*) "
             f"FROM {quote_identifier(name)} AS x JOIN ducklake_data_file AS f ON f.data_file_id = x.file_id "
             f"WHERE x.begin_snapshot <= {self._high:d} "
-            "GROUP BY x.file_id, x.begin_snapshot, f.table_id, f.end_snapshot"
+            "GROUP BY x.file_id, x.begin_snapshot, f.table_id, f.begin_snapshot, f.end_snapshot"
             for table_id, name in inlined.delete_tables(self._connection, self._lake.database).items()
             if self._table_id in (None, table_id)
         ]
-        for file_id, number, table_id, end, rows in in_one(self._connection, queries):
-            found.setdefault(file_id, _Deletions(table_id, end)).inlined[number] = rows
+        for file_id, number, table_id, begin, end, rows in in_one(self._connection, queries):
+            # a deletion is inlined from a file that was there before
+            found.setdefault(file_id, _Deletions(table_id, begin, end)).inlined[number] = rows
         return found
 
     def _matters(self, file: _Deletions) -> bool:
@@ -297,6 +306,11 @@ class _Counting:
 def _is_merged() -> sa.ColumnElement[bool]:
     f = t.data_file
     return sa.and_(f.c.partial_max.is_not(None), f.c.partial_max > f.c.begin_snapshot)
+
+
+def _own_begin() -> sa.ColumnElement[int | None]:
+    f = t.data_file
+    return sa.case((_is_merged(), None), else_=f.c.begin_snapshot)
 
 
 def _first_deletions(

@@ -13,7 +13,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.plan import InlinedRows, ScanFile
+from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
 
@@ -22,15 +22,21 @@ class RestorePlan:
     """Differences between a table now and then.
 
     Attributes:
-        gone: ids of the data files that are there now and were not then, or not with the same rows.
-        files: those that were there then and are not now, or not with the same rows, as they were then.
+        before: reads the table as it is now.
+        after: reads it as it was then.
+        gone: the data files that are there now and were not then.
+        files: those that were there then and are not now, as they were then.
+        both: those that are there now and were then, maybe with other rows, each as it is now and as it was then.
         stats: of these, by file id: one per leaf column.
         row_ids: of the inlined rows that are there now and were not then.
         rows: the inlined rows that were there then and are not now: `_ducklake_row_id`, then the columns of then.
     """
 
-    gone: tuple[int, ...]
+    before: ScanPlan
+    after: ScanPlan
+    gone: tuple[ScanFile, ...]
     files: tuple[ScanFile, ...]
+    both: tuple[tuple[ScanFile, ScanFile], ...]
     stats: dict[int, tuple[ColumnStats, ...]]
     row_ids: tuple[int, ...]
     rows: pa.Table | None
@@ -43,14 +49,20 @@ def plan_restore(
     after = plan_scan(lake, connection, then, old)
     # what was inlined when a table was dropped stays in the catalog, and comes back with it
     before = plan_scan(lake, connection, replace(then, snapshot=now.snapshot), current or old)
-    there = {file.data_file.data_file_id: _content(file) for file in before.files}
-    wanted = {file.data_file.data_file_id: _content(file) for file in after.files}
-    kept = {file_id for file_id, content in wanted.items() if there.get(file_id) == content}
+    there = {file.data_file.data_file_id: file for file in before.files}
+    wanted = {file.data_file.data_file_id: file for file in after.files}
     stats = read_column_stats(connection, old.table_id, None, then.snapshot.snapshot_id)
     missing, extra = _inlined(before.inlined, after.inlined)
     return RestorePlan(
-        gone=tuple(file_id for file_id in there if file_id not in kept),
-        files=tuple(file for file in after.files if file.data_file.data_file_id not in kept),
+        before=before,
+        after=after,
+        gone=tuple(file for file_id, file in there.items() if file_id not in wanted),
+        files=tuple(file for file_id, file in wanted.items() if file_id not in there),
+        both=tuple(
+            (there[file_id], file)
+            for file_id, file in wanted.items()
+            if file_id in there and _content(there[file_id]) != _content(file)
+        ),
         stats={file_id: tuple(columns.values()) for file_id, columns in stats.items()},
         row_ids=extra,
         rows=missing,

@@ -362,7 +362,7 @@ class Session(LakeInfo):
         """
         place = self._lakes.parse(table)
         with self._lakes.statement(), self._lakes.writing(place.lake) as transaction:
-            restore_table(self._lakes, place.lake, place.schema, place.name, to)
+            restore_table(self._lakes, self._engine, place.lake, place.schema, place.name, to)
         return transaction.snapshot
 
     def complete(

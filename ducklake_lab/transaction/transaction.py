@@ -31,6 +31,7 @@ class Transaction(EntryChanges):
         author, message, extra_info: for the snapshot it becomes.
         statements: what is noted of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
+        restored: ids of the tables that it restores, each with the id of the snapshot that it is like now.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
@@ -50,6 +51,7 @@ class Transaction(EntryChanges):
         self.extra_info: str | None = None
         self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
+        self.restored: dict[int, int] = {}
         self.expired: set[int] = set()
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None

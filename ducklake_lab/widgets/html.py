@@ -26,6 +26,7 @@ KIND_LABELS: Mapping[ChangeKind, str] = {
     "insert": "insert",
     "update": "update",
     "delete": "delete",
+    "restore": "restore",
     "schema": "schema",
     "maintenance": "maintenance",
     "none": "no change",
@@ -36,6 +37,7 @@ KIND_COLORS: Mapping[ChangeKind, str] = {
     "insert": "#159a72",
     "update": "#c07c00",
     "delete": "#d9482f",
+    "restore": "#4f7fd6",
     "schema": "#8a63d2",
     "maintenance": "#7d8590",
     "none": "#a0a7af",
@@ -69,7 +71,7 @@ font:13px/1.45 var(--dlk-font);color:var(--dlk-text,inherit)}
 # Repeating the class raises the rules above those a notebook has for every table it shows.
 _BASE = """
 .dlk{--dlk-line:color-mix(in srgb,currentColor 13%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
---dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-maintenance:#7d8590;
+--dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-restore:#4f7fd6;--dlk-maintenance:#7d8590;
 --dlk-none:#a0a7af;--dlk-accent:#4f7fd6;margin:2px 0 6px;font-variant-numeric:tabular-nums}
 .dlk .dlk-soft,.dlk small{color:var(--dlk-soft);font-size:12px}
 .dlk .dlk-mono{font-family:var(--dlk-code);font-size:12px}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
+from ducklake_lab.model.labels import state_title
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.html import (
     DOT,
@@ -80,16 +81,17 @@ def facts(result: Result) -> str:
     if info.seconds:
         parts.append(seconds(info.seconds))
     if info.snapshots:
-        parts.append(_snapshots(info.snapshots))
+        parts.append(_snapshots(info.snapshots, info.uncommitted))
     if info.placement is not None and (info.files_total or not info.placement.is_here):
         parts.append(str(info.placement))
     return DOT.join(parts)
 
 
-def _snapshots(found: Sequence[tuple[str, int]]) -> str:
+def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]]) -> str:
     """The snapshots by number, with their lakes where there are several."""
     several = len({lake for lake, _ in found}) > 1
-    listed = ", ".join(f"{visible(lake)} {number}" if several else str(number) for lake, number in sorted(found))
+    titles = [(lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(found)]
+    listed = ", ".join(f"{visible(lake)} {title}" if several else title for lake, title in titles)
     return f"snapshot{'s' if len(found) > 1 else ''} {listed}"
 
 

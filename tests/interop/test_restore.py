@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -148,3 +149,82 @@ def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path) -> None:
         expected = rows(session, 9)
         session.restore("main.t", to=9)
         assert rows(session) == expected
+
+
+def changes(rng: random.Random) -> list[str]:
+    """Statements of which some change nothing."""
+    low = rng.randrange(0, 900)
+    return [
+        f"INSERT INTO t SELECT i, 'n', i / 4 FROM range({1000 + low}, {1000 + low + rng.choice((3, 40))}) AS r(i)",
+        f"DELETE FROM t WHERE i BETWEEN {low} AND {low + rng.choice((2, 60))}",
+        f"UPDATE t SET s = 'u{rng.randrange(3)}' WHERE i BETWEEN {low} AND {low + rng.choice((2, 60))}",
+        "UPDATE t SET x = -x WHERE i % 100 = 0",
+        "CALL lake.flush_inlined_data()",
+        "CALL lake.merge_adjacent_files()",
+        "CALL lake.rewrite_data_files(delete_threshold => 0)",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "before"),
+    [
+        (0, ""),
+        (1, ""),
+        (2, "CALL lake.set_option('write_deletion_vectors', true)"),
+        (3, "ALTER TABLE t SET PARTITIONED BY (bucket(3, i))"),
+        (4, "CALL lake.set_option('data_inlining_row_limit', 0)"),
+    ],
+)
+def test_rows_that_differ_are_those_that_a_restore_moves(
+    seed: int, before: str, lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    rng, uri = random.Random(seed), lake_uri()
+
+    def rows(at: int | None = None) -> set[Any]:
+        when = "" if at is None else f" AT (VERSION => {at})"
+        return set(session.sql(f"SELECT rowid, i, s, x::VARCHAR FROM t{when}").fetchall())
+
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i BIGINT, s VARCHAR, x DOUBLE)")
+        session.sql(before)
+        session.sql("INSERT INTO t SELECT i, 'a', i / 4 FROM range(1000) AS r(i)")
+        for _ in range(12):
+            for _ in range(rng.randrange(3)):
+                session.sql(rng.choice(changes(rng)))
+            newest = session.current_snapshot().snapshot_id
+            to = rng.randrange(1, newest + 1)
+            had, expected = rows(), rows(to)
+            snapshot = session.restore("t", to=to)
+            assert rows() == expected
+            if had == expected:
+                assert snapshot is None and session.current_snapshot().snapshot_id == newest
+                continue
+            entry = list(session.snapshots())[-1]
+            assert (entry.rows_added, entry.rows_removed) == (len(expected - had), len(had - expected))
+            assert entry.kind == "restore"
+            assert entry.changes == (f"restored main.t to snapshot {to}",)
+        history = our_history(session, "duckdb")
+    assert {key: [row[:1] + row[2:] for row in rows] for key, rows in reference_history(reference, uri).items()} == {
+        key: [row[:1] + row[2:] for row in rows] for key, rows in history.items()
+    }
+
+
+def test_a_tag_and_a_time_are_targets_as_an_id_is(session: dl.Session) -> None:
+    session.tag("before-delete", 3)
+    expected = rows(session, 3)
+    assert session.sql("CALL lake.restore('t', 'before-delete')").fetchall() == [("main", "t", 3)]
+    assert rows(session) == expected
+    made = session.sql("SELECT snapshot_time FROM lake.snapshots() WHERE snapshot_id = 5").fetchone()
+    assert session.sql("CALL lake.restore('t', :at)", params={"at": str(made[0])}).fetchall() == [("main", "t", 5)]
+    assert session.sql("FROM lake.restore('t', '3')").fetchall() == [("main", "t", 3)]
+    assert rows(session) == expected
+    with pytest.raises(dl.SnapshotNotFoundError, match="before-delete"):
+        session.sql("CALL lake.restore('t', 'before-delte')")
+
+
+def test_what_a_user_notes_of_a_commit_stays(session: dl.Session) -> None:
+    with session.transaction(extra_info="mine"):
+        session.sql("CALL lake.restore('t', 3)")
+    entry = list(session.snapshots())[-1]
+    assert entry.info.commit_extra_info == "mine"

@@ -141,7 +141,7 @@ class Functions:
 
         Raises:
             EntryNotFoundError: there is no such function.
-            UsageError: its arguments are wrong.
+            UsageError: its arguments are wrong, or it has effects and the statement reads a snapshot of the past.
             UnsupportedFeatureError: it has effects, which are not to run here.
             TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
@@ -158,6 +158,7 @@ class Functions:
                 f"{function.name} changes the lake {call.lake.alias}: run it as a statement of its own, "
                 f"CALL {call.lake.alias}.{function.name}(…), not within a query, a view or a macro, nor with WHERE or LIMIT."
             )
+        self._lakes.check_present()
         if function.effects == "immediate" and self._lakes.in_transaction:
             raise TransactionError(
                 f"{function.name} deletes files for good, so it runs in no transaction and no preview; COMMIT or "

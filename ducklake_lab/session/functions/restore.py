@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryNotFoundError, UsageError
 from ducklake_lab.maintenance.restore import restore
 from ducklake_lab.model.quoting import path_title
+from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
 from ducklake_lab.session.names.attached_lakes import Lakes
 
 _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snapshot_id", BIGINT))
 
 
-def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | datetime | str) -> tuple[str, str, int]:
-    """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now)."""
+def restore_table(
+    lakes: Lakes, engines: Engines, lake: Lake, schema: str, name: str, to: int | date | str
+) -> tuple[str, str, int]:
+    """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now).
+
+    Args:
+        to: a text is an id, a time or a tag, as `named_snapshot` reads it.
+    """
+    to = named_snapshot(to) if isinstance(to, str) else to
     with lakes.writing(lake) as transaction:
         with lake.connect() as connection:
             then = lake.state(connection, lake.snapshot(connection, to))
@@ -29,19 +38,20 @@ def restore_table(lakes: Lakes, lake: Lake, schema: str, name: str, to: int | da
             raise EntryNotFoundError(
                 f"{path_title(schema)}.{name} was not there at snapshot {then.snapshot.snapshot_id}."
             )
-        restore(transaction, then, old)
+        if restore(transaction, then, old, engines):
+            transaction.restored[old.table_id] = then.snapshot.snapshot_id
         table = transaction.state.tables[old.table_id]
         return path_title(transaction.state.schema_of(table).name), table.name, then.snapshot.snapshot_id
 
 
 def _restore(call: Call) -> pa.Table:
     name, to = str(call.args[0]), call.argument(1, "to")
-    if not isinstance(to, int | datetime) or isinstance(to, bool):
-        raise UsageError("restore takes a snapshot id or a point in time: restore('t', to => 7).")
+    if not isinstance(to, int | date | str) or isinstance(to, bool):
+        raise UsageError("restore takes a snapshot id, a point in time or a tag: restore('t', to => 7).")
     given = call.named("schema", None)
     schema, _, table = name.rpartition(".") if given is None else (str(given), "", name)
     schema = schema or call.lakes.schema_in_use(call.lake)
-    return rows_of(_RESTORED, [restore_table(call.lakes, call.lake, schema, table, to)])
+    return rows_of(_RESTORED, [restore_table(call.lakes, call.engine, call.lake, schema, table, to)])
 
 
 FUNCTIONS = (Function("restore", _RESTORED, _restore, arguments=(1, 2), named=("to", "schema"), effects="staged"),)

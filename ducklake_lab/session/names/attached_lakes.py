@@ -249,6 +249,10 @@ class Lakes:
         at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
         return at_newest and self._open is None and not self._explicit
 
+    def is_uncommitted(self, state: CatalogState) -> bool:
+        """Whether a state is that of the open transaction, which has changed something."""
+        return self._explicit and self._open is not None and self._open.state is state and self._open.has_changes
+
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
         """Where `[catalog.][schema.]name` points; the first part may be a lake or a schema."""
         if catalog is not None:
@@ -292,6 +296,11 @@ class Lakes:
         """Raises TransactionError where a statement of the open transaction has failed."""
         if self._aborted:
             raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
+
+    def check_present(self) -> None:
+        """Raises UsageError where the statement reads a snapshot of the past, and so cannot write."""
+        if self._at is not None:
+            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
 
     def abort(self) -> None:
         """A statement of the open transaction has failed: only ROLLBACK is left."""
@@ -396,8 +405,7 @@ class Lakes:
         When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
         was only wrong about a name.
         """
-        if self._at is not None:
-            raise UsageError(f"Nothing can be written at {self._at}, which is the past; leave at out to write.")
+        self.check_present()
         if self._explicit:
             if self._open is None:
                 self._open = self._begun(lake)

@@ -89,8 +89,10 @@ class CommitNotes:
 
     def settle(self, transaction: Transaction) -> None:
         """Gives a transaction that is about to be committed what is noted, unless it has another text."""
-        if self.context is not None and transaction.extra_info is None:
-            transaction.extra_info = write(list(transaction.statements.values()), self.context())
+        if transaction.extra_info is not None or (self.context is None and not transaction.restored):
+            return
+        context = self.context() if self.context is not None else {}
+        transaction.extra_info = write(list(transaction.statements.values()), context, transaction.restored)
 
 
 def _shown(text: str) -> tuple[str, bool]:

@@ -40,6 +40,7 @@ class RunInfo:
         seconds: time spent so far.
         placement: where the rows are worked; None where there are none.
         counted: what was done to the rows that a statement counts.
+        uncommitted: those of `snapshots` with which changes of the open transaction were read, or made.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -50,11 +51,14 @@ class RunInfo:
     seconds: float = 0.0
     placement: Placement | None = None
     counted: str = "changed"
+    uncommitted: set[tuple[str, int]] = field(default_factory=set)
 
-    def note(self, lake: str, snapshot_id: int) -> None:
-        """Notes a snapshot that is read or was made."""
+    def note(self, lake: str, snapshot_id: int, *, uncommitted: bool = False) -> None:
+        """Notes a snapshot that is read or was made, and whether uncommitted changes are read with it."""
         if (lake, snapshot_id) not in self.snapshots:
             self.snapshots.append((lake, snapshot_id))
+        if uncommitted:
+            self.uncommitted.add((lake, snapshot_id))
 
     def add(self, plan: ScanPlan) -> None:
         """Counts what a plan reads."""

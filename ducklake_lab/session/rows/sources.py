@@ -404,7 +404,8 @@ class Sources:
             return self.run(plan_in_process(listing, self.names, UnsupportedFeatureError(source.name.name))).arrow()
         place = self.names.place(source.name, source.at)
         scan = self._kept_scan(place, source)
-        info.note(place.lake.alias, place.state.snapshot.snapshot_id)
+        uncommitted = self._lakes.is_uncommitted(place.state)
+        info.note(place.lake.alias, place.state.snapshot.snapshot_id, uncommitted=uncommitted)
         info.add(scan.plan)
         return scan
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.labels import state_title
 from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
@@ -48,7 +49,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             continue
         rows = loaded[source.view]
         if answer is not None:
-            lines.append(f"{source.name}: snapshot {_snapshot(sources, source)}, answered by the catalog")
+            lines.append(f"{source.name}: snapshot {_snapshot(sources, source, info)}, answered by the catalog")
             info.files_read = info.bytes_read = 0
         elif isinstance(rows, Scan):
             found = rows.plan
@@ -57,7 +58,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
             deletes = sum(file.has_deletes for file in found.files)
             lines.append(
-                f"{scan}{source.name}: snapshot {_snapshot(sources, source)}, reads {len(found.files)} of {found.files_total} files "
+                f"{scan}{source.name}: snapshot {_snapshot(sources, source, info)}, reads {len(found.files)} of {found.files_total} files "
                 f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
             )
             if source.predicate is not None:
@@ -89,8 +90,10 @@ def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Resul
     return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
 
 
-def _snapshot(sources: Sources, source: Source) -> int:
-    return sources.names.place(source.name, source.at).state.snapshot.snapshot_id
+def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:
+    place = sources.names.place(source.name, source.at)
+    read = place.lake.alias, place.state.snapshot.snapshot_id
+    return state_title(read[1], uncommitted=source.at is None and read in info.uncommitted)
 
 
 def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, object], *, here: bool) -> None:

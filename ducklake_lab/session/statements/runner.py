@@ -441,5 +441,7 @@ def _parsed(statement: op.InsertLiterals) -> op.Insert:
 
 def _made_by(transaction: Transaction) -> RunInfo:
     """The snapshot that a statement made, or the one that its open transaction builds on."""
-    snapshot = transaction.snapshot or transaction.base.snapshot
-    return RunInfo([(transaction.lake.alias, snapshot.snapshot_id)])
+    snapshot, info = transaction.snapshot or transaction.base.snapshot, RunInfo()
+    is_open = transaction.snapshot is None and transaction.has_changes
+    info.note(transaction.lake.alias, snapshot.snapshot_id, uncommitted=is_open)
+    return info

@@ -2,7 +2,7 @@
 //
 // Numbers of all snapshots that pass the filters come at once, as Arrow; their texts come by page.
 
-const KINDS = ["insert", "update", "delete", "schema", "maintenance", "none"];
+const KINDS = ["insert", "update", "delete", "restore", "schema", "maintenance", "none"];
 const LABELS = { none: "no change" };
 const HIGH = 58;
 // Pixels from which the list has a column for what changed.

@@ -66,7 +66,7 @@ export interface ISchema {
 export interface ISnapshot {
   id: number;
   time: string;
-  kind: 'insert' | 'update' | 'delete' | 'schema' | 'maintenance' | 'none';
+  kind: 'insert' | 'update' | 'delete' | 'restore' | 'schema' | 'maintenance' | 'none';
   message: string | null;
   author: string | null;
   changes: string[];

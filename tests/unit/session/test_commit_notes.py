@@ -71,7 +71,7 @@ def test_a_transaction_lists_its_statements(session: dl.Session) -> None:
     session.sql("BEGIN; DELETE FROM t; CALL set_commit_message('Ann', 'gone', extra_info => 'hers'); COMMIT")
     session.restore("t", to=1)
     texts = [entry.info.commit_extra_info for entry in session.snapshots()][1:]
-    assert texts[1:] == ["mine", "hers", None]
+    assert texts[1:] == ["mine", "hers", '{"restored": [{"table_id": 1, "snapshot_id": 1}]}']
     note = read(texts[0])
     assert note is not None and note.kind == "CREATE TABLE, INSERT"
     assert note.statement == "CREATE TABLE t (i INTEGER);\nINSERT INTO t VALUES (1);\nINSERT INTO t VALUES (2)"

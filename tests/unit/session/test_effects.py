@@ -224,3 +224,12 @@ def test_tags_are_refused_in_a_transaction(session: dl.Session) -> None:
         session.tag("now")
     session.sql("ROLLBACK")
     assert session.tags() == {}
+
+
+@pytest.mark.parametrize("function", IMMEDIATE)
+def test_nothing_is_deleted_at_a_snapshot_of_the_past(function: str, session: dl.Session, tmp_path: Path) -> None:
+    before = everything(session, tmp_path)
+    for text in ("CALL {}", "FROM {}"):
+        with pytest.raises(dl.UsageError, match="the past"):
+            session.sql(text.format(CALLS[function]), at=2)
+    assert everything(session, tmp_path) == before
