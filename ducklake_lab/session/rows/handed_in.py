@@ -42,7 +42,7 @@ def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
     if isinstance(value, Result) and value.is_query:
         return value.carried() if value.in_process else value.spark()
     found = _rows_of(value, name)
-    _check_names(found.columns if _is_frame(found, "pyspark") else found.column_names, name)
+    _check_names(found.column_names if isinstance(found, pa.Table) else found.columns, name)
     return found
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
-from ducklake_lab.errors import CsvLineError, DataFileError, SqlError
+from ducklake_lab.errors import CsvLineError, DataFileError, SqlError, UsageError
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask, Guess, guess
@@ -279,12 +279,12 @@ def _layout(text: Text, form: Form, delimiter: str | None = None) -> Layout:
     Raises:
         SqlError: its first line has one column, and all lines from one on have more.
     """
-    lines = start_of(text.path)
+    lines = start_of(text.path, form.skip)
     given = form.delimiter if delimiter is None else delimiter
     marks = [given or _NONE] if given is not None else list(_DELIMITERS)
-    samples = {mark: _sample(lines[form.skip :], mark, form) for mark in marks}
+    samples = {mark: _sample(lines, mark, form) for mark in marks}
     if not samples[marks[0]]:
-        return Layout(marks[0] if given else _NONE, ("",), form.skip, 1)
+        raise UsageError(f"{text.name} has only empty lines at its beginning.")
 
     def fitness(mark: str) -> tuple[float, int]:
         widths = [len(values) for _, _, values in samples[mark]]
@@ -296,7 +296,7 @@ def _layout(text: Text, form: Form, delimiter: str | None = None) -> Layout:
     if len(marks) > 1 and fitness(best) == (0, 0):
         _refuse_title(text.name, form, samples)
         best = _NONE
-        samples[best] = _sample(lines[form.skip :], best, form)
+        samples[best] = _sample(lines, best, form)
     line, size, values = samples[best][0]
     return Layout(best, tuple(values), form.skip + line - 1, size)
 
@@ -306,7 +306,7 @@ def _sample(lines: Sequence[str], delimiter: str, form: Form) -> list[tuple[int,
 
     def sized() -> Iterator[tuple[int, int, list[str]]]:
         for first, values in records(lines, delimiter, form):
-            if values != [""]:
+            if values:
                 yield first, 1 + sum(breaks_in(value)[0] for value in values), values
 
     return list(islice(sized(), _SAMPLE))
@@ -373,5 +373,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _shown(layout: Layout, text: Text) -> str:
-    line = next(islice(start_of(text.path), layout.before, None), "").rstrip("\r\n")
+    line = start_of(text.path, layout.before)[0].rstrip("\r\n")
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

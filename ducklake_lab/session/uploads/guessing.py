@@ -110,7 +110,10 @@ class _Guessing:
     def all(self) -> list[Guess]:
         first = self._kinds(f"(FROM {self._relation} LIMIT {_FIRST})", self._columns)
         open_ = [name for name in self._columns if first[name].may_be]
-        counted = self._kinds(self._relation, open_) if open_ else {}
+        # what is a number at first is a number or a text
+        plain = [name for name in open_ if first[name].number and not self._form.dates]
+        counted = self._kinds(self._relation, plain, only_numbers=True)
+        counted |= self._kinds(self._relation, [name for name in open_ if name not in plain])
         found: dict[str, Guess] = {}
         numbers = [name for name in open_ if counted[name].filled and counted[name].number]
         found |= self.numbers(numbers)
@@ -130,31 +133,33 @@ class _Guessing:
         values = ", ".join(f"{{i: {at}, v: {quote_identifier(name)}}}" for at, name in enumerate(columns))
         return f"(SELECT x.i AS i, trim(x.v) AS v FROM (SELECT unnest([{values}]) AS x FROM {relation}))"
 
-    def _kinds(self, relation: str, columns: Sequence[str]) -> dict[str, _Kinds]:
+    def _kinds(self, relation: str, columns: Sequence[str], *, only_numbers: bool = False) -> dict[str, _Kinds]:
+        if not columns:
+            return {}
         number = number_text("v", self._form)
         # phone numbers have a plus, and codes leading zeros
         is_number = f"((({number}) IS NOT NULL AND NOT regexp_matches(v, '^([+]|-?0[0-9])')) OR lower(v) = 'nan')"
-        asked = [
-            "count(v)",
-            "count(*)",
-            f"bool_and({is_number}) AND NOT bool_and(lower(v) = 'nan')",
-            # DuckDB takes t, yes and the like for booleans, too; these may be words of anything
-            "bool_and(lower(v) IN ('true', 'false'))",
-            *(
-                f"bool_and(CASE WHEN v IS NULL THEN NULL WHEN regexp_full_match(v, {quote_text(shape)}) THEN try_cast(v AS {kind}) IS NOT NULL ELSE false END)"
-                for kind, shape in _TIMES.items()
-            ),
-            "list(DISTINCT regexp_replace(regexp_replace(v, '[0-9]', '9', 'g'), '[.]9{7,}', '.9999999'))"
-            " FILTER (regexp_matches(v, '^[0-9]+[-/.][0-9]+[-/.][0-9]+'))",
-            "count(*) FILTER (regexp_matches(v, '^[0-9]+[-/.][0-9]+[-/.][0-9]+'))",
-        ]
+        like_date = "regexp_matches(v, '^[0-9]+[-/.][0-9]+[-/.][0-9]+')"
+        shape = "regexp_replace(regexp_replace(v, '[0-9]', '9', 'g'), '[.]9{7,}', '.9999999')"
+        asked = ["count(v)", "count(*)", f"bool_and({is_number}) AND NOT bool_and(lower(v) = 'nan')"]
+        if not only_numbers:
+            # DuckDB takes t, yes and the like for booleans, too; these may be words for anything
+            asked.append("bool_and(lower(v) IN ('true', 'false'))")
+            asked += [
+                f"bool_and(CASE WHEN v IS NULL THEN NULL WHEN regexp_full_match(v, {quote_text(texts)}) "
+                f"THEN try_cast(v AS {kind}) IS NOT NULL ELSE false END)"
+                for kind, texts in _TIMES.items()
+            ]
+            asked += [f"list(DISTINCT {shape}) FILTER ({like_date})", f"count(*) FILTER ({like_date})"]
         rows = self._ask(f"SELECT i, {', '.join(asked)} FROM {self._each(relation, columns)} GROUP BY i")
         empty = _Kinds(filled=0, rows=0, number=False, boolean=False, times=(), shapes=(), shaped=0)
         found = dict.fromkeys(columns, empty)
-        for at, filled, count, is_number_, boolean, *times, shapes, shaped in rows:
-            kinds = tuple(kind for kind, fits in zip(_TIMES, times, strict=True) if fits)
+        for at, filled, count, fits, *others in rows:
+            none: tuple[Any, ...] = (False, *(False for _ in _TIMES), None, 0)
+            boolean, *times, shapes, shaped = others or none
+            kinds = tuple(kind for kind, is_so in zip(_TIMES, times, strict=True) if is_so)
             found[columns[at]] = _Kinds(
-                filled, count, bool(is_number_), bool(boolean), kinds, tuple(sorted(shapes or ())), shaped
+                filled, count, bool(fits), bool(boolean), kinds, tuple(sorted(shapes or ())), shaped
             )
         return found
 

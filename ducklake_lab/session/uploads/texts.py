@@ -19,6 +19,7 @@ from ducklake_lab.errors import DataFileError, UsageError
 from ducklake_lab.session.uploads.form import Form
 
 _CHUNK = 1 << 20
+_STARTS = 1000
 _BLANK = re.compile("\n{2,}")
 #: Characters that cp1252 has where Latin-1 has controls that no text holds.
 _WINDOWS = bytes(range(0x80, 0xA0))
@@ -215,7 +216,7 @@ def _encoding(name: str) -> str:
 
 
 def records(lines: Iterable[str], delimiter: str, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The values of each record, with the 1-based line that it begins in; an empty line is one empty value."""
+    """The values of each record, with the 1-based line that it begins in; none of an empty line."""
     record = _Record(delimiter, form.quote, form.escape)
     first = 1
     for number, line in zip(count(1), lines, strict=False):
@@ -249,6 +250,8 @@ class _Record:
     def add(self, line: str) -> bool:
         """Adds a line; returns whether the record ends with it."""
         end = len(line.rstrip("\r\n"))
+        if not end and not self.open:
+            return True
         if self._parts is None and (not self._quote or self._quote not in line):
             self._values += line[:end].split(self._delimiter) if self._delimiter else [line[:end]]
             return True
@@ -303,18 +306,16 @@ def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, o
         one_column: whether empty lines are rows, too.
     """
     found = (
-        first
-        for first, values in records(islice(lines_of(path), skip, None), delimiter, form)
-        if one_column or values != [""]
+        first for first, values in records(islice(lines_of(path), skip, None), delimiter, form) if one_column or values
     )
     return skip + next(islice(found, row - 1, None), 0)
 
 
-def start_of(path: str, limit: int = 1000) -> list[str]:
-    """The first lines of a file, of about as many characters as can be looked at."""
+def start_of(path: str, skip: int) -> list[str]:
+    """The first lines of a file behind those to leave out: 1,000, or as many as 1 MB holds."""
     found: list[str] = []
     size = 0
-    for line in islice(lines_of(path), limit):
+    for line in islice(lines_of(path), skip, skip + _STARTS):
         found.append(line)
         size += len(line)
         if size > _CHUNK:
