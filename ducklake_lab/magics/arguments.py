@@ -115,11 +115,22 @@ def parsers() -> dict[str, Parser]:
     upload.add_argument(
         "--type", metavar="NAME=TYPE", action="append", help="a column's type, rather than the one guessed"
     )
+    upload.add_argument("--round", action="store_true", help="round and cut values that do not fit their types")
     upload.add_argument("--dates", metavar="FORMAT", help="of dates in CSV files, such as %%m/%%d/%%Y")
-    upload.add_argument("--null", metavar="TEXT", action="append", help="a text of CSV files that stands for NULL")
+    upload.add_argument("--null", metavar="TEXT", action="append", help="a text of CSV or Excel files that means NULL")
+    upload.add_argument("--thousands", metavar="MARK", help="between thousands of numbers in CSV files")
+    upload.add_argument("--decimal", metavar="MARK", help="before the fraction of numbers in CSV files (.)")
     upload.add_argument(
-        "--thousands", metavar="MARK", help="between thousands of numbers in CSV files that have a --type"
+        "--delimiter", metavar="MARK", help="between columns of CSV files: ; or tab, none for one column"
     )
+    upload.add_argument("--quote", metavar="MARK", help='around values of CSV files that hold delimiters (")')
+    upload.add_argument("--escape", metavar="MARK", help="before a quote within such a value (the quote itself)")
+    upload.add_argument("--encoding", metavar="NAME", help="of CSV files, such as latin-1, cp1252 or utf-16 (utf-8)")
+    upload.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first line or row names the columns"
+    )
+    upload.add_argument("--skip", metavar="N", type=int, help="leave out the first lines or rows of each file")
+    upload.add_argument("--sheet", metavar="NAME", help="of Excel files; the first if left out")
     upload.add_argument("--message", metavar="TEXT", help="the commit message; names the files if left out")
     upload.add_argument("--apply", action="store_true", help="write the rows; without it nothing changes")
     tag = add("tag", "name a snapshot, which does not expire then")

@@ -282,13 +282,13 @@ class Commands:
     def _run_upload(self, given: argparse.Namespace) -> object:
         mode = "append" if given.append else "replace" if given.replace else "create"
         types = dict(map(options.typed, given.type or ()))
-        choices = {
-            "types": types,
-            "date_format": given.dates,
-            "nulls": given.null or (),
-            "thousands": given.thousands,
-            "clean_names": given.clean_names,
-        }
+        choices: dict[str, object] = {
+            name: getattr(given, name)
+            for name in (
+                "clean_names", "decimal", "delimiter", "encoding", "escape", "header", "quote", "round", "sheet", "skip",
+                "thousands",
+            )
+        } | {"types": types, "date_format": given.dates, "nulls": given.null}  # fmt: skip
         found = self._session().upload(given.source, given.table, mode, **choices)
         return found.apply(given.message) if given.apply else found
 

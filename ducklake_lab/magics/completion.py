@@ -171,7 +171,7 @@ def _prefixed(found: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str
 
 def _paths(fragment: str) -> list[str]:
     """Folders, and files that can be uploaded, whose paths begin so; quoted where they hold blanks."""
-    from ducklake_lab.session.uploaded_files import can_upload
+    from ducklake_lab.session.uploads.files import can_upload
 
     folder, slash, name = fragment.rpartition("/")
     place = Path(folder + slash).expanduser() if slash else Path()

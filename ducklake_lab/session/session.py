@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
@@ -36,7 +36,8 @@ from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import check, placing
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
-from ducklake_lab.session.uploading import Upload, UploadMode, csv_form, upload
+from ducklake_lab.session.uploads.form import UploadOptions
+from ducklake_lab.session.uploads.upload import Upload, UploadMode, upload
 from ducklake_lab.session.writing import WriteMode, write_rows
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
@@ -310,33 +311,26 @@ class Session(LakeInfo):
         source: str,
         table: str | None = None,
         mode: UploadMode = "create",
-        *,
-        types: Mapping[str, str] | None = None,
-        date_format: str | None = None,
-        nulls: Sequence[str] = (),
-        thousands: str | None = None,
-        clean_names: bool = False,
+        **options: Unpack[UploadOptions],
     ) -> Upload:
         """What files would become as rows of a table; its `apply` writes them, and nothing is written before.
 
-        Numbers with leading zeros, and whole numbers that are too long for any type, stay texts.
+        Every line of a CSV file becomes a row, or is counted: nothing is left out that was not asked for. Numbers with
+        leading zeros, and those that would lose digits in any type, stay texts.
 
         Args:
             source: a file, a pattern, a folder or a URL of CSV, Parquet, JSON or Excel (with openpyxl).
             table: its name; that of the file by default.
             mode: `create` a table; `append` to one, columns matched by name; `replace` it.
-            types: types of columns, by name, instead of those guessed.
-            date_format: of the dates in CSV files, such as `%m/%d/%Y`, instead of the one guessed.
-            nulls: texts of CSV files that stand for NULL, such as `NA`; the empty one always does.
-            thousands: what separates the thousands of numbers in CSV files; give such columns a type.
-            clean_names: name columns so that SQL needs no quotes: `Total $` becomes `total`.
+            options: see `UploadOptions`: `types`, `date_format`, `nulls`, `thousands`, `decimal`, `delimiter`, `quote`,
+                `escape`, `header`, `skip`, `encoding`, `sheet`, `round`, `clean_names`.
 
         Raises:
             UsageError: there is no such file, or it cannot be uploaded.
+            SqlError: a line differs from the others, or a value would lose something in its type.
             EntryExistsError: the table exists, and is to be created.
         """
-        form = csv_form(date_format, nulls, thousands)
-        return upload(self._lakes, self.sql, source, table, mode, types, form, clean_names=clean_names)
+        return upload(self._lakes, self.sql, source, table, mode, options)
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None

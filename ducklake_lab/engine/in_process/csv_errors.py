@@ -13,11 +13,20 @@ _VALUE = re.compile(
     r"^Error when converting column \"(.*)\"\. Could not convert string \"(.*?)\" to '(.*)'$", re.MULTILINE | re.DOTALL
 )
 _SHOWN = 60
+#: What else DuckDB says of a line, and our words for it.
+_OTHER = {
+    "Value with unterminated quote found": "has a quote that is not closed, or text behind one that is",
+    "Invalid unicode (byte sequence mismatch) detected": "is not UTF-8",
+    "Maximum line size of": "is longer than max_line_size",
+}
+_NO_STATE = "The CSV Parser state machine reached an invalid state"
 
 
 def csv_line_error(text: str) -> CsvLineError | None:
     """The error for a text of DuckDB's; None where it is about no line of a file, or about something else in it."""
     place, file = _PLACE.search(text), _FILE.findall(text)
+    if _NO_STATE in text and file:
+        return CsvLineError(f"{file[-1]} has line ends or quotes that its lines before them do not have.")
     if place is None or not file:
         return None
     where = f"Line {int(place[1]):,} of {file[-1]}"
@@ -30,4 +39,5 @@ def csv_line_error(text: str) -> CsvLineError | None:
         expected, number = map(int, width.groups())
         has = f"{number:,} columns, not {expected:,}" if number < expected else f"more than {expected:,} columns"
         return CsvLineError(f"{where} has {has}.")
-    return None
+    other = next((said for found, said in _OTHER.items() if found in text), None)
+    return CsvLineError(f"{where} {other}.") if other is not None else None

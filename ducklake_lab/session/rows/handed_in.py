@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,24 +29,33 @@ def is_rows(value: object) -> bool:
 def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
     """An Arrow table of rows that are in memory, or the Spark DataFrame itself.
 
+    The levels of a pandas index that have names become columns, before the others; those without names are left out.
+
     Args:
         value: a pandas, Polars or Spark DataFrame, a result, or what else has the Arrow C stream interface.
         name: what messages call it.
 
     Raises:
-        UsageError: it is no table, holds what Arrow has no type for, or can be read only once.
+        UsageError: it is no table, holds what Arrow has no type for, can be read only once, or has no columns, one
+            without a name, or two of one name.
     """
-    if isinstance(value, pa.Table) or _is_frame(value, "pyspark"):
-        return value
     if isinstance(value, Result) and value.is_query:
         return value.carried() if value.in_process else value.spark()
+    found = _rows_of(value, name)
+    _check_names(found.column_names if isinstance(found, pa.Table) else found.columns, name)
+    return found
+
+
+def _rows_of(value: Any, name: str) -> pa.Table | DataFrame:
+    if isinstance(value, pa.Table) or _is_frame(value, "pyspark"):
+        return value
     if isinstance(value, pa.RecordBatch):
         return pa.Table.from_batches([value])
     if isinstance(value, pa.RecordBatchReader):
         raise UsageError(f"{name} is a RecordBatchReader, which can be read only once; hand in {name}.read_all().")
     try:
         if _is_frame(value, "pandas"):
-            return pa.Table.from_pandas(value, preserve_index=False)
+            return _of_pandas(value, name)
         if _is_frame(value, "polars", "LazyFrame"):
             value = value.collect()
         if _streams(value):
@@ -55,6 +64,38 @@ def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
         reason = str(error.args[0] if error.args else error).strip().partition("\n")[0]
         raise UsageError(f"{name} cannot be read as a table: {reason}") from error
     raise UsageError(f"{name} is of type {type(value).__name__}; rows are {KINDS}.")
+
+
+def _of_pandas(frame: Any, name: str) -> pa.Table:
+    levels = [level for level in frame.index.names if level is not None]
+    # Arrow would call one without a name "None", and refuses two alike
+    _check_names([*levels, *frame.columns], name)
+    found = pa.Table.from_pandas(frame, preserve_index=False)
+    if not levels:
+        return found
+    index = pa.Table.from_pandas(frame.index.to_frame(index=False)[levels], preserve_index=False)
+    columns = [*index.columns, *found.columns]
+    return pa.table(columns, schema=pa.schema([*index.schema, *found.schema]))
+
+
+def _check_names(names: Iterable[object], frame: str) -> None:
+    """Refuses columns that SQL cannot name.
+
+    Raises:
+        UsageError: there are none, one has no name, or two have one.
+    """
+    texts = ["" if name is None or name != name else str(name) for name in names]
+    if not texts:
+        raise UsageError(f"{frame} has no columns.")
+    known: dict[str, str] = {}
+    for number, text in enumerate(texts, 1):
+        if not text:
+            raise UsageError(f"Column {number} of {frame} has no name; give it one.")
+        other = known.get(text.casefold())
+        if other is not None:
+            two = f'two columns "{text}"' if other == text else f'columns "{other}" and "{text}", one name for SQL'
+            raise UsageError(f"{frame} has {two}; rename one.")
+        known[text.casefold()] = text
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:

@@ -9,13 +9,14 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError, did_you_mean
-from ducklake_lab.storage import is_local
+from ducklake_lab.errors import DataFileError, UsageError, did_you_mean
+from ducklake_lab.storage import Storage
 
-#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which pandas reads.
+#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which openpyxl reads.
 _READERS: dict[str, str | None] = {
     ".csv": "read_csv", ".tsv": "read_csv", ".txt": "read_csv", ".parquet": "read_parquet",
     ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json", ".xlsx": None,
@@ -23,19 +24,67 @@ _READERS: dict[str, str | None] = {
 _COMPRESSED = (".gz", ".zst")
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to upload.
+
+    Attributes:
+        name: what people call it, without what may be a secret in a URL.
+        path: where it is on this machine.
+    """
+
+    name: str
+    path: str
+
+
 def can_upload(name: str) -> bool:
     """Whether files of a name can be uploaded."""
     return _ending(name) in _READERS
 
 
-def paths_of(source: str) -> list[str]:
+def files_of(source: str, folder: Path) -> list[File]:
+    """The files that a path, a pattern, a folder or a URL names, all on this machine.
+
+    Args:
+        folder: where copies of other places' files are put.
+
+    Raises:
+        UsageError: there are none, or some differ in kind.
+        DataFileError: one cannot be read.
+    """
+    if re.match(r"https?://", source):
+        return [File(shown_source(source), _downloaded(source, folder))]
+    scheme, found, _ = source.partition("://")
+    if found and scheme != "file":
+        return [File(shown_source(url), _fetched(url, folder, number)) for number, url in enumerate(_remote(source))]
+    return [File(path, path) for path in _paths_of(source.removeprefix("file://"))]
+
+
+def _remote(source: str) -> list[str]:
+    """The URLs that a URL with marks of a pattern names."""
+    if not any(mark in source for mark in "*?["):
+        return [source]
+    base = re.split(r"[*?\[]", source, maxsplit=1)[0].rpartition("/")[0]
+    depth = source.count("/")
+    found = [url for url in Storage().list_files(base) if url.count("/") == depth and fnmatchcase(url, source)]
+    if not found:
+        raise UsageError(f"No file matches {shown_source(source)}.")
+    return found
+
+
+def _fetched(url: str, folder: Path, number: int) -> str:
+    target = folder / f"{number}-{PurePosixPath(url).name}"
+    with Storage().open_input(url) as source, target.open("wb") as file:
+        shutil.copyfileobj(source, file)
+    return str(target)
+
+
+def _paths_of(source: str) -> list[str]:
     """The files that a path, a pattern or a folder names.
 
     Raises:
         UsageError: there are none, or some differ in kind.
     """
-    if "://" in source:
-        return [source]
     path = Path(source).expanduser()
     if path.is_dir():
         found = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
@@ -61,15 +110,20 @@ def paths_of(source: str) -> list[str]:
     raise UsageError(f"There is no file {source}.{did_you_mean(path.name, beside)}")
 
 
-def reader_of(source: str, paths: Sequence[str]) -> str | None:
-    endings = {_ending(path) for path in paths}
+def reader_of(source: str, files: Sequence[File]) -> str | None:
+    """DuckDB's function that reads the files; None for Excel files.
+
+    Raises:
+        UsageError: they differ in kind, nothing reads their kind, or one is empty.
+    """
+    endings = {_ending(file.path) for file in files}
     unknown = sorted(endings - set(_READERS))
     if unknown:
         raise UsageError(
             f'{shown_source(source)} is no file that can be uploaded: its name ends in "{unknown[0]}", '
             f"and not in one of {', '.join(_READERS)}."
         )
-    empty = next((path for path in paths if is_local(path) and not Path(path).stat().st_size), None)
+    empty = next((file.name for file in files if not Path(file.path).stat().st_size), None)
     if empty is not None:
         raise UsageError(f"{empty} is empty.")
     if len({_READERS[ending] for ending in endings}) > 1:
@@ -98,7 +152,7 @@ def shown_source(source: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def downloaded(url: str, folder: Path) -> str:
+def _downloaded(url: str, folder: Path) -> str:
     """A copy of what a URL names.
 
     Raises:
@@ -112,26 +166,3 @@ def downloaded(url: str, folder: Path) -> str:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
         raise DataFileError(f"{shown_source(url)} cannot be read: {reason}.") from None
     return str(target)
-
-
-def sheet(paths: Sequence[str]) -> tuple[Any, dict[str, str]]:
-    """The first sheets of Excel files, one below the other, and the headers of the first file by column.
-
-    Raises:
-        UnsupportedFeatureError: nothing that reads them is installed.
-        DataFileError: a file is damaged.
-    """
-    import pandas as pd
-
-    try:
-        books = [pd.ExcelFile(path) for path in paths]
-        frames = [pd.read_excel(book) for book in books]
-        first = pd.read_excel(books[0], header=None, nrows=1, dtype=str, keep_default_na=False)
-    except ImportError:
-        raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
-    except (ValueError, OSError, KeyError) as error:
-        raise DataFileError(f"{paths[0]} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
-    found = pd.concat(frames, ignore_index=True)
-    found.columns = [str(name) for name in found.columns]
-    texts = [str(text) for text in first.iloc[0]] if len(first) else []
-    return found, dict(zip(map(str, frames[0].columns), texts, strict=False))

@@ -65,7 +65,7 @@ def test_what_is_guessed_is_shown_and_nothing_is_written(session: dl.Session, tm
 @pytest.mark.slow
 def test_headers_are_shown_as_they_stand_in_the_file(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "h.csv", '# made by hand\n\nid, id ,"a ""b""",<i>x</i>,\n1,2,3,4,5\n')
-    found = session.upload(path)
+    found = session.upload(path, skip=2)
     assert _columns(found, "in the file", "column") == [
         ("id", "id"),
         (" id ", "id_1"),
@@ -79,7 +79,7 @@ def test_headers_are_shown_as_they_stand_in_the_file(session: dl.Session, tmp_pa
     assert "no header" in bare.note and "no header" not in found.note
     pd.DataFrame([["a", "a", None, 2024], [1, 2, 3, 4]]).to_excel(tmp_path / "e.xlsx", header=False, index=False)
     sheet = session.upload(str(tmp_path / "e.xlsx"))
-    assert _columns(sheet, "in the file", "column") == [("a", "a"), ("a", "a.1"), ("", "Unnamed: 2"), ("2024", "2024")]
+    assert _columns(sheet, "in the file", "column") == [("a", "a"), ("a", "a_1"), ("", "column2"), ("2024", "2024")]
     sheet.apply()
     assert session.sql("FROM e").fetchall() == [(1, 2, 3, 4)]
 
@@ -112,7 +112,7 @@ def test_no_digit_is_lost(session: dl.Session, tmp_path: Path) -> None:
 def test_types_and_dates_that_are_asked_for(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "d.csv", "d,n\n01/02/2024,1\n03/04/2024,2\n")
     guessed = session.upload(path)
-    assert _columns(guessed, "example", "note")[0] == ("2024-02-01", "dates as %d/%m/%Y")
+    assert _columns(guessed, "example", "note")[0] == ("2024-02-01", "dates as %d/%m/%Y; %m/%d/%Y fits, too")
     session.upload(path, date_format="%m/%d/%Y", types={"N": "DECIMAL(9,2)"}).apply()
     assert session.sql("SELECT d, n::VARCHAR FROM d ORDER BY ALL").fetchall() == [
         (date(2024, 1, 2), "1.00"),
@@ -137,18 +137,18 @@ def test_a_format_of_dates_leaves_the_types_of_other_columns(session: dl.Session
     found = session.upload(path, date_format="%d.%m.%Y")
     assert _columns(found, "column", "type", "note") == [
         ("ordered", "DATE", "dates as %d.%m.%Y"),
-        ("due", "VARCHAR", ""),
+        ("due", "DATE", "dates as %m/%d/%Y"),
         ("shipped", "DATE", "dates, the year first"),
         ("paid", "DATE", "dates, the year first"),
         ("noted", "TIMESTAMP", ""),
     ]
     found.apply()
-    last = (date(2026, 2, 1), "02/03/2026", date(2026, 2, 13), None, datetime(2026, 2, 13))
+    last = (date(2026, 2, 1), date(2026, 2, 3), date(2026, 2, 13), None, datetime(2026, 2, 13))
     assert session.sql("FROM o ORDER BY ordered").fetchall()[1] == last
     session.upload(path, "o", "append", date_format="%d.%m.%Y").apply()
     assert session.sql("FROM o ORDER BY ordered").fetchall()[2:] == [last] * 2
     asked = session.upload(path, "p", date_format="%d.%m.%Y", types={"shipped": "DATE", "paid": "TIMESTAMP"})
-    assert [row["type"] for row in asked] == ["DATE", "VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP"]
+    assert [row["type"] for row in asked] == ["DATE", "DATE", "DATE", "TIMESTAMP", "TIMESTAMP"]
     asked.apply()
     assert session.sql("SELECT shipped, paid FROM p").fetchall()[0] == (date(2026, 1, 2), datetime(2026, 1, 2))
 
@@ -156,7 +156,7 @@ def test_a_format_of_dates_leaves_the_types_of_other_columns(session: dl.Session
 @pytest.mark.slow
 def test_dates_that_are_guessed_stay_beside_those_of_the_asked_format(session: dl.Session, tmp_path: Path) -> None:
     path = _file(tmp_path, "o.csv", "ordered;due\n31.12.2025;12/31/2025\n01.02.2026;02/03/2026\n")
-    assert _columns(session.upload(path), "type") == [("DATE",), ("VARCHAR",)]
+    assert _columns(session.upload(path), "type") == [("DATE",), ("DATE",)]
     assert "no column holds only dates as %Y%m%d" in session.upload(path, date_format="%Y%m%d").note
     found = session.upload(path, date_format="%m/%d/%Y")
     assert _columns(found, "type", "example", "note") == [
@@ -315,7 +315,7 @@ def test_why_numbers_are_texts(session: dl.Session, tmp_path: Path) -> None:
     found = session.upload(file)
     assert _columns(found, "type", "note") == [
         ("BIGINT", ""),
-        ("VARCHAR", "text: --null NA reads NA as NULL; --thousands , and a --type make 1,234.50 a number"),
+        ("VARCHAR", "text: --null NA reads NA as NULL; --thousands , makes 1,234.50 a number"),
         ("VARCHAR", ""),
         ("VARCHAR", ""),
     ]
@@ -330,5 +330,13 @@ def test_why_numbers_are_texts(session: dl.Session, tmp_path: Path) -> None:
 
 def test_lines_left_out_are_counted(session: dl.Session, tmp_path: Path) -> None:
     rows = "".join(f"{at},{at}\n" for at in range(50))
-    found = session.upload(_file(tmp_path, "titled.csv", f"Report of May\n\nid,half\n{rows}"))
-    assert "the first 2 lines left out" in found.note
+    path = _file(tmp_path, "titled.csv", f"Report of May\n\nid,half\n{rows}\n")
+    with pytest.raises(
+        SqlError, match=r"Line 3 of .*titled.csv has 2 columns .* add --skip 2; .* add --delimiter none"
+    ):
+        session.upload(path)
+    found = session.upload(path, skip=2)
+    assert "54 lines: 2 left out by --skip, 1 of the header, 50 rows, 1 blank" in found.note
+    assert found.apply()[0]["rows"] == 50
+    session.upload(path, "lines", delimiter="none").apply()
+    assert session.sql("SELECT count(*) FROM lines").fetchall() == [(53,)]

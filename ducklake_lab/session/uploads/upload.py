@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from ducklake_lab.errors import (
-    BindError,
-    CsvLineError,
-    EntryExistsError,
-    SqlError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import BindError, EntryExistsError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.quoting import quote_identifier, quote_text, quoted_path
+from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.model.units import size
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.uploaded_columns import SHEET, Reading, UploadedColumn, clean_name, is_plain
-from ducklake_lab.session.uploaded_files import downloaded, paths_of, reader_of, sheet, shown_source, stem
-from ducklake_lab.storage import is_local
+from ducklake_lab.session.uploads.columns import Rows, UploadedColumn, check, chosen, clean_name, is_plain, query
+from ducklake_lab.session.uploads.files import File, files_of, reader_of, shown_source, stem
+from ducklake_lab.session.uploads.form import form_of
+from ducklake_lab.session.uploads.kinds import SHEET, CsvRows, ExcelRows, TypedRows
 
 UploadMode = Literal["create", "append", "replace"]
 
@@ -57,7 +48,7 @@ class Upload(Listing):
         run: Run,
         rows: Sequence[Sequence[Any]],
         note: str,
-        downloads: TemporaryDirectory[str] | None,
+        kept: TemporaryDirectory[str],
     ) -> None:
         columns = ("in the file", "column", "type", "example", "note")
         shown = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
@@ -71,8 +62,8 @@ class Upload(Listing):
         # others need not know the folders of this machine
         self._source = PurePosixPath(source.replace("\\", "/")).name
         self._run = run
-        # deleted with this
-        self._downloads = downloads
+        # copies of files, which are deleted with this
+        self._kept = kept
 
     def apply(self, message: str | None = None) -> Listing:
         """Writes the rows, as one snapshot; gives their count.
@@ -89,41 +80,33 @@ class Upload(Listing):
         return Listing("", ("table", "rows"), ((self._name, count),), noun="table", note="written")
 
 
-def csv_form(dates: str | None, nulls: Sequence[str], thousands: str | None) -> dict[str, str]:
-    """The options of DuckDB's reader of CSV files that say how values are written, as SQL by name."""
-    found = {"dateformat": dates, "thousands": thousands}
-    form = {name: quote_text(value) for name, value in found.items() if value is not None}
-    if nulls:
-        form["nullstr"] = f"[{', '.join(map(quote_text, dict.fromkeys(('', *nulls))))}]"
-    return form
-
-
 def upload(
     lakes: Lakes,
     run: Run,
     source: str,
     table: str | None,
     mode: UploadMode,
-    types: Mapping[str, str] | None,
-    form: Mapping[str, str],
-    *,
-    clean_names: bool,
+    options: Mapping[str, Any],
 ) -> Upload:
-    """What the files of a source would become; see `Session.upload`.
-
-    Args:
-        form: of `csv_form`.
-    """
+    """What the files of a source would become; see `Session.upload`."""
     if mode not in ("create", "append", "replace"):
         raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
-    kept = None
-    if re.match(r"https?://", source):
-        kept = TemporaryDirectory(prefix="ducklake-lab-")
-        paths = [downloaded(source, Path(kept.name))]
-    else:
-        paths = paths_of(source)
-    reader = reader_of(source, paths)
-    place = lakes.parse(table or quote_identifier(clean_name(stem(paths[0] if len(paths) == 1 else source), set())))
+    form = form_of(options)
+    types: Mapping[str, str] = options.get("types") or {}
+    kept = TemporaryDirectory(prefix="ducklake-lab-")
+    files = files_of(source, Path(kept.name))
+    reader = reader_of(source, files)
+
+    def keywords() -> frozenset[str]:
+        sql = (
+            "SELECT keyword_name FROM duckdb_keywords() GROUP BY keyword_name "
+            "HAVING bool_and(keyword_category IN ('reserved', 'type_function'))"
+        )
+        return frozenset(str(word) for (word,) in run(sql).fetchall())
+
+    words = keywords()
+    named = files[0].name if len(files) == 1 else source
+    place = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
     target = place.find()
     name = place.name
     if target is not None and mode == "create":
@@ -131,52 +114,45 @@ def upload(
     if target is None and mode == "append":
         names = [known for _, known in place.state.tables.names.values()]
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
+    sheets: dict[str, Any] = {}
+
+    def execute(sql: str, **more: Any) -> Any:
+        return run(sql, **more, **sheets)
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
-        with _advice(paths[0]):
-            rows: list[tuple[Any, ...]] = execute(sql).fetchall()
+        rows: list[tuple[Any, ...]] = execute(sql).fetchall()
         return rows
 
-    rows, headers = sheet(paths) if reader is None else (None, {})
-    sheets = {} if rows is None else {SHEET: rows}
-
-    def execute(sql: str, **options: Any) -> Any:
-        with _advice(paths[0]):
-            return run(sql, **options, **sheets)
-
-    reading = Reading(ask, paths, reader, form, headers, clean=clean_names)
-    columns = reading.columns(target if mode == "append" else None, types or {})
-    query = reading.query(columns)
-    examples = ask(f"{query} LIMIT {_EXAMPLES}")
+    rows: Rows
+    if reader == "read_csv":
+        rows = CsvRows(ask, files, form, Path(kept.name))
+    elif reader is None:
+        excel = ExcelRows(files, form)
+        sheets[SHEET] = excel.table
+        excel.guess(ask)
+        rows = excel
+    else:
+        rows = TypedRows(ask, files, reader, form, Path(kept.name))
+    is_clean = bool(options.get("clean_names"))
+    into = target if mode == "append" else None
+    columns = chosen(rows, into, types, clean=is_clean, words=words)
+    given = [
+        one for one, guessed in zip(columns, rows.found, strict=True) if into is not None or one.type != guessed.type
+    ]
+    check(ask, rows, given, exact=not options.get("round"), appends=into is not None)
+    sql = query(rows, columns)
     return Upload(
         quoted_path(place.lake.alias, place.schema, place.name),
         name,
         shown_source(source),
-        query,
+        sql,
         mode,
-        paths,
+        [file.name for file in files],
         execute,
-        _rows(columns, examples),
-        _note(paths, columns, mode, target, reading, clean_names=clean_names),
+        _rows(columns, ask(f"{sql} LIMIT {_EXAMPLES}")),
+        _note(files, columns, into, rows, words, clean_names=is_clean),
         kept,
     )
-
-
-@contextmanager
-def _advice(file: str) -> Iterator[None]:
-    """Says what to do about a line of a CSV file that cannot be read.
-
-    Raises:
-        SqlError: there is such a line.
-    """
-    try:
-        yield
-    except CsvLineError as error:
-        if error.value is None:
-            do = f"Mend it, or leave such lines out: CREATE TABLE … AS FROM read_csv({quote_text(file)}, ignore_errors => true)."
-        else:
-            do = f"If this means NULL, add --null {shlex.quote(error.value)}; else give the column the type VARCHAR."
-        raise SqlError(f"{error} {do}") from None
 
 
 def _rows(columns: Sequence[UploadedColumn], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -194,29 +170,24 @@ def _example(value: object) -> str:
 
 
 def _note(
-    paths: Sequence[str],
+    files: Sequence[File],
     columns: Sequence[UploadedColumn],
-    mode: UploadMode,
     target: Table | None,
-    reading: Reading,
+    rows: Rows,
+    words: frozenset[str],
     *,
     clean_names: bool,
 ) -> str:
-    local = [path for path in paths if is_local(path)]
-    parts = [f"{len(paths)} files" if len(paths) > 1 else "1 file"]
-    if local:
-        parts[0] += f", {size(sum(Path(path).stat().st_size for path in local))}"
-    if skipped := reading.skipped:
-        parts.append(f"the first {skipped:,} line{'' if skipped == 1 else 's'} left out")
-    parts += ["no header"] if any(column.header is None for column in columns) else []
-    parts += [reading.warning] if reading.warning else []
-    if target is not None and mode == "append":
+    count = f"{len(files)} files" if len(files) > 1 else "1 file"
+    parts = [f"{count}, {size(sum(Path(file.path).stat().st_size for file in files))}", rows.counts, *rows.said]
+    if target is not None:
         given = {column.name.casefold() for column in columns}
         missing = [column.name for column in target.columns if column.name.casefold() not in given]
         parts += [f"{', '.join(missing)} get their defaults"] if missing else []
-    messy = [column.name for column in columns if not is_plain(column.name)]
-    if messy and not clean_names and mode != "append":
+    messy = [column.name for column in columns if not is_plain(column.name, words)]
+    if messy and not clean_names and target is None:
         taken: set[str] = set()
-        example = next(clean_name(c.name, taken) for c in columns if c.name == messy[0])
-        parts.append(f"{len(messy)} of the names need quotes; --clean-names makes {messy[0]} {example}")
+        example = next(clean_name(c.name, taken, words) for c in columns if c.name == messy[0])
+        need = "name needs" if len(messy) == 1 else "names need"
+        parts.append(f"{len(messy)} {need} quotes; --clean-names makes {messy[0]} {example}")
     return " · ".join([*parts, "nothing is written yet: add --apply"])

@@ -1,0 +1,1 @@
+"""Files that become rows of tables."""

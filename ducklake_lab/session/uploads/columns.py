@@ -1,0 +1,197 @@
+"""Columns of files that are uploaded: their names, their types, and the query that reads them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ducklake_lab.errors import BindError, SqlError, UsageError, did_you_mean
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.uploads import fitting
+from ducklake_lab.session.uploads.form import Form
+from ducklake_lab.session.uploads.guessing import Ask
+from ducklake_lab.sql.types import type_or_none
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedColumn:
+    """A column of the files.
+
+    Attributes:
+        source: its name in the relation of the files.
+        header: what stands over it in the first file; None where the file has no header.
+        name: its name in the table.
+        kind: the type of its values in the relation; None for texts that stand for them.
+        type: in SQL, in the table.
+        dates: the format of its dates, where a cast does not read them.
+        note: why it has its type.
+    """
+
+    source: str
+    header: str | None
+    name: str
+    kind: DataType | None
+    type: str
+    dates: str | None = None
+    note: str = ""
+
+
+class Rows(Protocol):
+    """The rows of files of any kind.
+
+    Attributes:
+        relation: SQL that stands after FROM.
+        found: the columns, with the types guessed and the names in the files.
+        form: how the texts of values are written.
+        counts: of what was read, for people; "" where nothing was counted.
+        said: what else people should know.
+    """
+
+    @property
+    def relation(self) -> str: ...
+    @property
+    def found(self) -> list[UploadedColumn]: ...
+    @property
+    def form(self) -> Form: ...
+    @property
+    def counts(self) -> str: ...
+    @property
+    def said(self) -> list[str]: ...
+
+    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        """Where the first row is for which a condition holds, and a list of texts that is computed of it."""
+
+
+def chosen(
+    rows: Rows, target: Table | None, types: Mapping[str, str], *, clean: bool, words: frozenset[str]
+) -> list[UploadedColumn]:
+    """The columns in the types of a table that they are appended to, in those asked for, or in those guessed.
+
+    Args:
+        words: keywords that need quotes as names.
+
+    Raises:
+        BindError: the table, or the files, have no such column, or there is no such type.
+        UsageError: a type is asked for that a table has.
+    """
+    taken: set[str] = set()
+    found = [replace(column, name=clean_name(column.name, taken, words)) if clean else column for column in rows.found]
+    if target is not None:
+        if types:
+            raise UsageError(f"{target.name} has its types; a type can be given for new tables.")
+        return [_in_table(column, target) for column in found]
+    for asked, kind in types.items():
+        folded = asked.casefold()
+        at = next(
+            (at for at, one in enumerate(found) if folded in (rows.found[at].name.casefold(), one.name.casefold())),
+            None,
+        )
+        if at is None:
+            raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, [one.name for one in found])}')
+        known = type_or_none(kind)
+        if known is None:
+            raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.')
+        found[at] = replace(found[at], type=known.sql(), note=_form_note(found[at]))
+    return found
+
+
+def _in_table(column: UploadedColumn, target: Table) -> UploadedColumn:
+    wanted = next((one for one in target.columns if one.name.casefold() == column.name.casefold()), None)
+    if wanted is None:
+        hint = did_you_mean(column.name, [one.name for one in target.columns])
+        raise BindError(f'{target.name} has no column "{column.name}", which the files have.{hint}')
+    return replace(column, type=wanted.data_type.sql(), note=_form_note(column))
+
+
+def _form_note(column: UploadedColumn) -> str:
+    """What a note says of the form of values, not of the type that was guessed."""
+    return column.note if column.dates is not None else ""
+
+
+def query(rows: Rows, columns: Sequence[UploadedColumn]) -> str:
+    """What gives the columns in their types, under their names."""
+    return f"SELECT {', '.join(f'{_value(c, rows.form)} AS {quote_identifier(c.name)}' for c in columns)} FROM {rows.relation}"
+
+
+def _value(column: UploadedColumn, form: Form) -> str:
+    value, target = quote_identifier(column.source), _type(column)
+    if (column.type == "VARCHAR" and column.kind is None) or target is None or column.kind == target:
+        return value
+    return fitting.cast(value, column.kind, target, form, _dates(column, target))
+
+
+def _type(column: UploadedColumn) -> DataType | None:
+    return type_or_none(column.type)
+
+
+def _dates(column: UploadedColumn, target: DataType) -> str | None:
+    return column.dates if target.name == "date" or target.name.startswith("timestamp") else None
+
+
+def check(ask: Ask, rows: Rows, columns: Sequence[UploadedColumn], *, exact: bool, appends: bool) -> None:
+    """Looks for values that their types cannot hold, or cannot hold without loss.
+
+    Args:
+        columns: those whose types were not guessed.
+        exact: whether a loss is refused.
+        appends: whether the types are those of a table.
+
+    Raises:
+        SqlError: there is one; the error names the first.
+    """
+    conditions: list[tuple[UploadedColumn, bool, str]] = []
+    for column in columns:
+        target = _type(column)
+        if target is None or target == column.kind or (column.kind is None and target.name == "varchar"):
+            continue
+        value = quote_identifier(column.source)
+        given = (value, column.kind, target, rows.form, _dates(column, target))
+        conditions.append((column, True, fitting.reads(*given)))
+        if exact and (condition := fitting.fits(*given)) != "true":
+            conditions.append((column, False, condition))
+    if not conditions:
+        return
+    misfits = f"NOT ({' AND '.join(condition for _, _, condition in conditions)})"
+    if not ask(f"SELECT 1 FROM {rows.relation} WHERE {misfits} LIMIT 1"):
+        return
+    cases = " ".join(
+        f"WHEN NOT {condition} THEN ['{at}', {quote_identifier(column.source)}::VARCHAR]"
+        for at, (column, _, condition) in enumerate(conditions)
+    )
+    place, (at, value) = rows.first_misfit(misfits, f"CASE {cases} END") or ("A row", ["0", ""])
+    column, unread, _ = conditions[int(at)]
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    named = f'"{shown}" in the column "{column.name}"'
+    if not unread:
+        other = "" if appends else f", or give {column.name} another type by --type"
+        raise SqlError(f"{place}: {column.type} would round or cut {named}. Add --round to have that{other}.")
+    other = "mend it" if appends else "give the column the type VARCHAR"
+    if column.kind is None and not any(character.isdigit() for character in value):
+        other = f"if this means NULL, add --null {shlex.quote(value)}; else {other}"
+    raise SqlError(f"{place}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
+
+
+def is_plain(name: str, words: frozenset[str]) -> bool:
+    """Whether SQL takes a name without quotes."""
+    return name.isidentifier() and name.lower() not in words
+
+
+def clean_name(name: str, taken: set[str], words: frozenset[str]) -> str:
+    """A name that needs no quotes, in lower case, and that is not taken yet."""
+    letters = unicodedata.normalize("NFKC", name).lower()
+    plain = re.sub(r"_+", "_", re.sub(r"\W", "_", letters)).strip("_") or "_column"
+    plain = plain if is_plain(plain, words) else f"_{plain}"
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain}_{number}"
+    taken.add(found)
+    return found

@@ -1,0 +1,215 @@
+"""Sheets of Excel files, cell by cell: what a cell holds decides, and no text is taken for anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.session.uploads.form import Form
+
+_MIDNIGHT = time()
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of the sheets of one or more files.
+
+    Attributes:
+        headers: what stands in the first row; None where that is a row of values.
+        kinds: of each column: `number`, `text`, `boolean`, `date`, `timestamp`, `time`, or `` for none.
+        table: the columns c0, c1, … of texts, with the sheet's row as `row` and the file's number as `file`.
+        notes: why columns are texts, by number of the column.
+        said: what people should know of the sheets.
+        counts: of rows, as text.
+    """
+
+    headers: list[str | None]
+    kinds: list[str]
+    table: pa.Table
+    notes: dict[int, str]
+    said: list[str]
+    counts: str
+    places: list[str]
+
+
+def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet:
+    """Reads the sheets of Excel files below each other.
+
+    Args:
+        names: of the files, for messages.
+
+    Raises:
+        UnsupportedFeatureError: nothing that reads them is installed.
+        DataFileError: a file is damaged, or a cell has no value or stands outside of the columns.
+        UsageError: there is no such sheet, or the files differ.
+    """
+    said: list[str] = []
+    columns: list[_Column] = []
+    headers: list[str | None] = []
+    rows: list[int] = []
+    files: list[int] = []
+    places = []
+    blank = 0
+    for number, (path, name) in enumerate(zip(paths, names, strict=True)):
+        title, others, cells = _opened(path, name, form)
+        place = f"{name}, sheet {title}"
+        places.append(place)
+        if others:
+            kept = ", ".join(f'"{other}"' for other in others)
+            said.append(f'sheet "{title}" is taken, and not {kept} (--sheet)')
+        found = islice(cells, form.skip, None)
+        top = next((row for row in found if any(cell is not None for _, cell in row)), None)
+        if top is None:
+            raise UsageError(f"{place} holds no cell with a value.")
+        width = max(at for at, (_, cell) in enumerate(top) if cell is not None) + 1
+        has_header = form.header is not False
+        own = [None if cell is None else _text(cell) for _, cell in top[:width]] if has_header else [None] * width
+        if number == 0:
+            headers = [text or "" for text in own] if has_header else list(own)
+            columns = [_Column() for _ in range(width)]
+        elif width != len(columns) or (has_header and [text or "" for text in own] != headers):
+            shown = ", ".join(text or "" for text in own) if has_header else f"{width} columns"
+            raise UsageError(f"{place} has not the columns of {places[0]}: {shown}.")
+        for row in _with(top, found) if not has_header else found:
+            if all(cell is None for _, cell in row):
+                blank += bool(row)
+                continue
+            outside = next((at for at, cell in row[width:] if cell is not None), None)
+            if outside is not None:
+                raise DataFileError(f"{place}: {outside} holds a value, but the columns end at {_column(width)}.")
+            rows.append(int(row[0][0].lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")))
+            files.append(number)
+            for at, column in enumerate(columns):
+                address, cell = row[at] if at < len(row) else ("", None)
+                column.add(None if isinstance(cell, str) and cell in form.nulls else cell, address)
+    kinds, notes = [], {}
+    arrays: dict[str, pa.Array] = {"row": pa.array(rows, pa.int64()), "file": pa.array(files, pa.int64())}
+    for at, column in enumerate(columns):
+        kind, note = column.kind()
+        kinds.append(kind)
+        if note:
+            notes[at] = note
+        arrays[f"c{at}"] = pa.array(column.texts(), pa.string())
+    parts = [f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"]
+    parts += [f"{blank:,} blank"] if blank else []
+    parts += [f"{form.skip:,} left out by --skip"] if form.skip else []
+    return Sheet(headers, kinds, pa.table(arrays), notes, said, ", ".join(parts), places)
+
+
+_Cell = tuple[str, Any]
+
+
+def _with(first: list[_Cell], rest: Iterator[list[_Cell]]) -> Iterator[list[_Cell]]:
+    yield first
+    yield from rest
+
+
+class _Column:
+    """The cells of a column."""
+
+    def __init__(self) -> None:
+        self._cells: list[Any] = []
+        # where the first cell of each kind is
+        self._first: dict[str, str] = {}
+
+    def add(self, cell: Any, address: str) -> None:
+        self._cells.append(cell)
+        if cell is not None:
+            self._first.setdefault(_kind(cell), address)
+
+    def kind(self) -> tuple[str, str]:
+        """The kind of all cells, and why it is text where some hold something else."""
+        kinds = list(self._first)
+        if set(kinds) == {"date", "timestamp"}:
+            return "timestamp", ""
+        if len(kinds) < 2:
+            return (kinds[0] if kinds else ""), ""
+        shown = " and ".join(f"{address} a {kind}" for kind, address in list(self._first.items())[:3])
+        return "text", f"text: {shown}"
+
+    def texts(self) -> list[str | None]:
+        return [None if cell is None else _text(cell) for cell in self._cells]
+
+
+def _kind(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "boolean"
+    if isinstance(cell, int | float):
+        return "number"
+    if isinstance(cell, datetime):
+        return "date" if cell.time() == _MIDNIGHT else "timestamp"
+    if isinstance(cell, date):
+        return "date"
+    return {time: "time", timedelta: "interval"}.get(type(cell), "text")
+
+
+def _text(cell: Any) -> str:
+    """The text of a cell as DuckDB reads it."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float):
+        return repr(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == _MIDNIGHT else cell.isoformat(" ")
+    if isinstance(cell, timedelta):
+        return f"{cell.days} days {cell.seconds} seconds {cell.microseconds} microseconds"
+    return str(cell) if not isinstance(cell, date | time) else cell.isoformat()
+
+
+def _opened(path: str, name: str, form: Form) -> tuple[str, list[str], Iterator[list[_Cell]]]:
+    """The name of a sheet, those of the others, and its rows: each cell with its address."""
+    try:
+        import openpyxl
+        from openpyxl.utils.exceptions import InvalidFileException
+    except ImportError:
+        raise UnsupportedFeatureError("Reading Excel files needs openpyxl: pip install openpyxl") from None
+    from zipfile import BadZipFile
+
+    try:
+        values = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        formulas = openpyxl.load_workbook(path, read_only=True, data_only=False)
+    except (InvalidFileException, BadZipFile, KeyError, ValueError, OSError) as error:
+        raise DataFileError(f"{name} cannot be read as an Excel file: {str(error).splitlines()[0]}") from None
+    titles = [sheet.title for sheet in values.worksheets]
+    if not titles:
+        raise UsageError(f"{name} has no sheet of cells.")
+    wanted = form.sheet if form.sheet is not None else titles[0]
+    if wanted not in titles:
+        raise UsageError(f'{name} has no sheet "{wanted}"; it has {", ".join(titles)}.{did_you_mean(wanted, titles)}')
+    others = [title for title in titles if title != wanted] if form.sheet is None else []
+    return wanted, others, _rows(values[wanted], formulas[wanted], f"{name}, sheet {wanted}")
+
+
+def _rows(values: Any, formulas: Any, place: str) -> Iterator[list[_Cell]]:
+    """The rows of a sheet; the sizes that some programs note are wrong, so they are not asked.
+
+    Raises:
+        DataFileError: a formula has no value, as nothing has computed it.
+    """
+    for sheet in (values, formulas):
+        sheet.reset_dimensions()
+    for number, (row, written) in enumerate(zip(values.iter_rows(), formulas.iter_rows(), strict=True), 1):
+        cells: list[_Cell] = []
+        for at, (cell, source) in enumerate(zip(row, written, strict=True)):
+            address = f"{_column(at + 1)}{number}"
+            if cell.value is None and source.value is not None and source.data_type == "f":
+                raise DataFileError(
+                    f"{place}: {address} holds a formula without its value; open and save the file in Excel."
+                )
+            cells.append((address, cell.value))
+        yield cells
+
+
+def _column(number: int) -> str:
+    """The letters of a 1-based column."""
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -1,0 +1,116 @@
+"""Whether values fit a type without loss: each is cast, and its text before and after is compared by DuckDB."""
+
+from __future__ import annotations
+
+from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.types import FLOATS, DataType, flat
+from ducklake_lab.session.uploads.form import Form
+from ducklake_lab.session.uploads.guessing import digits_of, number_text
+
+_VARCHAR = flat("varchar")
+#: Digits after the second that a type keeps.
+_FRACTIONS = {"timestamp": 6, "timestamptz": 6, "timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9, "time": 6}
+_TIME_ONLY = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
+
+
+def cast(
+    value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None, how: str = "CAST"
+) -> str:
+    """SQL for a value of a column in the type that it gets.
+
+    Args:
+        source: the type of the value; None for texts of a CSV file.
+        dates: the format of the dates in such texts.
+        how: `CAST`, which fails, or `TRY_CAST`, which gives NULL.
+    """
+    if source is None:
+        if target.is_numeric:
+            number = number_text(value, form)
+            if target.name in FLOATS:
+                number = f"CASE WHEN lower(trim({value})) IN ('nan', 'inf', '-inf', 'infinity', '-infinity') THEN {value} ELSE {number} END"
+            # a text that is no number stays one, so that the cast names it
+            value = f"coalesce({number}, {value})" if how == "CAST" else number
+        elif dates is not None:
+            strptime = "try_strptime" if how == "TRY_CAST" else "strptime"
+            value = f"{strptime}(trim({value}), {quote_text(dates)})"
+    return f"{how}({value} AS {target.sql()})"
+
+
+def reads(value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None) -> str:
+    """A condition that holds for values that are NULL or of the type, whatever a cast loses."""
+    return f"({value} IS NULL OR {cast(value, source, target, form, dates, 'TRY_CAST')} IS NOT NULL)"
+
+
+def fits(value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None) -> str:
+    """A condition that holds for values that a cast does not change, among those that the type `reads`."""
+    if source is not None and (source == target or _keeps_all(source, target)):
+        return "true"
+    if target.is_nested:
+        if source is not None and not source.is_nested:
+            source = None
+        leaves = f"TRY_CAST({value} AS {_of_texts(target).sql()})"
+        return f"coalesce({_parts_fit(leaves, target, form)}, true)"
+    after = cast(value, source, target, form, dates, "TRY_CAST")
+    if source is not None and source.name == "boolean":
+        return f"({value} IS NULL OR CAST({after} AS BOOLEAN) IS NOT DISTINCT FROM {value})"
+    if source is not None:
+        before = f"CAST({value} AS VARCHAR)"
+    else:
+        before = number_text(value, form) if target.is_numeric else f"trim({value})"
+    kept = _kept(before, after, target)
+    return "true" if kept is None else f"({value} IS NULL OR coalesce({kept}, true))"
+
+
+def _keeps_all(source: DataType, target: DataType) -> bool:
+    return target.name in ("varchar", "json", "variant", "blob", "uuid", "interval", "geometry")
+
+
+def _kept(before: str, after: str, target: DataType) -> str | None:
+    """A condition that two texts say one value; None for types whose casts lose nothing."""
+    if target.is_numeric:
+        return f"({before} IS NULL OR {digits_of(before)} = {digits_of(f'CAST({after} AS VARCHAR)')} AND NOT coalesce(isinf(TRY_CAST({after} AS DOUBLE)), false) OR regexp_matches({before}, '[a-df-zA-DF-Z]'))"
+    if target.name == "date":
+        # what stands after the day is a time other than midnight, or a zone
+        return f"NOT regexp_matches(regexp_extract({before}, '[0-9][ T]([0-9].*)$', 1), '[1-9]')"
+    if target.name in _FRACTIONS:
+        cut = f"length(rtrim(regexp_extract({before}, '[0-9][.]([0-9]+)', 1), '0')) <= {_FRACTIONS[target.name]}"
+        if target.name == "time":
+            return f"{cut} AND regexp_full_match({before}, '{_TIME_ONLY}')"
+        if target.name == "timestamptz":
+            return cut
+        zone = f"regexp_extract({before}, ':[0-9.:]*( ?[+-][0-9:]+)$', 1)"
+        return f"{cut} AND NOT regexp_matches({zone}, '[1-9]')"
+    return None
+
+
+def _of_texts(kind: DataType) -> DataType:
+    """A nested type whose innermost values are texts."""
+    if not kind.is_nested:
+        return _VARCHAR
+    return DataType(kind.name, tuple((name, _of_texts(child)) for name, child in kind.children))
+
+
+def _parts_fit(value: str, kind: DataType, form: Form, depth: int = 0) -> str:
+    """A condition that the texts in a nested value fit a type."""
+    if not kind.is_nested:
+        after = f"TRY_CAST({value} AS {kind.sql()})"
+        kept = _kept(f"trim({value})", after, kind)
+        return "true" if kept is None else f"({value} IS NULL OR coalesce({kept}, true))"
+    if kind.name == "struct":
+        parts = [
+            _parts_fit(f"struct_extract({value}, {quote_text(name)})", child, form, depth)
+            for name, child in kind.children
+        ]
+        return f"({' AND '.join(parts)})"
+    item = f"e{depth}"
+    if kind.name == "list":
+        return _all(value, item, _parts_fit(item, kind.children[0][1], form, depth + 1))
+    keys = _all(f"map_keys({value})", item, _parts_fit(item, kind.children[0][1], form, depth + 1))
+    values = _all(f"map_values({value})", item, _parts_fit(item, kind.children[1][1], form, depth + 1))
+    return f"({keys} AND {values})"
+
+
+def _all(values: str, item: str, condition: str) -> str:
+    if condition == "true":
+        return "true"
+    return f"coalesce(list_bool_and(list_transform({values}, lambda {item}: {condition})), true)"

@@ -1,0 +1,130 @@
+"""How files are written, as far as somebody says it: what `Session.upload` takes besides its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from ducklake_lab.errors import UsageError, did_you_mean
+
+#: Words for delimiters that are awkward to type.
+_DELIMITERS = {"tab": "\t", "\\t": "\t", "none": "", "space": " "}
+
+
+class UploadOptions(TypedDict, total=False):
+    """What `Session.upload` takes by name.
+
+    Attributes:
+        types: types of columns, by name, instead of those guessed.
+        date_format: of the dates in CSV files, such as `%m/%d/%Y`, instead of the one guessed.
+        nulls: texts of CSV and Excel files that stand for NULL, such as `NA`; the empty one always does.
+        thousands: what separates the thousands of numbers in CSV files.
+        decimal: what stands before the fraction of numbers in CSV files; a point by default.
+        delimiter: what separates the columns of CSV files: `;`, `tab`, or `none` for files of one column.
+        quote: what stands around values of CSV files that hold delimiters; `"` by default, "" for none.
+        escape: what stands before a quote within such a value; the quote itself by default.
+        header: whether the first line of CSV files, or row of Excel files, has the names of the columns.
+        skip: lines of CSV files, or rows of Excel files, to leave out at their beginning.
+        encoding: of CSV files, such as `latin-1` or `utf-16`; UTF-8 by default.
+        sheet: of Excel files; the first by default.
+        round: round and cut values that do not fit their types, instead of refusing them.
+        clean_names: name columns so that SQL needs no quotes: `Total $` becomes `total`.
+    """
+
+    types: Mapping[str, str] | None
+    date_format: str | None
+    nulls: Sequence[str]
+    thousands: str | None
+    decimal: str | None
+    delimiter: str | None
+    quote: str | None
+    escape: str | None
+    header: bool | None
+    skip: int
+    encoding: str | None
+    sheet: str | None
+    round: bool
+    clean_names: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values are written, None for what is guessed.
+
+    Attributes:
+        escape: before a quote within quotes.
+        skip: lines or rows to leave out at the beginning.
+        dates: a format of `strptime`.
+    """
+
+    dates: str | None = None
+    nulls: tuple[str, ...] = ()
+    thousands: str | None = None
+    decimal: str = "."
+    delimiter: str | None = None
+    quote: str = '"'
+    escape: str = '"'
+    header: bool | None = None
+    skip: int = 0
+    encoding: str | None = None
+    sheet: str | None = None
+
+    def refuse_for(self, kind: str) -> None:
+        """Refuses what says nothing about files of a kind: `CSV`, `Excel`, or another.
+
+        Raises:
+            UsageError: an option is for files of another kind.
+        """
+        known = {"CSV": _FIELDS - {"sheet"}, "Excel": {"nulls", "header", "skip", "sheet"}}.get(kind, set())
+        default = Form()
+        wrong = [name for name in _FIELDS - known if getattr(self, name) != getattr(default, name)]
+        if wrong:
+            options = ", ".join(sorted(_OPTIONS[name] for name in wrong))
+            kinds = "Excel" if wrong == ["sheet"] else "CSV"
+            raise UsageError(f"{options} can be given for {kinds} files; {kind} files say such things themselves.")
+
+
+_OPTIONS = {
+    "dates": "--dates", "nulls": "--null", "thousands": "--thousands", "decimal": "--decimal",
+    "delimiter": "--delimiter", "quote": "--quote", "escape": "--escape", "header": "--header or --no-header",
+    "skip": "--skip", "encoding": "--encoding", "sheet": "--sheet",
+}  # fmt: skip
+_FIELDS = set(_OPTIONS)
+
+
+def form_of(options: Mapping[str, Any]) -> Form:
+    """The form that options describe.
+
+    Raises:
+        UsageError: there is no such option, or it cannot be so.
+    """
+    known = UploadOptions.__annotations__
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise UsageError(f'upload() has no argument "{unknown}".{did_you_mean(unknown, known)}')
+    given = {name: value for name, value in options.items() if value is not None}
+    delimiter = given.get("delimiter")
+    quote = str(given.get("quote", '"'))
+    form = Form(
+        dates=given.get("date_format"),
+        nulls=tuple(dict.fromkeys(given.get("nulls", ()))),
+        thousands=given.get("thousands"),
+        decimal=str(given.get("decimal", ".")),
+        delimiter=_DELIMITERS.get(delimiter, delimiter) if delimiter is not None else None,
+        quote=quote,
+        escape=str(given.get("escape", quote)),
+        header=given.get("header"),
+        skip=int(given.get("skip", 0)),
+        encoding=given.get("encoding"),
+        sheet=given.get("sheet"),
+    )
+    one = {"--thousands": form.thousands, "--decimal": form.decimal, "--quote": form.quote, "--escape": form.escape}
+    for option, mark in one.items():
+        if (mark is not None and len(mark) > 1) or (not mark and option == "--decimal"):
+            raise UsageError(f'{option} is one character, not "{mark}".')
+    if form.thousands is not None and form.thousands == form.decimal:
+        raise UsageError(f'"{form.decimal}" cannot stand both between thousands and before the fraction.')
+    if form.skip < 0:
+        raise UsageError("--skip is a count of lines, 0 or more.")
+    return form

@@ -1,0 +1,57 @@
+"""JSON files whose numbers have more digits than DuckDB's reader keeps: such numbers are handed to it as texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.session.uploads.guessing import Ask
+
+#: Texts of numbers that may lose digits; a quick look that finds too many.
+_MANY = r"[0-9][0-9.]{15}|[eE][+-]?[0-9]{2}"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL)
+#: Types that may lose digits of the file, outside of quoted names.
+_LOSSY = re.compile(r'("(?:[^"]|"")*")|\b(?:DOUBLE|HUGEINT|UHUGEINT|UBIGINT)\b')
+
+
+def kept(ask: Ask, paths: Sequence[str], folder: Path, digits_kept: Callable[[Sequence[str]], list[bool]]) -> list[str]:
+    """The files, or copies in which numbers that no DOUBLE holds are texts.
+
+    Args:
+        folder: where copies are put.
+        digits_kept: says of texts of numbers whether DOUBLE holds them.
+    """
+    found = []
+    for number, path in enumerate(paths):
+        objects = f"(SELECT json::VARCHAR AS j FROM read_json_objects({path}))"
+        ((many,),) = ask(f"SELECT coalesce(bool_or(regexp_matches(j, {quote_text(_MANY)})), false) FROM {objects}")
+        if not many:
+            found.append(path)
+            continue
+        texts = [str(text) for (text,) in ask(f"SELECT j FROM {objects}")]
+        tokens = sorted({token for text in texts for token in _TOKEN.findall(text) if _may_lose(token)})
+        lossy = {token for token, is_kept in zip(tokens, digits_kept(tokens), strict=True) if not is_kept}
+        if not lossy:
+            found.append(path)
+            continue
+        copy = folder / f"{number}.json"
+        copy.write_text("".join(_quoted(text, lossy) for text in texts), encoding="utf-8")
+        found.append(quote_text(str(copy)))
+    return found
+
+
+def _quoted(text: str, lossy: set[str]) -> str:
+    """A record as one line, with some of its numbers as texts."""
+    parts = _TOKEN.sub(lambda match: f'"{match[0]}"' if match[0] in lossy else match[0], text)
+    return re.sub(r"[\r\n]+", " ", parts) + "\n"
+
+
+def _may_lose(token: str) -> bool:
+    return not token.startswith('"') and (len(token) > 15 or "e" in token.lower())
+
+
+def as_texts(kind: str) -> str:
+    """A type whose numbers are texts."""
+    return _LOSSY.sub(lambda match: match[1] or "VARCHAR", kind)

@@ -1,0 +1,187 @@
+"""The rows of files by the kind of these: CSV, Excel, JSON and Parquet."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import pyarrow as pa
+
+from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.types import DataType, flat
+from ducklake_lab.session.uploads import json_files
+from ducklake_lab.session.uploads.columns import UploadedColumn
+from ducklake_lab.session.uploads.csv_files import CsvFiles, saying_lines, unique_names
+from ducklake_lab.session.uploads.excel import read_sheets
+from ducklake_lab.session.uploads.files import File
+from ducklake_lab.session.uploads.form import Form
+from ducklake_lab.session.uploads.guessing import Ask, Guess, digits_of, guess, guess_numbers
+from ducklake_lab.session.uploads.texts import text_of
+from ducklake_lab.sql.types import type_or_none
+
+#: Under which SQL reads the rows of Excel files.
+SHEET = "uploaded_sheet"
+#: A name that no column has.
+_ROW = '"number of the row in the files"'
+_EXCEL = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "time": "TIME", "interval": "INTERVAL"}
+_READ_AS_TEXT = ("DATE", "TIME", "TIMESTAMP")
+_NUMBERS = ("DOUBLE", "HUGEINT", "UHUGEINT", "UBIGINT")
+
+
+class CsvRows:
+    def __init__(self, ask: Ask, files: Sequence[File], form: Form, folder: Path) -> None:
+        form.refuse_for("CSV")
+        self.form = form
+        texts = [text_of(file.name, file.path, form, folder, number) for number, file in enumerate(files)]
+        with saying_lines(texts):
+            self._files = CsvFiles(ask, texts, form)
+        self.relation = self._files.relation
+        self.counts = str(self._files.counts)
+        self.said = [] if self._files.has_header else ["no header"]
+        self.found = [
+            UploadedColumn(source, header, name, None, one.type, one.format, one.note)
+            for source, header, name, one in zip(
+                self._files.columns, self._files.headers, self._files.names, self._files.guesses, strict=True
+            )
+        ]
+        if form.dates is not None and all(column.dates != form.dates for column in self.found):
+            self.said.append(f"no column holds only dates as {form.dates}")
+
+    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        found = self._files.first_misfit(misfits, value)
+        return None if found is None else (f"Line {found[1]:,} of {found[0]}", found[2])
+
+
+class ExcelRows:
+    """The rows of sheets.
+
+    Attributes:
+        table: what SQL reads as `SHEET`.
+    """
+
+    def __init__(self, files: Sequence[File], form: Form) -> None:
+        form.refuse_for("Excel")
+        # numbers are written there as SQL writes them
+        self.form = Form()
+        self._sheet = read_sheets([file.path for file in files], [file.name for file in files], form)
+        self.table: pa.Table = self._sheet.table
+        self.relation = SHEET
+        self.counts = self._sheet.counts
+        self.said = list(self._sheet.said)
+        self.found: list[UploadedColumn] = []
+
+    def guess(self, ask: Ask) -> None:
+        """Finds the types of the columns; SQL has to know the table by now."""
+        sheet = self._sheet
+        numbers = guess_numbers(ask, SHEET, [f"c{at}" for at, kind in enumerate(sheet.kinds) if kind == "number"])
+        names = unique_names(sheet.headers)
+        for at, (kind, header) in enumerate(zip(sheet.kinds, sheet.headers, strict=True)):
+            one = numbers.get(f"c{at}") or Guess(_EXCEL.get(kind, "VARCHAR"), note=sheet.notes.get(at, ""))
+            self.found.append(UploadedColumn(f"c{at}", header, names[at], None, one.type, None, one.note))
+        self.said += [] if any(header is not None for header in sheet.headers) else ["no header"]
+        self._ask = ask
+
+    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        rows = self._ask(f'SELECT "row", "file", {value} FROM {SHEET} WHERE {misfits} ORDER BY "file", "row" LIMIT 1')
+        return (f"Row {rows[0][0]:,} of {self._sheet.places[rows[0][1]]}", rows[0][2]) if rows else None
+
+
+class TypedRows:
+    """The rows of Parquet and JSON files, which have types of their own."""
+
+    def __init__(self, ask: Ask, files: Sequence[File], reader: str, form: Form, folder: Path) -> None:
+        is_json = reader == "read_json"
+        form.refuse_for("JSON" if is_json else "Parquet")
+        self.form = form
+        self.said: list[str] = []
+        self._ask, self._reader, self._names = ask, reader, [file.name for file in files]
+        # these are files, whatever marks of patterns are in their names
+        self._paths = [quote_text(glob.escape(file.path)) for file in files]
+        self._options = ["union_by_name => true"] if len(files) > 1 else []
+        self._options += ["sample_size => -1"] if is_json else []
+        described = self._described()
+        texts: dict[str, str] = {}
+        if is_json:
+            texts = self._as_texts(described, folder)
+        guesses = self._guesses({name: kind for name, kind in described.items() if texts.get(name) == "VARCHAR"})
+        self.found: list[UploadedColumn] = []
+        for name, kind in described.items():
+            one = guesses.get(name)
+            read = texts.get(name, kind)
+            if one is not None:
+                self.found.append(UploadedColumn(name, name, name, None, one.type, one.format, one.note))
+                continue
+            note = "text within: DOUBLE would lose digits" if read != kind else ""
+            self.found.append(UploadedColumn(name, name, name, _known(read), read, None, note))
+        ((count,),) = ask(f"SELECT count(*) FROM {self.relation}")
+        self.counts = f"{count:,} row{'' if count == 1 else 's'}"
+
+    @property
+    def relation(self) -> str:
+        return self._of(self._paths)
+
+    def _of(self, paths: Sequence[str]) -> str:
+        return f"{self._reader}({', '.join(['[' + ', '.join(paths) + ']', *self._options])})"
+
+    def _described(self) -> dict[str, str]:
+        return {str(name): str(kind) for name, kind, *_ in self._ask(f"DESCRIBE FROM {self.relation}")}
+
+    def _as_texts(self, described: dict[str, str], folder: Path) -> dict[str, str]:
+        """The columns of JSON files to read as texts, and those with texts in them, with their types.
+
+        Numbers that no DOUBLE holds are texts then, and times keep their fractions and zones.
+        """
+        texts = {name: "VARCHAR" for name, kind in described.items() if kind in _READ_AS_TEXT}
+        paths = json_files.kept(self._ask, self._paths, folder, self._digits_kept)
+        if paths != self._paths:
+            self._paths = paths
+            changed = self._described()
+            for name, kind in described.items():
+                if kind in _NUMBERS:
+                    texts[name] = "VARCHAR"
+                elif changed.get(name) != kind and (other := json_files.as_texts(kind)) != kind:
+                    texts[name] = other
+        else:
+            texts |= {name: "VARCHAR" for name, kind in described.items() if kind in _NUMBERS[1:]}
+        if texts or paths != self._paths:
+            kinds = (f"{quote_text(name)}: {quote_text(texts.get(name, kind))}" for name, kind in described.items())
+            self._options = [f"columns => {{{', '.join(kinds)}}}"]
+        return texts
+
+    def _digits_kept(self, numbers: Sequence[str]) -> list[bool]:
+        listed = ", ".join(map(quote_text, numbers))
+        double = "try_cast(n AS DOUBLE)"
+        kept = f"coalesce({digits_of('n')} = {digits_of(f'{double}::VARCHAR')} AND NOT isinf({double}), false)"
+        rows = self._ask(f"SELECT n, {kept} FROM (SELECT unnest([{listed}]::VARCHAR[]) AS n)") if numbers else []
+        found: dict[str, bool] = dict(rows)
+        return [bool(found[number]) for number in numbers]
+
+    def _guesses(self, texts: dict[str, str]) -> dict[str, Guess]:
+        """Types of columns that are read as texts: numbers stay numbers, and times are times where they fit."""
+        numbers = [name for name, kind in texts.items() if kind in _NUMBERS]
+        times = [name for name in texts if name not in numbers]
+        found = guess_numbers(self._ask, self.relation, numbers)
+        found |= {name: Guess("DOUBLE") for name in numbers if name not in found}
+        if times:
+            found |= dict(zip(times, guess(self._ask, self.relation, times, Form()), strict=True))
+        return found
+
+    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        # in the order of the files
+        rows = self._ask(
+            f"SELECT {_ROW}, {value} FROM (SELECT row_number() OVER () AS {_ROW}, * FROM {self.relation}) "
+            f"WHERE {misfits} ORDER BY {_ROW} LIMIT 1"
+        )
+        if not rows:
+            return None
+        row = int(rows[0][0])
+        counts = [self._ask(f"SELECT count(*) FROM {self._of([path])}")[0][0] for path in self._paths]
+        ends = list(accumulate(counts))
+        at = next(at for at, end in enumerate(ends) if row <= end)
+        return f"Row {row - ends[at] + counts[at]:,} of {self._names[at]}", rows[0][1]
+
+
+def _known(kind: str) -> DataType:
+    return type_or_none(kind) or flat("varchar")

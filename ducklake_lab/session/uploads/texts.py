@@ -1,0 +1,329 @@
+"""CSV files as texts: their encoding, their lines, and the values of single lines."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from ducklake_lab.errors import DataFileError, UsageError
+from ducklake_lab.session.uploads.form import Form
+
+_CHUNK = 1 << 20
+_STARTS = 1000
+_BLANK = re.compile("\n{2,}")
+#: Characters that cp1252 has where Latin-1 has controls that no text holds.
+_WINDOWS = bytes(range(0x80, 0xA0))
+_UNUSED_BY_WINDOWS = b"\x81\x8d\x8f\x90\x9d"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    r"""A CSV file.
+
+    Attributes:
+        name: what people call it.
+        path: where DuckDB finds it as UTF-8.
+        lines: how many it has, the last one included where nothing ends it.
+        blank: empty lines, without those to leave out at the beginning.
+        ends: what ends lines, of `\n`, `\r\n` and `\r`.
+    """
+
+    name: str
+    path: str
+    lines: int
+    blank: int
+    ends: frozenset[str]
+
+
+def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text:
+    """Reads a file once: counts its lines, and copies it where DuckDB cannot read it as it is.
+
+    Args:
+        name: what messages call it.
+        folder: where a copy is put.
+        number: of the file, for the name of a copy.
+
+    Raises:
+        DataFileError: it is not in its encoding, or damaged.
+        UsageError: there is no such encoding, or nothing is left of the file.
+    """
+    copied = form.encoding is not None and codecs.lookup(_encoding(form.encoding)).name != "utf-8"
+    place = path
+    survey = _Survey()
+    if copied:
+        place = str(folder / f"{number}.csv")
+        with open(place, "w", encoding="utf-8", newline="") as file:
+            for part in _decoded(name, path, form.encoding or "utf-8"):
+                survey.add(part)
+                file.write(part)
+    else:
+        for part in _decoded(name, path, "utf-8"):
+            survey.add(part)
+    survey.finish()
+    blank = survey.blank
+    if form.skip:
+        left_out = list(islice(lines_of(place), form.skip))
+        if len(left_out) < form.skip or form.skip == survey.lines:
+            raise UsageError(f"{name} has {survey.lines:,} lines; --skip {form.skip} leaves nothing of it.")
+        blank -= sum(not line.strip("\r\n") for line in left_out)
+        if form.quote and any(form.quote in line for line in left_out):
+            # DuckDB would look for the end of a quoted value beyond the lines to leave out
+            place = _without(place, left_out, folder / f"{number}-without.csv")
+    return Text(name, place, survey.lines, blank, frozenset(survey.ends))
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """The lines of a UTF-8 file with what ends them; decompressed."""
+    with _opened(path) as stream, TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        yield from text
+
+
+def _without(path: str, left_out: list[str], target: Path) -> str:
+    """A copy whose first lines are empty, so that its lines keep their numbers."""
+    with target.open("w", encoding="utf-8", newline="") as file:
+        rest = islice(lines_of(path), len(left_out), None)
+        file.writelines(chain((re.sub(r"[^\r\n]", "", line) for line in left_out), rest))
+    return str(target)
+
+
+class _Survey:
+    """Counts the lines of a text that comes in parts."""
+
+    def __init__(self) -> None:
+        self.lines = self.blank = 0
+        self.ends: set[str] = set()
+        self._last = "\n"
+        self._held = ""
+
+    def add(self, part: str) -> None:
+        part = self._held + part
+        # it may be half of a line end
+        self._held = "\r" if part.endswith("\r") else ""
+        self._count(part[:-1] if self._held else part)
+
+    def finish(self) -> None:
+        self._count(self._held)
+        self.lines += self._last != "\n"
+
+    def _count(self, part: str) -> None:
+        if not part:
+            return
+        if "\r" in part:
+            both, single = part.count("\r\n"), part.count("\r")
+            self.ends |= {end for end, found in (("\r\n", both), ("\r", single - both)) if found}
+            if part.count("\n") > both:
+                self.ends.add("\n")
+            part = part.replace("\r\n", "\n").replace("\r", "\n")
+        elif "\n" in part:
+            self.ends.add("\n")
+        self.lines += part.count("\n")
+        joined = self._last + part
+        if "\n\n" in joined:
+            self.blank += sum(len(run[0]) - 1 for run in _BLANK.finditer(joined))
+        self._last = part[-1]
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    lower = path.lower()
+    if lower.endswith(".gz"):
+        with gzip.open(path, "rb") as stream:
+            yield stream  # type: ignore[misc]
+    elif lower.endswith(".zst"):
+        with pa.CompressedInputStream(path, "zstd") as stream:
+            yield stream
+    else:
+        with open(path, "rb") as stream:
+            yield stream
+
+
+def _decoded(name: str, path: str, encoding: str) -> Iterator[str]:
+    """The text of a file in parts, without the byte order mark at its beginning.
+
+    Raises:
+        DataFileError: it is not in this encoding, or damaged.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if _encoding(encoding) == "utf-8" else encoding)()
+    lines, start = 1, b""
+    try:
+        with _opened(path) as stream:
+            while chunk := stream.read(_CHUNK):
+                start = start or chunk
+                if encoding == "utf-8" and start is chunk and chunk[:4096].count(0) * 4 > len(chunk[:4096]):
+                    raise _in_another(name, 1, chunk, encoding)
+                try:
+                    part = decoder.decode(chunk)
+                except UnicodeDecodeError as error:
+                    before = bytes(error.object[: error.start])
+                    raise _in_another(name, lines + before.count(b"\n"), start, encoding, error.object) from None
+                lines += part.count("\n")
+                yield part
+            try:
+                yield decoder.decode(b"", final=True)
+            except UnicodeDecodeError as error:
+                raise _in_another(name, lines, start, encoding, error.object) from None
+    except (OSError, EOFError) as error:
+        raise DataFileError(f"{name} cannot be read: {str(error) or type(error).__name__}.") from None
+
+
+def _in_another(name: str, line: int, start: bytes, encoding: str, around: bytes = b"") -> DataFileError:
+    """The error of a file that is not in an encoding, with the one that it may be in."""
+    likely = _likely(start, around)
+    shown = "UTF-8" if encoding == "utf-8" else encoding
+    do = f"it looks like {likely}: add --encoding {likely}, or name another" if likely else "name its own by --encoding"
+    return DataFileError(f"Line {line:,} of {name} is not {shown}; {do}.")
+
+
+def _likely(start: bytes, around: bytes) -> str | None:
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if 0 in start[:4096]:
+        return "utf-16-le" if start[1:4096:2].count(0) >= start[:4096:2].count(0) else "utf-16-be"
+    # what comes before and after decides, too
+    seen = set(start) | set(around)
+    if not seen & set(_WINDOWS):
+        return "latin-1"
+    return "cp1252" if not seen & set(_UNUSED_BY_WINDOWS) else None
+
+
+def _encoding(name: str) -> str:
+    """Python's name of an encoding of texts.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    try:
+        found = codecs.lookup(name)
+        if isinstance(found.incrementaldecoder().decode(b""), str):
+            return found.name
+    except (LookupError, TypeError, ValueError):
+        pass  # unknown, or no encoding of texts
+    raise UsageError(
+        f'There is no encoding "{name}"; use one of Python\'s, such as utf-8, utf-16, latin-1, cp1252, shift_jis.'
+    )
+
+
+def records(lines: Iterable[str], delimiter: str, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """The values of each record, with the 1-based line that it begins in; none of an empty line."""
+    record = _Record(delimiter, form.quote, form.escape)
+    first = 1
+    for number, line in zip(count(1), lines, strict=False):
+        if not record.open:
+            first = number
+        if record.add(line):
+            yield first, record.take()
+    if record.open:
+        yield first, record.take()
+
+
+class _Record:
+    """A record that is read line by line, since quoted values may have several."""
+
+    def __init__(self, delimiter: str, quote: str, escape: str) -> None:
+        self._delimiter, self._quote, self._escape = delimiter, quote, escape
+        self._values: list[str] = []
+        # the parts of a quoted value that has not ended
+        self._parts: list[str] | None = None
+
+    @property
+    def open(self) -> bool:
+        return bool(self._values) or self._parts is not None
+
+    def take(self) -> list[str]:
+        if self._parts is not None:
+            self._values.append("".join(self._parts))
+        found, self._values, self._parts = self._values, [], None
+        return found
+
+    def add(self, line: str) -> bool:
+        """Adds a line; returns whether the record ends with it."""
+        end = len(line.rstrip("\r\n"))
+        if not end and not self.open:
+            return True
+        if self._parts is None and (not self._quote or self._quote not in line):
+            self._values += line[:end].split(self._delimiter) if self._delimiter else [line[:end]]
+            return True
+        at = 0
+        while True:
+            value = None
+            if self._parts is None:
+                start = at
+                while line[start : start + 1] == " ":
+                    start += 1
+                if self._quote and line[start : start + 1] == self._quote:
+                    self._parts, at = [], start + 1
+            if self._parts is not None:
+                at = self._quoted(line, at)
+                if at < 0:
+                    return False
+                value, self._parts = "".join(self._parts), None
+            stop = line.find(self._delimiter, at, end) if self._delimiter else -1
+            rest = line[at : stop if stop >= 0 else end]
+            self._values.append(rest if value is None else value + rest.rstrip(" "))
+            if stop < 0:
+                return True
+            at = stop + len(self._delimiter)
+
+    def _quoted(self, line: str, at: int) -> int:
+        """Adds what is within quotes from a place on; returns the place after them, -1 where they do not end."""
+        assert self._parts is not None
+        while True:
+            places = (line.find(mark, at) for mark in {self._quote, self._escape} if mark)
+            found = min((place for place in places if place >= 0), default=-1)
+            if found < 0:
+                self._parts.append(line[at:])
+                return -1
+            self._parts.append(line[at:found])
+            after = line[found + 1 : found + 2]
+            if line[found] == self._escape and after in {self._quote, self._escape} - {""}:
+                self._parts.append(after)
+                at = found + 2
+            elif line[found] == self._quote:
+                return found + 1
+            else:
+                self._parts.append(line[found])
+                at = found + 1
+
+
+def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, one_column: bool) -> int:
+    """The line that a row of a file begins in.
+
+    Args:
+        row: 1-based; lines before the first row and the header are none.
+        skip: lines before the first row, with the header's.
+        one_column: whether empty lines are rows, too.
+    """
+    found = (
+        first for first, values in records(islice(lines_of(path), skip, None), delimiter, form) if one_column or values
+    )
+    return skip + next(islice(found, row - 1, None), 0)
+
+
+def start_of(path: str, skip: int) -> list[str]:
+    """The first lines of a file behind those to leave out: 1,000, or as many as 1 MB holds."""
+    found: list[str] = []
+    size = 0
+    for line in islice(lines_of(path), skip, skip + _STARTS):
+        found.append(line)
+        size += len(line)
+        if size > _CHUNK:
+            break
+    return found
+
+
+def breaks_in(value: str) -> tuple[int, int]:
+    """How many line ends a value has, and how many empty lines between them."""
+    plain = value.replace("\r\n", "\n").replace("\r", "\n")
+    return plain.count("\n"), sum(len(run[0]) - 1 for run in _BLANK.finditer(plain))
