@@ -61,6 +61,11 @@ def is_lock_timeout(error: Exception) -> bool:
     return getattr(cause, "sqlstate", None) == _POSTGRESQL_LOCK_TIMEOUT or _code(cause) == _MYSQL_LOCK_TIMEOUT
 
 
+def is_nul_byte(error: Exception) -> bool:
+    """Whether a text has a NUL byte, which PostgreSQL's driver refuses."""
+    return "cannot contain NUL (0x00) bytes" in str(_cause(error))
+
+
 def is_before_table(error: sa.exc.DBAPIError) -> bool:
     """Whether a table that a transaction reads was made after it began, as MySQL says; to the transaction it is not there."""
     return _code(error.orig) == _MYSQL_TABLE_CHANGED

@@ -15,7 +15,7 @@ from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import write_option
-from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race
+from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte
 from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
@@ -32,6 +32,7 @@ from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
+from ducklake_lab.transaction.nul_bytes import refused_text
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
@@ -165,6 +166,8 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
                 raise _Held(database.held_by(connection)) from error
             if is_lost_race(error):
                 raise _LostRace from error
+            if is_nul_byte(error):
+                raise TransactionError(f"{refused_text(transaction)}, which PostgreSQL keeps in no text.") from error
             raise TransactionError(f"The catalog refused the commit: {_first_line(error)}") from error
         try:
             connection.commit()
