@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -164,6 +164,46 @@ def inlined_type(backend: Backend, data_type: DataType) -> str:
         return data_type.sql()
     text = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" if backend == "mysql" else "VARCHAR"
     return _NATIVE[backend].get(data_type.name, text)
+
+
+#: Columns of one table, and bytes of a row that cannot be moved elsewhere.
+_MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1600, "mysql": 1017}
+_ROW_BYTES = {"postgresql": 8160, "mysql": 8126}
+#: Bytes of a value in a row: of types that are always as long, and at most of others, which have a place elsewhere.
+_FIXED = {
+    "BOOLEAN": 1,
+    "SMALLINT": 2,
+    "INTEGER": 4,
+    "BIGINT": 8,
+    "REAL": 4,
+    "DOUBLE PRECISION": 8,
+    "UUID": 16,
+    "TIME": 8,
+}
+_MOVED = {"postgresql": 24, "mysql": 41}
+#: Columns that each table of PostgreSQL has.
+_POSTGRES_SYSTEM = frozenset(("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"))
+
+
+def holds_columns(backend: Backend, columns: Mapping[str, DataType], own: int) -> bool:
+    """Whether a table of the backend can have columns for values of these types, and any row of them.
+
+    PostgreSQL cuts names after 63 bytes; like the reference we keep such rows in files.
+
+    Args:
+        own: columns of eight bytes that it has as well.
+    """
+    if len(columns) + own > _MOST_COLUMNS.get(backend, len(columns) + own):
+        return False
+    if backend == "postgresql" and any(len(name.encode()) > 63 or name in _POSTGRES_SYSTEM for name in columns):
+        return False
+    if backend == "mysql" and any(len(name) > 64 or name.endswith(" ") for name in columns):
+        return False
+    most = _ROW_BYTES.get(backend)
+    if most is None:
+        return True
+    sizes = (_FIXED.get(inlined_type(backend, kind), _MOVED[backend]) for kind in columns.values())
+    return sum(sizes) + own * 8 + len(columns) // 8 + 32 <= most
 
 
 def takes_text(backend: Backend, data_type: DataType) -> bool:

@@ -13,13 +13,14 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import versions
+from ducklake_lab.catalog import holders, versions
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
 from ducklake_lab.catalog.engines import engine_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.postgresql import set_autocommit
+from ducklake_lab.catalog.races import is_full, is_lock_timeout
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
@@ -192,6 +193,10 @@ class CatalogDatabase:
         if is_of_driver and (locked := self._lock_message(_reason(error))) is not None:
             # SQLite gives a connection out at once, and waits for others when it reads or writes
             return CatalogLockedError(locked)
+        if is_of_driver and is_full(error):
+            return CatalogError(self.full())
+        if is_of_driver and is_lock_timeout(error):
+            return CatalogLockedError(self.held_by(connection))
         with suppress(*_DRIVER_ERRORS):
             connection.rollback()
             damage = None if self._is_foreign(error) else find_damage(connection, versions.tables(self.shown_version))
@@ -200,6 +205,21 @@ class CatalogDatabase:
                     f"The catalog {self.location.display} is damaged: {damage}; restore it from a backup."
                 )
         return CatalogError(self._refusal(error)) if is_of_driver else None
+
+    def full(self) -> str:
+        """That the catalog cannot grow."""
+        return (
+            f"The disk of the catalog {self.location.display} is full, or its file may not grow; nothing was written. "
+            "Make room and try again."
+        )
+
+    def held_by(self, connection: sa.Connection) -> str:
+        """Who holds the catalog, which a connection has waited for in vain."""
+        path = self.location.path
+        with suppress(*_DRIVER_ERRORS):
+            connection.rollback()
+        who = holders.of_server(connection) if path is None else f"{holders.of_file(path)}; wait for it, or end it"
+        return f"The catalog {self.location.display} is being written by {who}."
 
     @property
     def shown_version(self) -> Version:
@@ -296,7 +316,7 @@ class CatalogDatabase:
         name = self.location.display
         if "Could not set lock" in text:
             holder = re.search(r"held in (\S+) \(PID (\d+)\)", text)
-            who = f"{holder[1].rsplit('/', 1)[-1]} (process {holder[2]})" if holder else "another process"
+            who = holders.process(int(holder[2]), holder[1].rsplit("/", 1)[-1]) if holder else "another process"
             return f"The catalog {name} is in use by {who}; close it there, or wait until it has finished."
         if "Unique file handle conflict" in text or "different configuration" in text:
             return (
@@ -304,7 +324,9 @@ class CatalogDatabase:
                 "DETACH it there or close that connection first."
             )
         if "database is locked" in text:
-            return f"The catalog {name} is being written by another process; try again when it has finished."
+            path = self.location.path
+            who = holders.of_file(path) if path is not None else "another process"
+            return f"The catalog {name} is being written by {who}; try again when it has finished."
         return None
 
     def _refusal(self, error: Exception) -> str:

@@ -12,11 +12,15 @@ from sqlalchemy.pool import NullPool
 
 from ducklake_lab.catalog import postgresql
 from ducklake_lab.catalog.duckdb_files import FILES
+from ducklake_lab.catalog.servers import LOCK_SECONDS
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import CatalogError
 
 #: Identifiers in double quotes, as everywhere else; a text that does not fit is an error.
-_MYSQL_SESSION = "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00'"
+_MYSQL_SESSION = (
+    "SET SESSION sql_mode = 'ANSI_QUOTES,STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', "
+    f"innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}"
+)
 #: The option of an engine that holds its server.
 SERVER = "ducklake_server"
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
-from ducklake_lab.catalog.backends import inlined_type
+from ducklake_lab.catalog.backends import holds_columns, inlined_type
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.postgresql import UNREAD
@@ -43,7 +43,9 @@ def can_inline(columns: Sequence[Column], backend: Backend, version: Version) ->
             return backend == "duckdb" or (version.inlines_variants and not nested)
         return part.type != "geometry"
 
-    return all(can_keep(part, nested=part is not column) for column in columns for part in column.walk())
+    if not all(can_keep(part, nested=part is not column) for column in columns for part in column.walk()):
+        return False
+    return holds_columns(backend, {column.name: column.data_type for column in columns}, len(version.inlined_columns))
 
 
 def data_table_name(table_id: int, schema_version: int) -> str:

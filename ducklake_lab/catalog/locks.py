@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import servers
 from ducklake_lab.catalog.engines import SERVER
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.servers import Server
 
 
-def lock_for_commit(connection: sa.Connection) -> None:
+def lock_for_commit(connection: sa.Connection, *, queue: bool = True) -> None:
     """Makes this transaction the only one of ours that commits: two would read the same ids, and one of them lose.
 
-    It must be the transaction's first statement.
+    It must be the transaction's first statement. Who waits for a lock in vain gets an error, see `races.is_lock_timeout`.
+
+    Args:
+        queue: wait for other commits; without it, the key of snapshots decides. SQLite's commits always wait.
     """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("ROLLBACK")
@@ -22,7 +26,9 @@ def lock_for_commit(connection: sa.Connection) -> None:
     server: Server | None = connection.get_execution_options()[SERVER]
     if server is None:
         return
-    if server.dialect == "postgresql":
+    if server.bound is not None:
+        connection.exec_driver_sql(server.bound.format(seconds=servers.LOCK_SECONDS), execution_options=UNREAD)
+    if queue and server.dialect == "postgresql":
         connection.exec_driver_sql(server.lock, execution_options=UNREAD)
-    else:
+    elif queue:
         connection.exec_driver_sql(server.lock).all()

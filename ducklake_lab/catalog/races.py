@@ -1,7 +1,8 @@
-"""Whether an error means that another commit was quicker, by the kind of error that each driver gives."""
+"""Whether an error means that another commit was quicker, holds a lock, or that a disk is full, by what each driver gives."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 import sqlalchemy as sa
@@ -13,6 +14,14 @@ _SQLSTATES = frozenset(("40001", "40P01", "23505"))
 #: MySQL and MariaDB: duplicate entry, lock wait timeout, deadlock, a record that changed since it was read.
 _MYSQL_CODES = frozenset((1062, 1205, 1213, 1020))
 _MYSQL_TABLE_CHANGED = 1412
+#: What waited for a lock for too long, also where it may be the lock of `lock_for_commit`.
+_POSTGRESQL_LOCK_TIMEOUT, _MYSQL_LOCK_TIMEOUT = "55P03", 1205
+#: A disk is full.
+_POSTGRESQL_FULL = "53100"
+_MYSQL_FULL = frozenset((1021, 1114))
+_SQLITE_FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE))
+#: How systems say it, in DuckDB's errors and MySQL's.
+_FULL = re.compile("No space left on device|File too large|Disk quota exceeded|not enough space", re.IGNORECASE)
 _SQLITE_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 #: DuckDB: two transactions changed one row; a key was there already, which shows at COMMIT at the latest.
 _DUCKDB_ERRORS = (duckdb.TransactionException, duckdb.ConstraintException)
@@ -25,7 +34,7 @@ def is_lost_race(error: Exception) -> bool:
     """
     if isinstance(error, sa.exc.IntegrityError):
         return True
-    cause = getattr(error, "orig", None) or error
+    cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         # an extended code has the plain one in its low byte
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _SQLITE_CODES
@@ -34,9 +43,38 @@ def is_lost_race(error: Exception) -> bool:
     return getattr(cause, "sqlstate", None) in _SQLSTATES or _code(cause) in _MYSQL_CODES
 
 
+def is_full(error: Exception) -> bool:
+    """Whether the catalog's disk, or the space that somebody may use of it, is full."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _SQLITE_FULL
+    if getattr(cause, "sqlstate", None) == _POSTGRESQL_FULL or _code(cause) in _MYSQL_FULL:
+        return True
+    return not isinstance(error, sa.exc.IntegrityError) and _FULL.search(str(cause)) is not None
+
+
+def is_lock_timeout(error: Exception) -> bool:
+    """Whether a lock was waited for in vain, which another client holds."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
+    return getattr(cause, "sqlstate", None) == _POSTGRESQL_LOCK_TIMEOUT or _code(cause) == _MYSQL_LOCK_TIMEOUT
+
+
+def is_nul_byte(error: Exception) -> bool:
+    """Whether a text has a NUL byte, which PostgreSQL's driver refuses."""
+    return "cannot contain NUL (0x00) bytes" in str(_cause(error))
+
+
 def is_before_table(error: sa.exc.DBAPIError) -> bool:
     """Whether a table that a transaction reads was made after it began, as MySQL says; to the transaction it is not there."""
     return _code(error.orig) == _MYSQL_TABLE_CHANGED
+
+
+def _cause(error: Exception) -> BaseException:
+    """The driver's own error."""
+    cause: BaseException = getattr(error, "orig", None) or error
+    return cause
 
 
 def _code(error: BaseException | None) -> object:

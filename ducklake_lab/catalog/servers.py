@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 #: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
-_COMMITS = 0x6C616B65
+COMMITS = 0x6C616B65
+#: Seconds for which a commit waits for a lock of another client, which may have stopped.
+LOCK_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +26,7 @@ class Server:
         database: the word that names the database.
         socket: the word that names a socket in a URL.
         default_database: where a connection string names none; None where it must.
+        bound: SQL that ends the waits of a transaction for locks after some seconds; None where connections begin so.
         lock: SQL that makes a transaction the only one of ours that commits.
         turn: SQL that takes the lock of statements that run again, waiting some seconds at most, and SQL that gives it
             back; None where the server has no such lock.
@@ -38,6 +41,7 @@ class Server:
     database: str
     socket: str
     default_database: str | None
+    bound: str | None
     lock: str
     turn: tuple[str, str] | None
 
@@ -60,8 +64,9 @@ _POSTGRESQL = Server(
     socket="host",
     default_database="postgres",
     # no lock on a table: other clients, which take them in another order, could wait for us and we for them
-    lock=f"SELECT pg_advisory_xact_lock({_COMMITS}, hashtext(current_schema()))",
-    turn=(f"SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock({_COMMITS + 1}, 0)", "ROLLBACK"),
+    bound="SELECT set_config('lock_timeout', '{seconds}s', true)",
+    lock=f"SELECT pg_advisory_xact_lock({COMMITS}, hashtext(current_schema()))",
+    turn=(f"SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock({COMMITS + 1}, 0)", "ROLLBACK"),
 )
 _MYSQL = Server(
     label="MySQL",
@@ -83,6 +88,7 @@ _MYSQL = Server(
     database="db",
     socket="unix_socket",
     default_database=None,
+    bound=None,
     lock="SELECT 1 FROM ducklake_metadata FOR UPDATE",
     turn=(
         "SELECT GET_LOCK(CONCAT('ducklake ', MD5(DATABASE())), 10)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,11 +16,12 @@ from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import write_option
-from ducklake_lab.catalog.races import is_lost_race
+from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte
 from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
+    CatalogLockedError,
     CommitUnknownError,
     OutdatedError,
     SnapshotNotFoundError,
@@ -32,8 +34,12 @@ from ducklake_lab.model.quoting import path_title
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
 from ducklake_lab.transaction.expiry import delete_snapshots
+from ducklake_lab.transaction.nul_bytes import refused_text
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
+
+#: Seconds for which a commit waits for a file that another process writes to.
+_HELD_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,10 @@ class _LostRace(Exception):
     """Another commit took the snapshot id first."""
 
 
+class _Held(Exception):
+    """Another client holds what the commit needs, and may have stopped; the text says who."""
+
+
 def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapshot | None:
     """Commits; gives the new snapshot, or None where there was nothing to commit.
 
@@ -80,11 +90,18 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
     transaction.check_files()
     policy = retry or RetryPolicy.of(transaction.lake)
     wait = policy.wait_seconds
+    queue, began = True, time.monotonic()
     for _ in range(policy.max_retries + 1):
         try:
-            snapshot = _try(transaction)
-        except _LostRace:
+            snapshot = _try(transaction, queue=queue)
+        except (_LostRace, _Held) as error:
             transaction.lake.keep(None)  # whatever the reason, the next try reads everything
+            if isinstance(error, _Held):
+                if not _goes_on(transaction.lake, began, queue=queue):
+                    raise CatalogLockedError(f"{error} Nothing was written.") from error
+                if queue and transaction.lake.location.path is None:
+                    warnings.warn(f"{error} The commit goes on without waiting for it.", RuntimeWarning, stacklevel=2)
+                queue = False
             # so that two that met once do not meet again and again
             time.sleep(wait * random.uniform(0.5, 1))
             wait *= policy.backoff
@@ -126,6 +143,13 @@ def _writes_beside(transaction: Transaction) -> bool:
     return bool(beside) or transaction.batch is not None
 
 
+def _goes_on(lake: Lake, began: float, *, queue: bool) -> bool:
+    """Whether a commit that has waited in vain tries on: on a server without the queue, on a file for some time."""
+    if lake.location.path is None:
+        return queue
+    return time.monotonic() - began < _HELD_SECONDS
+
+
 def _check_commit_message(transaction: Transaction) -> None:
     required = transaction.options.get("require_commit_message")
     if required is not None and required.casefold() == "true" and transaction.message is None:
@@ -151,10 +175,11 @@ def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
         batches.check_not_committed(connection, transaction.batch)
 
 
-def _try(transaction: Transaction) -> Snapshot | None:
+def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
+    database = transaction.lake.database
     with transaction.lake.connect(fresh=True) as connection:
         try:
-            lock_for_commit(connection)
+            lock_for_commit(connection, queue=queue)
             latest = _latest(transaction, connection)
             _check_batch(transaction, connection)
             writer = CommitWriter(transaction, connection, latest)
@@ -165,16 +190,27 @@ def _try(transaction: Transaction) -> Snapshot | None:
                 return None
             _write_beside(transaction, connection)
         except (sa.exc.DBAPIError, duckdb.Error) as error:
+            if is_full(error):
+                raise TransactionError(database.full()) from error
+            if is_lock_timeout(error):
+                raise _Held(database.held_by(connection)) from error
             if is_lost_race(error):
                 raise _LostRace from error
+            if is_nul_byte(error):
+                raise TransactionError(f"{refused_text(transaction)}, which PostgreSQL keeps in no text.") from error
             raise TransactionError(f"The catalog refused the commit: {_first_line(error)}") from error
         try:
             connection.commit()
         except (sa.exc.DBAPIError, duckdb.Error) as error:
-            if is_lost_race(error):
+            full = is_full(error)  # DuckDB calls it a lost race
+            if is_lock_timeout(error):
+                raise _Held(database.held_by(connection)) from error
+            if is_lost_race(error) and not full:
                 raise _LostRace from error
             if _has_landed(transaction, snapshot):
                 return snapshot
+            if full:
+                raise TransactionError(database.full()) from error
             raise CommitUnknownError(
                 f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
                 "look at the newest snapshot before trying again. The files that were written are kept."

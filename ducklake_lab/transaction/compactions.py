@@ -13,6 +13,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.staged import Compaction, StagedData
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
+from ducklake_lab.transaction.nul_bytes import without_nul
 from ducklake_lab.transaction.retyping import spelled_for
 from ducklake_lab.transaction.rows import RowWriter
 from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
@@ -57,7 +58,7 @@ class CompactionWriter:
             self._rows.insert_data_file(
                 table.table_id,
                 self._ids.file(local_id),
-                spelled_for(table, compaction.file),
+                spelled_for(table, compaction.file, self._tx.lake.location.backend),
                 compaction.row_id_start,
                 compaction.partition_id,
                 begin_snapshot=compaction.begin_snapshot,
@@ -103,7 +104,8 @@ class CompactionWriter:
         inlined_deletes = inlined.read_deletes(connection, self._tx.lake.database, table_id, at)
         if connection.scalar(deleted) or any(file_id in inlined_deletes for file_id in ids):
             return
-        written = [spelled_for(table, c.file) for c in staged.compactions.values() if c.file is not None]
+        backend = self._tx.lake.location.backend
+        written = [spelled_for(table, c.file, backend) for c in staged.compactions.values() if c.file is not None]
         by_column: dict[int, list[ColumnStats]] = {}
         for of_file in read_column_stats(connection, table_id, None, at, ids).values():
             for column_id, column in of_file.items():
@@ -118,7 +120,7 @@ class CompactionWriter:
             if any(column.data_type.is_nested for column in table.columns):
                 return
             for column_id, column in inlined_stats(table.columns, rows).items():
-                by_column.setdefault(column_id, []).append(column)
+                by_column.setdefault(column_id, []).append(without_nul(column, backend))
         counts = [file.record_count for file in kept] + [file.record_count for file in written]
         sizes = [file.file_size_bytes for file in kept] + [file.file_size_bytes for file in written]
         c = t.table_stats

@@ -10,21 +10,23 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.duckdb.bounds import respelled
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.model.promotion import is_wider, keeps_bounds
 from ducklake_lab.model.types import DataType
 from ducklake_lab.transaction.metadata import Metadata
+from ducklake_lab.transaction.nul_bytes import without_nul
 
 _BOUNDS = ("min_value", "max_value")
 _NO_BOUNDS = dict.fromkeys((*_BOUNDS, "min_is_exact", "max_is_exact"))
 
 
-def spelled_for(table: Table, file: WrittenFile) -> WrittenFile:
-    """The file, with its bounds spelled as values of the table's columns."""
+def spelled_for(table: Table, file: WrittenFile, backend: Backend) -> WrittenFile:
+    """The file, with its bounds spelled as values of the table's columns, without those that the catalog cannot keep."""
     columns = {part.column_id: part.data_type for column in table.columns for part in column.walk()}
-    stats = tuple(_spelled(stats, columns.get(stats.column_id)) for stats in file.column_stats)
+    stats = tuple(without_nul(_spelled(stats, columns.get(stats.column_id)), backend) for stats in file.column_stats)
     return file if stats == file.column_stats else replace(file, column_stats=stats)
 
 

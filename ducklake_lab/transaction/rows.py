@@ -24,6 +24,7 @@ from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import ROW_ID, StagedData
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
+from ducklake_lab.transaction.nul_bytes import unbounded_inlined, without_nul
 from ducklake_lab.transaction.retyping import spelled_for
 from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
@@ -37,6 +38,8 @@ _UPDATE_STATS = (
         record_count=sa.bindparam("records"), next_row_id=sa.bindparam("next"), file_size_bytes=sa.bindparam("bytes")
     )
 )
+#: Types whose values may have a NUL byte.
+_TEXTS = frozenset(("varchar", "json"))
 #: Ids are no parameters, which are limited.
 _DELETE_COLUMN_STATS = t.table_column_stats.delete().where(
     _c.table_id == sa.bindparam("of"), _c.column_id.in_(sa.bindparam("ids", expanding=True, literal_execute=True))
@@ -65,7 +68,7 @@ class RowWriter:
     def append(self, table: Table, staged: StagedData) -> None:
         if not staged.files and not staged.rows and not staged.flushed:
             return
-        table_id = self._ids.known(table.table_id)
+        table_id, backend = self._ids.known(table.table_id), self._tx.lake.location.backend
         facts = self._facts(table_id)
         stats = facts.stats
         next_row_id = stats.next_row_id if stats is not None else 0
@@ -77,12 +80,12 @@ class RowWriter:
         for local_id, file in staged.files.items():
             file_id = self._ids.file(local_id)
             first_row_id = None if file.row_id_start is None else file.row_id_start + shift
-            written = spelled_for(table, file.file)
+            written = spelled_for(table, file.file, backend)
             self.insert_data_file(table_id, file_id, written, first_row_id, file.partition_id)
             for column in written.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
         for local_id, flushed in staged.flushed.items():
-            written = spelled_for(table, flushed.file)
+            written = spelled_for(table, flushed.file, backend)
             self.insert_data_file(
                 table_id,
                 self._ids.file(local_id),
@@ -98,7 +101,7 @@ class RowWriter:
         if rows is not None:
             facts = replace(facts, rows_table=self._insert_inlined(table, table_id, rows, facts))
             for column_id, column in inlined_stats(table.columns, rows).items():
-                by_column.setdefault(column_id, []).append(column)
+                by_column.setdefault(column_id, []).append(without_nul(column, backend))
             if not staged.files:
                 self._ids.file()  # the reference marks a change of data so
             self.changes.append(Change("inlined_insert", table_id))
@@ -264,7 +267,7 @@ class RowWriter:
         """
         existing, changed = facts.columns, dict[int, TableColumnStats]()
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
-        unbounded = self._unbounded(table_id, blank) if blank else set()
+        unbounded = self._unbounded(table, table_id, blank) if blank else set()
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
             old = existing.get(column.column_id)
@@ -281,8 +284,8 @@ class RowWriter:
         self._metadata.insert_many(t.table_column_stats, rows)
         return {**existing, **changed}
 
-    def _unbounded(self, table_id: int, columns: Sequence[int]) -> set[int]:
-        """Those of the columns of which some file holds values whose bounds its writer did not tell."""
+    def _unbounded(self, table: Table, table_id: int, columns: Sequence[int]) -> set[int]:
+        """Those of the columns of which some file, or an inlined row, holds values whose bounds its writer did not tell."""
         s = t.file_column_stats
         query = sa.select(s.c.column_id).where(
             s.c.table_id == table_id,
@@ -290,7 +293,12 @@ class RowWriter:
             sa.or_(s.c.value_count.is_(None), s.c.value_count > 0),
             sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
         )
-        return {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
+        found = {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
+        if self._tx.lake.location.backend != "postgresql":
+            return found  # only there an inlined value may have no bounds
+        texts = {part.column_id: column for column in table.columns for part in column.walk() if part.type in _TEXTS}
+        blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in found]
+        return found | unbounded_inlined(self._metadata.connection, table_id, blank)
 
     def delete(self, table: Table, staged: StagedData) -> None:
         table_id = self._ids.known(table.table_id)

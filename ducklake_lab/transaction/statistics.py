@@ -25,7 +25,7 @@ def leaves(columns: Sequence[Column]) -> Iterator[Column]:
 
 def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, ColumnStats]:
     """Statistics of rows about to be inlined, by leaf column id."""
-    parts = [part for column in columns for part in _leaf_values(column, rows.column(column.name))]
+    parts = [part for column in columns for part in leaf_values(column, rows.column(column.name))]
     found = extremes([(values, leaf.data_type) for leaf, values in parts])
     return {
         leaf.column_id: ColumnStats(
@@ -42,17 +42,17 @@ def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, Column
     }
 
 
-def _leaf_values(column: Column, values: pa.ChunkedArray) -> Iterator[tuple[Column, pa.ChunkedArray]]:
+def leaf_values(column: Column, values: pa.ChunkedArray) -> Iterator[tuple[Column, pa.ChunkedArray]]:
     """The columns below a column that hold values, each with its values."""
     if column.type == "struct":
         for index, child in enumerate(column.children):
-            yield from _leaf_values(child, pc.struct_field(values, [index]))
+            yield from leaf_values(child, pc.struct_field(values, [index]))
     elif column.type == "list":
-        yield from _leaf_values(column.children[0], pc.list_flatten(values))
+        yield from leaf_values(column.children[0], pc.list_flatten(values))
     elif column.type == "map":
         for child, part in zip(column.children, ("keys", "items"), strict=True):
             arrays = [getattr(chunk, part) for chunk in values.chunks]
-            yield from _leaf_values(child, pa.chunked_array(arrays, child.data_type.arrow()))
+            yield from leaf_values(child, pa.chunked_array(arrays, child.data_type.arrow()))
     else:
         yield column, values
 
@@ -62,7 +62,8 @@ def merge(
 ) -> TableColumnStats:
     """The statistics of a column after new data.
 
-    A bound stays unknown once it is: too narrow a bound would make readers skip rows.
+    A bound stays unknown once it is: too narrow a bound would make readers skip rows. Where one bound is known, there are
+    values, so that the other is unknown.
 
     Args:
         unbounded: `existing` has no bounds because they are unknown, not because all values were NULL.
@@ -75,9 +76,8 @@ def merge(
     if existing is not None:
         null_flags.append(existing.contains_null)
         nan_flags.append(existing.contains_nan)
-        if unbounded or existing.min_value is not None:
+        if unbounded or existing.min_value is not None or existing.max_value is not None:
             lows.append(existing.min_value)
-        if unbounded or existing.max_value is not None:
             highs.append(existing.max_value)
     # readers take False for a promise
     contains_null = True if True in null_flags else None if None in null_flags else False

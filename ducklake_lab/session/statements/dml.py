@@ -39,6 +39,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.transaction.nul_bytes import can_inline_rows
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Dml:
         transaction = self._transaction
         if self._sorts(table):
             rows = sort_rows(rows, with_plain_sort_keys(transaction.state, table), table.columns, [])
-        if inline and count <= self._row_limit(table):
+        if inline and count <= self._row_limit(table) and self._fit(table, rows):
             transaction.append_rows(table, rows)
         else:
             transaction.append_files(table, self._write_rows(table, rows))
@@ -154,10 +155,11 @@ class Dml:
         if inline and 0 < count <= self._row_limit(table) and is_local(folder):
             # how few rows there were is only known now; the files go, the rows stay
             rows = local_reader.read(plan_written(table, files, folder))
-            Storage().discard(folder + file.path for file in files)
-            transaction.append_rows(table, rows)
-        else:
-            transaction.append_files(table, files)
+            if self._fit(table, rows):
+                Storage().discard(folder + file.path for file in files)
+                transaction.append_rows(table, rows)
+                return count
+        transaction.append_files(table, files)
         return count
 
     # DELETE and UPDATE
@@ -185,7 +187,7 @@ class Dml:
             rows = cast_columns(new_values(found, table), types)
             _check_not_null(table, rows)
             row_ids = found.column(ROW_ID).combine_chunks()
-            if rows.num_rows <= self._row_limit(table):
+            if rows.num_rows <= self._row_limit(table) and self._fit(table, rows):
                 transaction.append_rows(table, rows, row_ids)
                 return
             transaction.append_files(table, self._write_rows(table, rows, row_ids))
@@ -304,6 +306,10 @@ class Dml:
         lake = self._transaction.lake
         inlines = can_inline(table.columns, lake.location.backend, lake.version)
         return self._inline_limit(table) if inlines else 0
+
+    def _fit(self, table: Table, rows: pa.Table) -> bool:
+        """Whether rows can be kept in the catalog of a table that can keep rows there."""
+        return can_inline_rows(table.columns, rows, self._transaction.lake.location.backend)
 
     def _inline_limit(self, table: Table) -> int:
         """Deletions of a file up to which they are kept in the catalog."""
