@@ -86,6 +86,7 @@ def column_stats(
         total=len(table.columns),
         note=f"of {len(files):,} data file{'' if len(files) == 1 else 's'}, rows deleted since included{left_out} "
         f"· snapshot {snapshot_id}",
+        units={"null share": "share", "bytes": "bytes"},
     )
 
 
@@ -142,6 +143,7 @@ def partitions(files: FileListing) -> Listing:
         rows,
         noun="partition",
         note=f"snapshot {files.snapshot_id}",
+        units={"bytes": "bytes"},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.files import ColumnStats
@@ -62,6 +62,7 @@ class Listing(_Listing[dict[str, object]]):
         noun: what one row is.
         total: how many of them there are; fewer than the rows where some rows are parts of others.
         note: stands below the rows, or "".
+        units: the columns whose numbers are shares of 1, or bytes: a view writes 0.25 as 25% and 1,000,000 as 1 MB.
     """
 
     _view = "listing.html"
@@ -75,8 +76,10 @@ class Listing(_Listing[dict[str, object]]):
         noun: str = "row",
         total: int | None = None,
         note: str = "",
+        units: Mapping[str, Literal["share", "bytes"]] | None = None,
     ) -> None:
         self.columns = tuple(columns)
+        self.units = dict(units or {})
         self.rows = tuple(tuple(row) for row in rows)
         self.noun = noun
         self.total = len(self.rows) if total is None else total

@@ -282,7 +282,7 @@ def _history(history: Sequence[HistoryEntry]) -> str:
         heading("message"),
         heading("rows", right=True),
     )
-    note = "the counts above are their net effect"
+    note = f"the counts above are their net effect · {timeline.SCALE}"
     if len(history) > _COMMITS:
         note = f"newest {count(_COMMITS)} listed · {note}"
     return (

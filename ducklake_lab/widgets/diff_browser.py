@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
 
 _TEXT = 300
+#: Columns that a page shows.
+MOST = 400
 #: In the order of the static view.
 _KINDS: tuple[RowKind, ...] = ("deleted", "inserted", "updated")
 
@@ -30,6 +32,7 @@ class DiffBrowser(Mounted):
         kind: the kind of the rows shown; "" for all.
         changed: only updated rows in which the cell of this column differs; "" for all.
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
+        every: all columns are shown, up to MOST; else those that changed, and some to recognise a row by.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "diff.js")
@@ -38,6 +41,8 @@ class DiffBrowser(Mounted):
     kind = traitlets.Unicode("").tag(sync=True)
     changed = traitlets.Unicode("").tag(sync=True)
     sort: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
+    every = traitlets.Bool(False).tag(sync=True)
+    wide = traitlets.Int(0).tag(sync=True)
     kinds: traitlets.List[object] = traitlets.List().tag(sync=True)
     cells: traitlets.List[object] = traitlets.List().tag(sync=True)
     columns: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
@@ -50,25 +55,29 @@ class DiffBrowser(Mounted):
     def __init__(self, diff: Diff) -> None:
         self.diff = diff
         self._choice = diff.choice
-        changed = sorted((column for column in diff.columns if column.updated), key=lambda column: -column.updated)
+        updated = {column.name: column.updated for column in diff.columns}
         super().__init__(
             kind=diff.choice.kind or "",
             changed=diff.choice.changed or "",
             sort=[list(key) for key in diff.choice.sort],
             kinds=[[kind, number] for kind in _KINDS if (number := diff.count(RowChoice(kind)))],
             can_copy=diff.end is not None,
-            cells=[[column.name, column.updated] for column in changed],
+            cells=[[name, updated[name]] for name in diff_rows.most_changed(diff.columns)],
+            wide=len(diff.names),
             **self._seen(diff.choice),
         )
-        self.observe(self._look, ["kind", "changed", "sort"])
+        self.observe(self._look, ["kind", "changed", "sort", "every"])
 
     def _seen(self, choice: RowChoice) -> dict[str, Any]:
         """What the page needs to know of the chosen rows."""
         diff = self.diff
         names, types = diff.names, {column.name: column.type for column in diff.columns}
         whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
-        changed = {column.name for column in diff.columns if column.updated}
-        shown = diff_rows.chosen_names(names, changed, whole_rows=whole_rows)
+        changed = dict.fromkeys([*([choice.changed] if choice.changed else []), *diff_rows.most_changed(diff.columns)])
+        if self.every:
+            shown = [*changed, *(name for name in names if name not in changed)][:MOST]
+        else:
+            shown = diff_rows.chosen_names(names, changed, whole_rows=whole_rows)
         notes = [f"a sample of {count(diff.count(choice))}"] if diff.sampled is not None else []
         if len(shown) < len(names):
             notes.append(f"{counted(len(names) - len(shown), 'more column')} not shown")

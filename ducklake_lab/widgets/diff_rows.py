@@ -35,15 +35,18 @@ def section(diff: DiffSource) -> str:
         return ""
     rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
     names = _names(rows, diff.columns)
-    shown = shown_names(names, rows)
+    shown = shown_names(names, rows, diff.columns)
     types = {column.name: column.type for column in diff.columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
     head = [heading(""), heading("row id", right=True), *(heading(name, right=numeric[name]) for name in shown)]
     body = []
     for row in rows:
         cells = (_cell(row, name, numeric[name]) for name in shown)
+        told = (
+            f"{row.kind}: {', '.join(clip(name, 40) for name in sorted(row.changed)[:20])}" if row.changed else row.kind
+        )
         body.append(
-            f'<tr class="dlk-{row.kind}"><td title="{row.kind}" class="dlk-mark">{MARKS[row.kind]}</td>'
+            f'<tr class="dlk-{row.kind}"><td title="{escape(told)}" class="dlk-mark">{MARKS[row.kind]}</td>'
             f'<td align="right"><span class="dlk-soft">{row.row_id}</span></td>{"".join(cells)}</tr>'
         )
     note = _note(len(rows), diff.count(diff.choice), diff.choice) + _hidden(names, shown)
@@ -90,19 +93,26 @@ def _names(rows: Iterable[RowChange], columns: Sequence[ColumnDiff]) -> list[str
     return list(names)
 
 
-def shown_names(names: Sequence[str], rows: Sequence[RowChange]) -> list[str]:
+def most_changed(columns: Sequence[ColumnDiff]) -> list[str]:
+    """The columns that updates changed, those with the most changed cells first."""
+    return [one.name for one in sorted(columns, key=lambda one: -one.updated) if one.updated]
+
+
+def shown_names(names: Sequence[str], rows: Sequence[RowChange], columns: Sequence[ColumnDiff] = ()) -> list[str]:
     """Updates alone need the changed columns and a few to recognise the row by; other rows need all."""
-    changed = {name for row in rows for name in row.changed}
+    seen = {name for row in rows for name in row.changed}
+    changed = dict.fromkeys([*(name for name in most_changed(columns) if name in seen), *sorted(seen)])
     return chosen_names(names, changed, whole_rows=any(row.kind != "updated" for row in rows))
 
 
 def chosen_names(names: Sequence[str], changed: Collection[str], *, whole_rows: bool) -> list[str]:
-    """The columns to show of rows whose cells in some of them changed, or which came or went as a whole."""
-    if whole_rows:
-        first = set(names[:_COLUMNS]) | set(list(changed)[:_COLUMNS])
-    else:
-        first = {*changed, *[name for name in names if name not in changed][:_CONTEXT]}
-    return [name for name in names if name in first][:_COLUMNS]
+    """The columns to show of rows whose cells in some of them changed, or which came or went as a whole: changed ones first.
+
+    Args:
+        changed: the columns, in the order that they are shown in.
+    """
+    others = [name for name in names if name not in changed]
+    return [*(name for name in changed if name in names), *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]
 
 
 def _cell(row: RowChange, name: str, right: bool) -> str:

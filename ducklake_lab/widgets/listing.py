@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
-from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, scroll, table, view
+from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, percent, scroll, size, table, view
 
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import Listing
@@ -21,16 +21,26 @@ def render(listing: Listing) -> str:
         any(isinstance(row[at], int | float) and not isinstance(row[at], bool) for row in listing.rows)
         for at in range(len(listing.columns))
     ]
-    head = [heading(name, right=right) for name, right in zip(listing.columns, numeric, strict=True)]
-    body = (
-        "<tr>" + "".join(cell(_html(value), right=right) for value, right in zip(row, numeric, strict=True)) + "</tr>"
-        for row in listing.rows[:LIMIT]
-    )
+    units = [listing.units.get(name, "") for name in listing.columns]
+    head = [
+        heading("size" if unit == "bytes" else name, right=right)
+        for name, right, unit in zip(listing.columns, numeric, units, strict=True)
+    ]
+    body = ("<tr>" + "".join(map(_cell, row, numeric, units)) + "</tr>" for row in listing.rows[:LIMIT])
     shown = f"first {count(LIMIT)} of {counted(len(listing.rows), 'line')} · " if len(listing.rows) > LIMIT else ""
     foot = f"{shown}{counted(listing.total, noun)}" + (f" · {listing.note}" if listing.note else "")
     above = f'<p><span class="dlk-title">{escape(clip(title, 160))}</span></p>' if title else ""
     rows = scroll(table(head, body), title or f"{noun}s") if listing.rows else ""
     return view(f'{above}{rows}<div class="dlk-foot">{escape(foot)}</div>', label=title or noun)
+
+
+def _cell(value: object, right: bool, unit: str) -> str:
+    """A value in its unit; the number itself is shown where it is pointed at."""
+    if not unit or not isinstance(value, int | float):
+        return cell(_html(value), right=right)
+    if unit == "bytes":
+        return cell(size(round(value)), right=right, title=f"{count(round(value))} bytes")
+    return cell(escape(percent(value)), right=right, title=f"{value:g}")
 
 
 def _html(value: object) -> str:

@@ -78,10 +78,15 @@ def _legend(history: Sequence[HistoryEntry], title: str) -> str:
     kinds = [kind for kind in KIND_LABELS if any(entry.kind == kind for entry in history)]
     newest = history[0].info
     summary = DOT.join((counted(len(history), "snapshot"), f"newest {newest.snapshot_id}", time(newest.snapshot_time)))
+    scale = (
+        f'<span class="dlk-soft">{timeline.SCALE}</span>'
+        if any(e.rows_added or e.rows_removed for e in history)
+        else ""
+    )
     marks = "".join(f"<span>{dot(kind)}{KIND_LABELS[kind]} </span>" for kind in kinds)
     return (
         f'<div class="dlk-legend"><span class="dlk-title">{escape(title)}</span>'
-        f'<span class="dlk-soft">{escape(summary)}</span> {marks}</div>'
+        f'<span class="dlk-soft">{escape(summary)}</span> {marks}{scale}</div>'
     )
 
 

@@ -12,6 +12,8 @@ from ducklake_lab.widgets.html import KIND_COLORS, KIND_LABELS, MINUS, compact, 
 LIMIT = 240
 
 _HEIGHT = 62.0
+#: How tall bars are, for people.
+SCALE = "bar height: square root of the rows"
 #: Share of the width between two time labels.
 _LABEL_GAP = 13.0
 
@@ -39,7 +41,7 @@ def svg(history: Sequence[HistoryEntry]) -> str:
         parts.append("</g>")
     parts += _labels(entries, slot, bottom + 28)
     first, last = entries[0].info.snapshot_id, entries[-1].info.snapshot_id
-    label = f"Timeline of snapshots {first} to {last}; the list below has the same in words"
+    label = f"Timeline of snapshots {first} to {last}, {SCALE}; the list below has the same in words"
     return (
         f'<svg role="img" aria-label="{label}" width="100%" height="{bottom + 34:.0f}" '
         f'style="margin:2px 0 10px">{"".join(parts)}</svg>'

@@ -88,9 +88,17 @@ def test_what_changed_in_a_wide_table_is_in_view(lab: Lab, shown: Shown):
     view = shown.page.locator(".jp-CodeCell").nth(1).locator(".dlk-df")
     expect(view.get_by_role("status")).to_have_text("150 rows · 12 more columns not shown", timeout=120_000)
     assert_columns_fit(view)
-    # the last column, which changed, needs no scrolling
+    # the columns that changed need no scrolling
     assert view.locator(".dlk-g").evaluate("grid => grid.scrollWidth <= grid.clientWidth")
     expect(view.locator(".dlk-g-rows .dlk-g-row").first.locator("ins")).to_have_text(["N1!", "2400"])
+    names = view.get_by_role("columnheader")
+    assert names.all_inner_texts()[:4] == ["", "row id", "tail", "late"]
+    view.get_by_role("button", name="Show all 19 columns").click()
+    expect(names).to_have_count(21)
+    expect(view.get_by_role("status")).to_have_text("150 rows")
+    expect(view.locator(".dlk-g-rows .dlk-g-row").first.locator("ins")).to_have_text(["N1!", "2400"])
+    view.get_by_role("button", name="Show changed columns").click()
+    expect(names).to_have_count(9)
 
 
 def test_rows_of_a_diff(lab: Lab, shown: Shown):

@@ -41,6 +41,7 @@ SELECT * FROM (VALUES (1, '<b>bold</b>', {'a': [1, NULL]}, NULL), (NULL, '<img s
 GRIDS = {COUNT: 1, GROUPS: 1, ALL: 1, LIMITED: 1, PLAIN: 0, TWICE: 0, NAMED: 1, LOOP: 2, HOSTILE: 1, WIDE: 1}
 _WATCH = """() => {
     window.moved = [];
+    window.scrolled = new Set();
     const known = new Map();
     const look = () => {
         document.querySelectorAll(".jp-CodeCell").forEach((cell, at) => {
@@ -50,6 +51,10 @@ _WATCH = """() => {
             if (live && before[1] !== high) window.moved.push([at, before[1], high]);
             known.set(at, [live, high]);
         });
+        for (const output of document.querySelectorAll(".jp-OutputArea-output")) {
+            const isCut = output.scrollWidth > output.clientWidth + 1 || output.scrollHeight > output.clientHeight + 1;
+            if (isCut) window.scrolled.add(output.textContent.slice(-80));
+        }
         requestAnimationFrame(look);
     };
     look();
@@ -89,6 +94,8 @@ def listed(view: Locator) -> list[list[str]]:
 def test_a_grid_looks_as_its_table_does(notebook: Page, lab: Lab, screenshot: Screenshot):
     notebook.wait_for_timeout(500)
     assert notebook.evaluate("window.moved") == []
+    # the rows scroll, and nothing around them does, not while the grid is made either
+    assert notebook.evaluate("[...window.scrolled]") == []
     for cell, count in GRIDS.items():
         expect(grid(notebook, cell)).to_have_count(count)
     first_paint(notebook)

@@ -29,6 +29,7 @@ class Changes extends Browsing {
     this.problem = element("span", { role: "alert" });
     this.kinds = element("span", { role: "group", "aria-label": "Kinds of change", class: "dlk-df-kinds" });
     this.cells = element("select", { "aria-label": "Changed column", onchange: () => this.choose(this.cells.value ? "updated" : "", this.cells.value) });
+    this.all = element("button", { type: "button", onclick: () => this.set({ every: !this.model.get("every") }) });
     this.copy = element("button", { type: "button", class: "dlk-df-copy", onclick: () => this.copySql() }, "Copy as SQL");
     this.text = element("pre", { class: "dlk-df-sql", tabindex: "0", "aria-label": "These rows as SQL" });
     this.text.style.display = "none";
@@ -40,7 +41,7 @@ class Changes extends Browsing {
       onError: (error) => { this.problem.textContent = error.message; },
     });
     this.root = element("div", { class: "dlk-live dlk-df", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-df-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text, this.widths.rule);
+      element("div", { class: "dlk-df-bar" }, element("strong", {}, "Rows"), this.kinds, this.cells, this.status, this.all, this.problem, this.model.get("can_copy") ? this.copy : ""), this.grid.root, this.text, this.widths.rule);
   }
 
   choose(kind, changed) {
@@ -78,7 +79,8 @@ class Changes extends Browsing {
   }
 
   draw({ kind, id, cells }) {
-    const mark = element("b", { title: kind, "aria-label": kind }, MARKS[kind]);
+    const changed = this.model.get("columns").filter((_, at) => cells[at].differs).map(([name]) => name);
+    const mark = element("b", { title: changed.length ? `${kind}: ${changed.join(", ")}` : kind, "aria-label": kind }, MARKS[kind]);
     return [mark, element("span", { class: "dlk-soft" }, id), ...cells.map((cell) => this.cell(cell))];
   }
 
@@ -140,6 +142,9 @@ class Changes extends Browsing {
     const passing = this.model.get("passing");
     const note = this.model.get("note");
     this.status.textContent = `${counted(passing, "row")}${note ? " · " + note : ""}`;
+    const every = this.model.get("every"), wide = this.model.get("wide");
+    this.all.textContent = every ? "Show changed columns" : `Show all ${number.format(wide)} columns`;
+    this.all.style.display = every || this.model.get("columns").length < wide ? "" : "none";
     this.heads();
     this.grid.reset(passing);
     this.tell();

@@ -43,6 +43,7 @@ class Snapshots extends Browsing {
     });
     this.summary = element("span", { class: "dlk-soft", role: "status" });
     this.kinds = element("span", { class: "dlk-sb-kinds", role: "group", "aria-label": "Kinds of change" });
+    this.scaled = element("span", { class: "dlk-soft" }, "bar height: square root of the rows");
     this.zoom = element("span", { class: "dlk-sb-zoom" });
     this.timeline = element("div", { class: "dlk-sb-time", "aria-hidden": "true" });
     this.timeline.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -56,7 +57,9 @@ class Snapshots extends Browsing {
       fetch: async (start, count) => {
         const { buffers } = await this.line.ask("page", { start, count, filter: this.model.get("filter") });
         const { length, columns } = readArrow(buffers[0]);
-        return Array.from({ length }, (_, at) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[at]])));
+        const rows = Array.from({ length }, (_, at) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[at]])));
+        this.widen(rows);
+        return rows;
       },
       cells: (row, at) => this.cells(row, at),
       selected: (at) => this.marked().includes(this.data.id[at]),
@@ -71,7 +74,7 @@ class Snapshots extends Browsing {
     this.result = element("div", { class: "dlk-sb-result" });
     // Without this attribute JupyterLab takes arrow keys and letters for its own commands.
     this.root = element("div", { class: "dlk-live dlk-sb", "data-lm-suppress-shortcuts": "true" },
-      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.summary, this.kinds, this.zoom, this.search),
+      element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.summary, this.kinds, this.scaled, this.zoom, this.search),
       this.timeline, this.map, this.grid.root, this.detail, this.result);
   }
 
@@ -95,16 +98,28 @@ class Snapshots extends Browsing {
     return amount(this.data.bytes_added[at], this.data.bytes_removed[at], size);
   }
 
-  // Numbers take the room that the longest of them needs, and words the rest; in a narrow place what changed is left
+  // Words share the room by the longest of each that is known; true widths are not needed for that.
+  widen(rows) {
+    const longest = (name) => rows.reduce((most, row) => Math.max(most, (row[name] || "").length), 0);
+    const words = { author: longest("author"), message: longest("message"), changes: longest("changes") };
+    if (!Object.keys(words).some((name) => words[name] > this.words[name])) return;
+    for (const name of Object.keys(words)) this.words[name] = Math.max(words[name], this.words[name]);
+    this.lay();
+  }
+
+  // Numbers take the room that the longest of them needs, then authors, and other words the rest; in a narrow place what changed is left
   // out where there is a message, and listed below when the snapshot is selected.
   lay() {
     this.wide = this.grid.root.clientWidth >= WIDE;
     const all = (write) => this.data.id.map((_, at) => write(at));
     const kinds = this.model.get("kinds").map((kind) => LABELS[kind] || kind);
     const text = (name, width, right) => ({ name, width, right });
+    const { author, message, changes } = this.words;
+    const share = (least, length) => `minmax(${least}em, ${Math.min(Math.max(length, least), 200)}fr)`;
+    const said = this.wide ? message : Math.max(message, changes);
     this.grid.setColumns([
-      text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", "minmax(4.5em, .4fr)"),
-      text("message", "minmax(7em, 1.2fr)"), ...(this.wide ? [text("what changed", "minmax(9em, 1.5fr)")] : []),
+      text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", `minmax(4.5em, ${Math.min(22, Math.max(4.5, author * 0.6 + 0.5))}em)`),
+      text("message", share(this.words.message || !this.wide ? 7 : 6, said)), ...(this.wide ? [text("what changed", share(9, changes))] : []),
       text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
     ]);
   }
@@ -113,6 +128,7 @@ class Snapshots extends Browsing {
     const { length, columns } = readArrow(this.model.get("overview"));
     this.data = columns;
     this.length = length;
+    this.words = { author: 0, message: 0, changes: 0 };
     this.place = new Map(columns.id.map((id, at) => [id, at]));
     this.size = Math.min(length, this.capacity());
     this.offset = 0;
@@ -234,6 +250,7 @@ class Snapshots extends Browsing {
     for (let at = Math.min(this.length, this.offset + this.size) - 1; at >= this.offset; at--) visible.push(at);
     const base = HIGH + 26;
     const largest = visible.reduce((most, at) => Math.max(most, added[at], removed[at]), 1);
+    this.scaled.hidden = !visible.some((at) => added[at] || removed[at]);
     const below = HIGH * Math.sqrt(visible.reduce((most, at) => Math.max(most, removed[at]), 0) / largest) + 8;
     const slot = width / Math.max(visible.length, 1);
     const bar = Math.min(16, Math.max(1.5, slot * 0.6));

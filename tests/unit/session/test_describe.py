@@ -44,10 +44,23 @@ def test_a_share_is_neither_all_nor_nothing_where_it_is_not(session: dl.Session)
     )
     shares = {row["column"]: row["null share"] for row in session.table("t").column_stats()}
     assert shares == {"nearly": 0.9999, "hardly": 0.0001, "all": 1.0, "no": 0.0}
+    shown = session.table("t").column_stats()._repr_html_()
+    shares_shown = re.findall(r'title="[\de.-]+">([^<]*%)</td>', shown)
+    assert shares_shown == ["&gt;99%", "&lt;1%", "100%", "0%"]
     session.sql("DELETE FROM t WHERE no > 4")
     html = session.table("t").files()._repr_html_()
     assert "29,995 deleted (&gt;99%)" in html
     assert "100%" not in re.sub(r"<style>.*?</style>|<svg.*?</svg>|style=\"[^\"]*\"", "", html, flags=re.S)
+
+
+def test_sizes_are_written_as_sizes(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT random() AS x FROM range(200000)")
+    found = session.table("t").column_stats()
+    stored = found[0]["bytes"]
+    assert isinstance(stored, int) and stored > 1_000_000
+    html = found._repr_html_()
+    assert f'title="{stored:,} bytes">{stored / 1_000_000:.1f} MB</td>' in html and f">{stored:,}<" not in html
+    assert "<th" in html and ">size<" in html
 
 
 def test_rows_in_the_catalog_are_told_beside_files(session: dl.Session) -> None:

@@ -10,7 +10,7 @@ from ducklake_lab.diff.model import ColumnChange, DiffSummary, Histogram, Patter
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.listings import FileListing, History
-from ducklake_lab.widgets import charts, diff, files, ranges, schema, snapshots, timeline
+from ducklake_lab.widgets import charts, diff, diff_rows, files, ranges, schema, snapshots, timeline
 from ducklake_lab.widgets.summary import summarize
 from ducklake_lab.widgets.tables import TableListing
 from tests.browser import samples
@@ -106,6 +106,10 @@ def test_snapshots_tell_all_in_text():
     for part in ("drop cancelled", "deleted from main.flights", "−8,255", "84 kB", "2026-03-17 10:59", "ana", "delete"):
         assert part in text
     assert text.index("fill speed") < text.index("load January")
+    # the bars are no plain scale
+    assert "bar height: square root of the rows" in text
+    empty = History("lake", [samples.entry(0, "schema", None, ["created schema main"])])
+    assert "bar height" not in plain(snapshots.render(empty))
 
 
 def test_many_snapshots_are_cut_and_say_so():
@@ -239,6 +243,20 @@ def test_rows_of_a_wide_table_keep_the_changed_column():
     html = diff.render(replace(samples.updated(), columns=columns, changed=(change,)))
     assert "<del>1</del> → <ins>2</ins>" in html
     assert "494 more columns not shown" in html
+    # the changed column is the first one, and the mark of the row names it
+    names = re.findall(r'<th scope="col"[^>]*>([^<]*)', html[html.index('class="dlk-rows"') :])
+    assert names[:4] == ["", "row id", "c499", "c0"]
+    assert 'title="updated: c499"' in html
+
+
+def test_columns_come_by_how_many_rows_changed_in_them():
+    columns = [
+        replace(samples.updated().columns[0], name=name, updated=n) for name, n in (("a", 0), ("b", 2), ("c", 9))
+    ]
+    names = [one.name for one in columns]
+    assert diff_rows.most_changed(columns) == ["c", "b"]
+    assert diff_rows.chosen_names(names, ["c", "b"], whole_rows=True) == ["c", "b", "a"]
+    assert diff_rows.chosen_names(names, [], whole_rows=True) == names
 
 
 def test_histogram_bars_reach_from_the_baseline():
