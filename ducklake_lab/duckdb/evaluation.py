@@ -26,6 +26,8 @@ Settings = tuple[tuple[str, str], ...]
 
 #: The type of NULL, where nothing gives it another.
 NULL = DataType('"null"')
+#: What a deferred evaluation gives: a value, and the error of a row that has none.
+VALUE, ERROR = "v", "e"
 #: Connections that a thread keeps.
 _KEPT = 8
 _local = threading.local()
@@ -39,6 +41,7 @@ class Evaluation:
         sql: in DuckDB's SQL.
         arguments: their types.
         volatile: each row, and each use, has a value of its own.
+        deferred: a row whose value cannot be computed gets an error beside it, which counts where the value is used.
     """
 
     sql: str
@@ -46,11 +49,12 @@ class Evaluation:
     result: DataType
     settings: Settings
     volatile: bool = False
+    deferred: bool = False
 
     @property
     def name(self) -> str:
         """A name that no other expression, and no other settings, have."""
-        parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings)
+        parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings, self.deferred)
         return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
@@ -69,6 +73,11 @@ def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
     while len(kept) > _KEPT:
         kept.pop(next(iter(kept))).close()
     return found
+
+
+def forgiving(settings: Settings) -> duckdb.DuckDBPyConnection:
+    """The same for TRY: DuckDB computes what an expression has twice before it, where no TRY is around it."""
+    return connection((*settings, ("disabled_optimizers", "common_subexpressions")))
 
 
 def _drop(settings: Settings) -> None:
@@ -211,10 +220,12 @@ def names_like(names: Sequence[str], pattern: str) -> set[str]:
         raise BindError(worded(error)) from error
 
 
-def rows_sql(evaluation: Evaluation, arguments: Sequence[str]) -> str:
-    """A query of an expression over `batch`, of whose columns the arguments are made; its one column is `v`."""
+def value_sql(evaluation: Evaluation) -> str:
+    """An evaluation's expression, in the type of its result."""
+    return f"CAST(({evaluation.sql}) AS {evaluation.result.sql()})"
+
+
+def rows_sql(shown: str, arguments: Sequence[str]) -> str:
+    """A query of expressions over `batch`, of whose columns the arguments are made."""
     columns = [f'{sql} AS "{argument(i)}"' for i, sql in enumerate(arguments)]
-    return (
-        f"SELECT CAST(({evaluation.sql}) AS {evaluation.result.sql()}) AS v "
-        f"FROM (SELECT {', '.join(columns) or '1 AS one'} FROM batch)"
-    )
+    return f"SELECT {shown} FROM (SELECT {', '.join(columns) or '1 AS one'} FROM batch)"

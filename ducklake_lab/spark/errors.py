@@ -66,7 +66,7 @@ _WORKERS = {
     ),
     re.compile(r'Cannot run program "([^"]+)"'): "Spark's workers cannot run Python as {}; name it in PYSPARK_PYTHON.",
 }
-_MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*)")
+_MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*?)(?: SQLSTATE: \w{{5}})?(?:\n|$)")
 
 
 def marked(error: DuckLakeError) -> Exception:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.casting import REFUSALS
-from ducklake_lab.duckdb.evaluation import NULL, Evaluation, connection, rows_sql
-from ducklake_lab.duckdb.wording import worded
-from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
+from ducklake_lab.duckdb.evaluation import ERROR, NULL, VALUE, Evaluation, connection, forgiving, rows_sql, value_sql
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark import workers
 from ducklake_lab.spark.arrow_writer import from_spark_sql
 from ducklake_lab.spark.begin_task import begin_task
-from ducklake_lab.spark.errors import marked
 from ducklake_lab.spark.frames import for_spark_sql, with_variants
+from ducklake_lab.spark.row_errors import error_of, with_errors
 from ducklake_lab.spark.types import arrow_type, spark_type
 
 
@@ -38,7 +37,7 @@ def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
             raise UnsupportedFeatureError(
                 f"DuckDB evaluates this in workers, which needs Spark 4.1 or newer: {evaluation.sql}"
             )
-        function = F.arrow_udf(_task(evaluation), spark_type(_result(evaluation)))
+        function = F.arrow_udf(_task(evaluation), _returned(evaluation))
         if evaluation.volatile:
             function = function.asNondeterministic()
         spark.udf.register(evaluation.name, function)
@@ -55,30 +54,46 @@ def _result(evaluation: Evaluation) -> DataType:
     return DataType("int32") if evaluation.result == NULL else evaluation.result
 
 
+def _returned(evaluation: Evaluation) -> T.DataType:
+    """What the function gives Spark: values, or values with the errors of rows that have none."""
+    kind = spark_type(_result(evaluation))
+    return (
+        T.StructType([T.StructField(VALUE, kind), T.StructField(ERROR, T.StringType())])
+        if evaluation.deferred
+        else kind
+    )
+
+
 def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
     kind = _result(evaluation)
     arguments = [
         from_spark_sql(f'"a{i}"', DataType("int32") if argument == NULL else argument)
         for i, argument in enumerate(evaluation.arguments)
     ]
-    sql = f"SELECT {for_spark_sql('v', kind)} AS v FROM ({rows_sql(evaluation, arguments)})"
+    value = value_sql(evaluation)
+    sql = f"SELECT {for_spark_sql('v', kind)} AS v FROM ({rows_sql(f'{value} AS v', arguments)})"
+    whole = for_spark_sql(f"({value})", kind)
+    tried = rows_sql(f"TRY({whole}) AS v, TRY(({whole}) IS NULL) IS NULL AS failed", arguments)
     arrow = arrow_type(spark_type(kind))
+    settings = evaluation.settings
+
+    def values(batch: pa.Table) -> pa.Array:
+        found = connection(settings).from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
+        return with_variants(found, kind).cast(arrow)
+
+    def tried_values(batch: pa.Table) -> tuple[pa.Array, pa.Array]:
+        found = forgiving(settings).from_arrow(batch).query("batch", tried).to_arrow_table()
+        return with_variants(found.column("v"), kind).cast(arrow), found.column("failed").combine_chunks()
 
     def run(*columns: pa.Array) -> pa.Array:
         begin_task()
         batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])
-        database = connection(evaluation.settings)
+        if evaluation.deferred:
+            found, errors = with_errors(batch, values, tried_values, arrow)
+            return pa.StructArray.from_arrays([found, errors], [VALUE, ERROR])
         try:
-            values = database.from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
+            return values(batch)
         except duckdb.Error as error:
-            raise marked(_error(error, worded(error))) from None
-        return with_variants(values, kind).cast(arrow)
+            raise error_of(error) from None
 
     return run
-
-
-def _error(error: duckdb.Error, message: str) -> DuckLakeError:
-    if message in REFUSALS:
-        return UnsupportedFeatureError(message)
-    does_not_fit = isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException)
-    return ConstraintError(message) if does_not_fit else SqlError(message)

@@ -380,7 +380,7 @@ def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None)
     try:
         return plan_query(query, names)
     except (BindError, UnsupportedFeatureError) as error:
-        return plan_in_process(text or as_text(query), names, error)
+        return plan_in_process(text or as_text(query), names, error, query)
 
 
 def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:

@@ -70,16 +70,19 @@ def is_comma(join: exp.Join) -> bool:
 def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
     method = join.args.get("method") or ""
     kind, side = join.kind.upper(), join.side.upper()
-    if method and method.upper() != "NATURAL":
-        raise UnsupportedFeatureError(f"{method.upper()} JOIN is not supported yet.")
-    if kind in ("POSITIONAL", "STRAIGHT") or join.args.get("nearest"):
-        raise UnsupportedFeatureError(f"{kind or 'NEAREST'} JOIN is not supported yet.")
+    is_asof = method.upper() == "ASOF"
+    if (method and not is_asof and method.upper() != "NATURAL") or kind in ("POSITIONAL", "STRAIGHT"):
+        raise UnsupportedFeatureError(f"{method.upper() or kind} JOIN is not supported yet.")
+    if join.args.get("nearest"):
+        raise UnsupportedFeatureError("NEAREST JOIN is not supported yet.")
     here = list(scope.relations)
     before = [relation for relation in here if relation not in outside]
     join.set("this", _item(binder, join.this, scope, ctes))
     added = [relation for relation in scope.relations if relation not in here]
     using = list(join.args.get("using") or [])
-    if method:
+    if is_asof and using:
+        raise UnsupportedFeatureError("ASOF JOIN with USING is not supported on Spark; use ON.")
+    if method and not is_asof:
         using = _natural(before, added)
         join.set("method", None)
     if using:
@@ -101,7 +104,8 @@ def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside
     condition = join.args.get("on")
     if condition is not None:
         join.set("on", binder.expression(condition, scope, ctes))
-        _restrict(join.args["on"], side, kind, before, added)
+        if not is_asof:
+            _restrict(join.args["on"], side, kind, before, added)
     if side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI"):
         for relation in added:
             relation.nullable = True

@@ -112,6 +112,12 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     for item in clause.expressions:
+        if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
+            # the name means the output column here too
+            column = item.this.this
+            value = alias_value(column, aliases[column.name.casefold()])
+            value.meta[BOUND] = True
+            item.this.set("this", value)
         position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
         if position is not None:
             item.set("this", exp.Literal.number(position))

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ducklake_lab.errors import (
-    DuckLakeError,
-)
+from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
@@ -17,9 +15,10 @@ from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.tokens import split
-from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
+from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
+from ducklake_lab.sql.planning.pivots import written_out
 from ducklake_lab.sql.scope import Outputs
 
 
@@ -46,21 +45,51 @@ def as_text(query: Query) -> str:
     return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
-def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError) -> QueryPlan:
+def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query: Query | None = None) -> QueryPlan:
     """A statement for DuckDB in process: names of lakes are replaced by views, the rest is left as it was written.
 
     Args:
         refusal: why it was not bound here; what is raised where data files have to be read on Spark.
+        query: the statement, where Spark may run it in other words.
     """
     tokens = split(text)[0]
     binder = QueryBinder(resolver)
     written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
     sources = tuple(binder.sources)
 
-    def refuse() -> SparkQuery:
-        raise refusal
+    def on_spark() -> SparkQuery:
+        tree = written_out(query.tree) if query is not None else None
+        if tree is None:
+            raise refusal
+        return _in_other_words(tree, resolver, sources)
 
-    return QueryPlan(sources, written, refuse, bound=False)
+    return QueryPlan(sources, written, on_spark, bound=False)
+
+
+def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Source]) -> SparkQuery:
+    """A query for Spark over the sources of the one that it says anew."""
+    plan = plan_query(Query(tree), resolver)
+    found = plan.for_spark()
+    sql = found.sql
+    for source in plan.sources:
+        same = next((one for one in sources if _is_alike(one, source)), None)
+        if same is None:
+            raise UnsupportedFeatureError(f"{source.name} in such a query is not supported on Spark.")
+        sql = sql.replace(f"`{source.view}`", f"`{same.view}`")
+    return replace(found, sql=sql)
+
+
+def _is_alike(one: Source, other: Source) -> bool:
+    """Whether two sources give the same rows, all columns of the other among those of the first."""
+    same = (one.kind, one.name, one.at, one.args, one.kwargs, one.query) == (
+        other.kind,
+        other.name,
+        other.at,
+        other.args,
+        other.kwargs,
+        other.query,
+    )
+    return same and one.virtual >= other.virtual and one.located >= other.located
 
 
 #: Words that DuckDB takes for a column where one of that name is put out, and the functions that they stand for.

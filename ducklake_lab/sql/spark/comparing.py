@@ -70,6 +70,8 @@ def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
     )
     key, query = node.this, node.parent.parent if node.parent is not None else None
     kind = translation.type_of(key)
+    if isinstance(key.unnest(), exp.Collate) and kind == DataType("varchar"):
+        key = _by_collation(key.unnest())
     check_collation(key, kind)
     if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
         outputs = query.meta.get(OUTPUTS) or ()
@@ -89,6 +91,22 @@ def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
     order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
     bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
     return exp.Ordered(this=translation.scalar(bytes_), desc=False, nulls_first=False)
+
+
+def _by_collation(key: exp.Expr) -> exp.Expr:
+    """What DuckDB sorts by for a text with a collation: the functions of its parts, the one of a language last."""
+    collation = (
+        key.expression.sql(dialect="duckdb") if not isinstance(key.expression, exp.Literal) else key.expression.name
+    )
+    parts = [part.strip('"').lower() for part in collation.split(".")]
+    value: exp.Expr = key.this
+    for part in sorted(parts, key=lambda part: part not in _COMBINED):
+        value = exp.Anonymous(this=_COMBINED.get(part, f"icu_collate_{part}"), expressions=[value.copy()])
+    return value
+
+
+#: The functions of collations that are combined with others.
+_COMBINED = {"nocase": "lower", "noaccent": "strip_accents", "nfc": "nfc_normalize"}
 
 
 def _typed_column(kind: DataType) -> exp.Column:

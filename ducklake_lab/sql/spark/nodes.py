@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ducklake_lab.errors import UnsupportedFeatureError
+
 
 class SparkCast(exp.Expression, exp.Func):
     """CAST to a type given in Spark's own spelling."""
@@ -49,3 +51,30 @@ def negate(node: exp.Expr) -> exp.Expr:
 
 def is_null(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=paren(node), expression=exp.Null())
+
+
+def as_column(node: exp.Expr, name: str) -> exp.Alias:
+    """A column of a SELECT list."""
+    return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
+
+
+def columns_of(node: exp.Expr, what: str) -> list[tuple[exp.Expr, str]]:
+    """(value, name) of the columns of a query.
+
+    Args:
+        what: needs them.
+
+    Raises:
+        UnsupportedFeatureError: they are not known.
+    """
+    found: list[tuple[exp.Expr, str]] = []
+    for item in node.expressions:
+        if isinstance(item, exp.Alias):
+            found.append((item.this, item.alias))
+        elif isinstance(item, exp.Subquery) and item.alias:
+            value = item.copy()
+            value.set("alias", None)
+            found.append((value, item.alias))
+        else:
+            raise UnsupportedFeatureError(f"{what} over columns that are not known is not supported on Spark.")
+    return found

@@ -28,6 +28,8 @@ ORDERED = frozenset(
     ("boolean", *DIGITS, *FLOATS, "date", "time", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz")
 ) | {"varchar", "uuid", "blob"}
 
+NO_NANOSECONDS = "Computing TIMESTAMP_NS is not supported on Spark, which has microseconds."
+
 
 class Context(Protocol):
     """What the forms are written by."""
@@ -49,6 +51,10 @@ def carried(kind: DataType) -> str:
     """Spark's spelling of the type in which it carries values of a type."""
     check_named(kind)
     return spark_type(kind)
+
+
+def has_nanoseconds(kind: DataType) -> bool:
+    return any(part.name == "timestamp_ns" for part in kind.walk())
 
 
 # Constants

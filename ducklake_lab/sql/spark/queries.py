@@ -14,7 +14,7 @@ from ducklake_lab.sql.bind.from_clause import LATERAL, is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, TYPE, Output
 from ducklake_lab.sql.spark.comparing import named
-from ducklake_lab.sql.spark.nodes import binary, call, number
+from ducklake_lab.sql.spark.nodes import as_column, binary, call, columns_of, number
 from ducklake_lab.sql.spark.typing import aggregate
 from ducklake_lab.sql.types import to_sqlglot
 
@@ -214,14 +214,12 @@ def _keys(group: exp.Expr) -> list[exp.Expr]:
 
 def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp.Expr]) -> exp.Select:
     """A query around what `build` makes of this one; ORDER BY, LIMIT and DISTINCT move outside."""
-    if any(not isinstance(item, exp.Alias) for item in node.expressions):
-        raise UnsupportedFeatureError("QUALIFY or ROLLUP over columns that are not known is not supported on Spark.")
     items: list[exp.Expr] = []
     inner: list[exp.Expr] = []
-    for index, item in enumerate(node.expressions):
+    for index, (value, shown) in enumerate(columns_of(node, "QUALIFY or ROLLUP")):
         name = f"_ducklake_c{index}"
-        inner.append(exp.alias_(item.this.copy(), name, quoted=True))
-        items.append(exp.alias_(_column(name, type_of(item)), item.alias, quoted=True))
+        inner.append(as_column(value.copy(), name))
+        items.append(as_column(_column(name, type_of(value)), shown))
     order = node.args.get("order")
     if order is not None:
         order = order.copy()

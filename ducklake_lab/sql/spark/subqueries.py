@@ -14,9 +14,9 @@ from sqlglot import exp
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.scope import OUTPUTS, RELATION
 from ducklake_lab.sql.spark.comparing import check_alike
-from ducklake_lab.sql.spark.nodes import is_null
+from ducklake_lab.sql.spark.nodes import call, is_null, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
-from ducklake_lab.sql.spark.typing import from_items
+from ducklake_lab.sql.spark.typing import from_items, quantified
 
 if TYPE_CHECKING:
     from ducklake_lab.sql.spark.translate import Translation
@@ -31,17 +31,81 @@ def check_subqueries(tree: exp.Expr) -> None:
     Raises:
         UnsupportedFeatureError: Spark would compute one otherwise than DuckDB.
     """
+    for compared in list(tree.find_all(exp.EQ, exp.NEQ)):
+        if (queried := quantified(compared)) is not None:
+            _as_in(compared, queried)
     for node in tree.find_all(exp.In, exp.Any, exp.All):
         if isinstance(node, exp.In):
             if node.args.get("query") is not None:
                 node.meta[_ASKS_FOR_NULL] = _asks_for_null(node)
-        elif isinstance(node.this.unnest(), exp.Query):
-            raise UnsupportedFeatureError(f"{type(node).__name__.upper()} over a query is not supported on Spark.")
-    for call in tree.find_all(exp.Anonymous):
-        if call.name.lower() == "array" and any(isinstance(part, exp.Query) for part in call.expressions):
+        elif isinstance(node.this.unnest(), exp.Query) and quantified(node.parent) is not node:
+            raise UnsupportedFeatureError(f"{type(node).__name__.upper()} over a query is not supported on Spark here.")
+    for array in tree.find_all(exp.Anonymous):
+        if array.name.lower() == "array" and any(isinstance(part, exp.Query) for part in array.expressions):
             raise UnsupportedFeatureError("ARRAY over a query is not supported on Spark; use list() in the query.")
     for select in tree.find_all(exp.Select):
         _check_correlation(select)
+
+
+def _as_in(node: exp.Binary, queried: exp.Expr) -> None:
+    """`= ANY` is IN, and `<> ALL` is NOT IN."""
+    if isinstance(node, exp.EQ) != isinstance(queried, exp.Any):
+        return
+    found: exp.Expr = exp.In(this=node.this.copy(), query=_subquery(queried))
+    node.replace(found if isinstance(node, exp.EQ) else exp.Paren(this=exp.Not(this=found)))
+
+
+def _subquery(queried: exp.Expr) -> exp.Expr:
+    query = queried.this.unnest()
+    return query.copy() if isinstance(query, exp.Subquery) else exp.Subquery(this=query.copy())
+
+
+def among_all(translation: Translation, node: exp.Binary) -> exp.Expr:
+    """`x > ANY (SELECT …)` and `x > ALL (SELECT …)`: the smallest or the largest value answers for all."""
+    queried = node.expression
+    query = _subquery(queried)
+    (output,) = queried.this.unnest().meta.get(OUTPUTS) or (None,)
+    if output is None or is_volatile(node):
+        raise UnsupportedFeatureError(f"{type(queried).__name__.upper()} over this query is not supported on Spark.")
+    check_alike(translation, [translation.type_of(node.this), output.type])
+    member = exp.column(exp.to_identifier("member", quoted=True))
+    rows = translation.translate(query)
+    alias = exp.TableAlias(this=exp.to_identifier("members", quoted=True), columns=[member.this.copy()])
+    counted = (
+        *(text("n"), call("count", exp.Star()), text("known"), call("count", member.copy())),
+        *(text("least"), call("min", member.copy()), text("most"), call("max", member.copy())),
+    )
+    digest = exp.Subquery(
+        this=exp.select(call("named_struct", *counted)).from_(exp.Subquery(this=rows.this, alias=alias))
+    )
+
+    def of(name: str) -> exp.Expr:
+        return exp.Dot(this=digest.copy(), expression=exp.to_identifier(name))
+
+    def value() -> exp.Expr:
+        return exp.Paren(this=translation.scalar(node.this.copy()))
+
+    every = isinstance(queried, exp.All)
+    ends = (
+        ("least", "most")
+        if isinstance(node, exp.EQ | exp.NEQ)
+        else ("least",)
+        if _finds_least(node) != every
+        else ("most",)
+    )
+    parts = [type(node)(this=value(), expression=of(end)) for end in ends]
+    holds: exp.Expr = exp.Paren(this=exp.and_(*parts) if every else exp.or_(*parts))
+    decided = exp.Not(this=holds) if every else holds
+    unknown = exp.Or(this=is_null(value()), expression=exp.LT(this=of("known"), expression=of("n")))
+    otherwise, found = exp.Boolean(this=every), exp.Boolean(this=not every)
+    cases = ((exp.EQ(this=of("n"), expression=number(0)), otherwise), (decided, found), (unknown, exp.Null()))
+    ifs = [exp.If(this=condition, true=result) for condition, result in cases]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=otherwise.copy()))
+
+
+def _finds_least(node: exp.Binary) -> bool:
+    """Whether any value is found by the least."""
+    return isinstance(node, exp.GT | exp.GTE)
 
 
 def _asks_for_null(node: exp.In) -> bool:

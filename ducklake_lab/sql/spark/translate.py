@@ -14,28 +14,35 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from ducklake_lab.duckdb.evaluation import Evaluation, Settings, result_type
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
-from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS
-from ducklake_lab.sql.spark import aggregates, queries
-from ducklake_lab.sql.spark.comparing import check_alike, check_collation, check_equal, is_collated, named, ordered
+from ducklake_lab.sql.spark import deferring, partitioned, queries
+from ducklake_lab.sql.spark.comparing import (
+    check_alike,
+    check_collation,
+    check_equal,
+    is_collated,
+    ordered,
+)
+from ducklake_lab.sql.spark.conditions import asof, join_condition, truth
 from ducklake_lab.sql.spark.dialect import SparkSql
+from ducklake_lab.sql.spark.grouped import aggregated
 from ducklake_lab.sql.spark.native import form_of
-from ducklake_lab.sql.spark.nodes import call, case, number, text
-from ducklake_lab.sql.spark.operands import carried, constant, is_constant
+from ducklake_lab.sql.spark.nodes import call, case, number
+from ducklake_lab.sql.spark.operands import NO_NANOSECONDS, carried, constant, has_nanoseconds, is_constant
 from ducklake_lab.sql.spark.settings import check_settings
-from ducklake_lab.sql.spark.stability import check_calls, check_same_for_all, is_volatile, volatile_call
-from ducklake_lab.sql.spark.subqueries import among, check_subqueries
+from ducklake_lab.sql.spark.stability import check_calls, check_same_for_all, is_volatile
+from ducklake_lab.sql.spark.subqueries import among, among_all, check_subqueries
 from ducklake_lab.sql.spark.typing import (
     TYPES,
     Lifted,
-    Type,
     Typing,
     from_items,
     is_computed_before,
     lifted,
     moment,
+    quantified,
 )
 from ducklake_lab.sql.spark.windows import frame, window
 from ducklake_lab.sql.types import to_sqlglot
@@ -54,8 +61,6 @@ _MOMENTS = {
     "current_date": "current_date",
     "current_localtimestamp": "localtimestamp",
 }
-
-_NO_NANOSECONDS = "Computing TIMESTAMP_NS is not supported on Spark, which has microseconds."
 
 
 def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
@@ -134,6 +139,9 @@ class Translation:
         return queries.select(node, self.select_parts, self.type_of)
 
     def select_parts(self, node: exp.Expr) -> exp.Expr:
+        partitioned.write_out(node)
+        if (foreign := self._foreign_windows(node)) and isinstance(node, exp.Select):
+            return self._over_partitions(node, foreign)
         if node.args.get("distinct") is not None:
             for item in node.expressions:
                 check_equal(self.type_of(item))
@@ -151,6 +159,29 @@ class Translation:
             self._keys = around
             self._relations.pop()
         return node
+
+    def _foreign_windows(self, node: exp.Expr) -> list[exp.Window]:
+        """The windows of a query that Spark does not compute."""
+        windows = list(partitioned.windows_of(node))
+        return [one for one in windows if not self._takes(one, node)]
+
+    def _takes(self, one: exp.Window, node: exp.Expr) -> bool:
+        known, keys = dict(self.evaluations), self._keys
+        self._keys = self._grouped_by(node)
+        try:
+            window(self, one.copy())
+        except UnsupportedFeatureError:
+            return False
+        finally:
+            self.evaluations, self._keys = known, keys
+        return True
+
+    def _over_partitions(self, node: exp.Select, foreign: Sequence[exp.Window]) -> exp.Expr:
+        keys, self._keys = self._keys, self._grouped_by(node)
+        try:
+            return partitioned.select(self, node, foreign)
+        finally:
+            self._keys = keys
 
     def _grouped_by(self, node: exp.Expr) -> list[exp.Expr]:
         group = node.args.get("group")
@@ -172,33 +203,21 @@ class Translation:
         return node
 
     def truth(self, node: exp.Expr) -> exp.Expr:
-        """A condition, each part of an AND on its own: what Spark computes stays a filter of its own."""
-        if isinstance(node, exp.And):
-            return exp.And(this=self.truth(node.this), expression=self.truth(node.expression))
-        if isinstance(node, exp.Paren):
-            return exp.Paren(this=self.truth(node.this))
-        kind = self.type_of(node)
-        if kind is not None and kind.name != "boolean":
-            node = exp.Cast(this=node.copy(), to=to_sqlglot(DataType("boolean")))
-        found = self.scalar(node)
-        return exp.Paren(this=found) if isinstance(found, exp.Or) else found
+        return truth(self, node)
 
     def join(self, node: exp.Join) -> exp.Expr:
         for columns in node.meta.get(JOINED_BY, ()):
             check_alike(self, [self.type_of(column) for column in columns])
-        node.set("this", self.translate(node.this))
-        condition = node.args.get("on")
-        if condition is not None:
-            check_same_for_all(condition, "the condition of a join")
-            outer = node.side or node.kind.upper() in ("SEMI", "ANTI")
-            node.set("on", self.truth(condition))
-            for found in node.args["on"].find_all(exp.Anonymous) if outer else ():
-                if found.name in self.evaluations and len({c.table for c in found.find_all(exp.Column)}) > 1:
-                    raise UnsupportedFeatureError(
-                        f"This condition of a {node.side or node.kind} JOIN is not supported on Spark: "
-                        f"{self.evaluations[found.name].sql} uses both sides."
-                    )
+        if node.args.get("method"):
+            asof(self, node)
+        else:
+            node.set("this", self.translate(node.this))
+        if node.args.get("on") is not None:
+            join_condition(self, node)
         return node
+
+    def subquery(self, node: exp.Subquery) -> exp.Expr:
+        return node if node.meta.get(partitioned.TRANSLATED) else queries.subquery(node, self.children)
 
     def set_operation(self, node: exp.SetOperation) -> exp.Expr:
         queries.bring_together(node)
@@ -249,7 +268,7 @@ class Translation:
         if isinstance(node, exp.Paren):
             inner = self.native(node.this)
             return exp.Paren(this=inner) if inner is not None else None
-        if self._is_argument(node):
+        if self.is_argument(node):
             return self.argument(node)
         if is_collated(node):
             return None
@@ -259,7 +278,7 @@ class Translation:
         form = form_of(node, self.settings)
         return form(self, node) if form is not None else None
 
-    def _is_argument(self, node: exp.Expr) -> bool:
+    def is_argument(self, node: exp.Expr) -> bool:
         return is_computed_before(node) or any(node == key for key in self._keys)
 
     def argument(self, node: exp.Expr) -> exp.Expr:
@@ -274,10 +293,12 @@ class Translation:
             if isinstance(node, exp.Query):
                 return self.translate(node.copy())
             if isinstance(node, exp.Exists):
-                return exp.Exists(this=self.translate(node.this.copy()))
+                return exp.Paren(this=exp.Exists(this=self.translate(node.this.copy())))
+            if isinstance(node, exp.Binary) and quantified(node) is not None:
+                return among_all(self, node)
             if (name := moment(node)) is not None:
                 return call(_MOMENTS.get(name, "current_timestamp"))
-            return self.aggregated(node, lambda core: core, self.type_of(node))
+            return aggregated(self, node, lambda core: core, self.type_of(node))
         keys, self._keys = self._keys, []
         try:
             return self.scalar(node)
@@ -289,37 +310,50 @@ class Translation:
         kind = self.type_of(node)
         check_collation(node, kind)
         source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
-        if kind is not None and _has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
-            raise UnsupportedFeatureError(_NO_NANOSECONDS)
-        return self._called(lifted(node, self._is_argument), volatile=is_volatile(node))
+        if kind is not None and has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
+            raise UnsupportedFeatureError(NO_NANOSECONDS)
+        return self._called(lifted(node, self.is_argument), volatile=is_volatile(node))
 
     def _called(self, found: Lifted, *, volatile: bool = False) -> exp.Expr:
         if any(part.name.lower() == "unnest" for part in found.sql_tree.find_all(exp.Anonymous)):
             raise UnsupportedFeatureError("unnest inside of an expression is not supported on Spark; use it in FROM.")
-        kinds = [self._argument_type(part) for part in found.arguments]
-        result = result_type(found.sql, tuple(kinds), self.settings)
-        evaluation = Evaluation(found.sql, tuple(kinds), result, self.settings, volatile)
-        carried(result)  # or it is refused
-        self._check_scope(found)
-        self.evaluations[evaluation.name] = evaluation
+        kinds = tuple(self.argument_type(part) for part in found.arguments)
+        self.check_scope(found)
         arguments = [self.argument(part) for part in found.arguments]
         if len(arguments) > 1:
             arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
-        return call(evaluation.name, *(arguments or [number(1)]))
+        result = result_type(found.sql, kinds, self.settings)
+        return self.of_worker(found.sql, kinds, result, arguments or [number(1)], volatile=volatile)
 
-    def _argument_type(self, node: exp.Expr) -> DataType:
+    def of_worker(
+        self,
+        sql: str,
+        kinds: Sequence[DataType],
+        result: DataType,
+        arguments: Sequence[exp.Expr],
+        *,
+        volatile: bool = False,
+    ) -> exp.Expr:
+        """The value that a worker gives for arguments of some types."""
+        carried(result)  # or it is refused
+        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred=not volatile)
+        self.evaluations[evaluation.name] = evaluation
+        made = call(evaluation.name, *arguments)
+        return made if volatile else deferring.used(made)
+
+    def argument_type(self, node: exp.Expr) -> DataType:
         kind = self.type_of(node)
         if kind is None:
             raise UnsupportedFeatureError(
                 f"Computing with {node.sql(dialect='duckdb')}, whose type is not known, is not supported on Spark."
             )
-        if _has_nanoseconds(kind):
+        if has_nanoseconds(kind):
             raise UnsupportedFeatureError(
                 "Computing with TIMESTAMP_NS is not supported on Spark, which has microseconds; cast it in a table."
             )
         return kind
 
-    def _check_scope(self, found: Lifted) -> None:
+    def check_scope(self, found: Lifted) -> None:
         columns = [part for part in found.arguments if isinstance(part, exp.Column)]
         tables = {column.table.casefold() for column in columns if column.table}
         if len(self._relations) > 1 and tables & self._relations[-1] and tables - self._relations[-1]:
@@ -327,103 +361,10 @@ class Translation:
                 f"An expression over columns of a query and of the one around it is not supported on Spark: {found.sql}"
             )
 
-    # -- aggregates --------------------------------------------------------------------------------
-
-    def aggregated(self, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False) -> exp.Expr:
-        """An aggregate or window function; `wrap` surrounds its core."""
-        whole = node
-        core, nulls, condition = node, None, None
-        while not isinstance(core, exp.Anonymous):
-            if isinstance(core, exp.Filter):
-                check_same_for_all(core.expression, "FILTER")
-                condition = self.truth(core.expression.this.copy())
-            else:
-                nulls = type(core)
-            core = core.this
-        written = [part.copy() for part in core.expressions]
-        if written and isinstance(written[-1], exp.IgnoreNulls | exp.RespectNulls):
-            nulls, written[-1] = type(written[-1]), written[-1].this
-        order = written[-1] if written and isinstance(written[-1], exp.Order) else None
-        if order is not None:
-            written[-1] = order.this
-
-        def around(inner: exp.Expr) -> exp.Expr:
-            inner = nulls(this=inner) if nulls is not None else inner
-            if condition is not None:
-                inner = exp.Filter(this=inner, expression=exp.Where(this=condition.copy()))
-            return wrap(inner)
-
-        values = [
-            value for part in written for value in (part.expressions if isinstance(part, exp.Distinct) else [part])
-        ]
-        types = [None if isinstance(value, exp.Star) else self.type_of(value) for value in values]
-        for value, kind in zip(values, types, strict=True):
-            check_collation(value, kind)
-        name = core.name.lower()
-        if name in aggregates.FORMS and (over or volatile_call(core) is None):
-            args = [
-                exp.Distinct(expressions=[self.scalar(named(v.copy())) for v in part.expressions])
-                if isinstance(part, exp.Distinct)
-                else part
-                if isinstance(part, exp.Star)
-                else self.scalar(part)
-                for part in written
-            ]
-            found = aggregates.native(
-                aggregates.Aggregate(name, args, types, result, around, over, self._digits(values)),
-                order,
-                by_nulls=nulls is not None,
-            )
-            if found is not None:
-                return found
-        if over:
-            raise aggregates.refuse_over(name)
-        return self._by_group(core, around, whole)
-
-    def _digits(self, values: Sequence[exp.Expr]) -> int:
-        """Digits of the decimals that a function's first argument adds up: those of the values, where it is their sum.
-
-        However the rows are grouped, their sums add up to no more than the rows.
-        """
-        value = values[0] if values else exp.Star()
-        summed = value.expressions[0] if isinstance(value, exp.Anonymous) and value.name.lower() == "sum" else value
-        for part in (summed, value):
-            kind = None if isinstance(part, exp.Star | exp.Distinct) else self.type_of(part)
-            if kind is not None and kind.decimal is not None:
-                return kind.decimal[0]
-        return 0
-
-    def _by_group(self, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
-        """An aggregate that DuckDB computes of the values of each group."""
-        own = iter(range(1))
-        found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)
-        self._check_scope(found)
-        kinds = [self._argument_type(part) for part in found.arguments]
-        fields = tuple((f"_ducklake_{i}", kind) for i, kind in enumerate(kinds)) or (("one", DataType("int32")),)
-        rows = DataType("list", (("element", DataType("struct", fields)),))
-        shown = ", ".join(f"u.{quote_identifier(name)} AS {quote_identifier(name)}" for name, _ in fields)
-        sql = f'(SELECT {found.sql} FROM (SELECT {shown} FROM (SELECT unnest("_ducklake_0") AS u)))'
-        result = result_type(sql, (rows,), self.settings)
-        if node.name.lower() in aggregates.NEVER_NULL:
-            sql = f"coalesce({sql}, CAST(0 AS {result.sql()}))"
-        if _has_nanoseconds(result):
-            raise UnsupportedFeatureError(_NO_NANOSECONDS)
-        carried(result)
-        evaluation = Evaluation(sql, (rows,), result, self.settings)
-        self.evaluations[evaluation.name] = evaluation
-        packed: list[exp.Expr] = []
-        for (name, _), part in zip(fields, found.arguments or (exp.Literal.number(1),), strict=True):
-            packed += [text(name), self.argument(part) if found.arguments else part]
-        return call(evaluation.name, around(call("collect_list", call("named_struct", *packed))))
-
 
 def _not_compared(subquery: exp.Expr) -> exp.Expr:
     """A subquery that may be an argument beside others: Spark compares those that are deterministic, which fails of queries."""
     return case(exp.GTE(this=call("spark_partition_id"), expression=number(0)), subquery)
-
-
-def _has_nanoseconds(kind: DataType) -> bool:
-    return any(part.name == "timestamp_ns" for part in kind.walk())
 
 
 _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
@@ -431,7 +372,7 @@ _HANDLERS: dict[Any, Callable[[Translation, Any], exp.Expr]] = {
     exp.Union: Translation.set_operation,
     exp.Except: Translation.set_operation,
     exp.Intersect: Translation.set_operation,
-    exp.Subquery: lambda self, node: queries.subquery(node, self.children),
+    exp.Subquery: lambda self, node: self.subquery(node),
     exp.Table: lambda self, node: queries.table(node, self.translate, self.children, self.type_of),
     exp.Unnest: lambda self, node: queries.unnest(node, self.translate),
     exp.Where: Translation.condition,

@@ -60,12 +60,20 @@ def aggregate(node: exp.Expr) -> exp.Anonymous | None:
     return node if isinstance(node, exp.Anonymous) and is_aggregate(node.name) else None
 
 
+def quantified(node: exp.Expr | None) -> exp.Expr | None:
+    """The ANY or ALL over a query that a node compares with; None for any other node."""
+    right = node.expression if isinstance(node, exp.Binary) else None
+    return right if isinstance(right, exp.Any | exp.All) and isinstance(right.this.unnest(), exp.Query) else None
+
+
 def is_computed_before(node: exp.Expr) -> bool:
     """Whether a node's value is an argument of the expressions it stands in."""
     if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
         return True
     if isinstance(node, exp.In):
         return node.args.get("query") is not None
+    if quantified(node) is not None:
+        return True
     return moment(node) is not None or aggregate(node) is not None
 
 
@@ -125,7 +133,10 @@ class Typing:
         if isinstance(node, exp.Query):
             outputs = node.meta.get(OUTPUTS)
             return outputs[0].type if outputs and len(outputs) == 1 else None
-        if isinstance(node, exp.Exists | exp.In | exp.Boolean | exp.Not | exp.Connector):
+        if (
+            isinstance(node, exp.Exists | exp.In | exp.Boolean | exp.Not | exp.Connector)
+            or quantified(node) is not None
+        ):
             return DataType("boolean")
         if (name := moment(node)) is not None:
             return MOMENTS[name]

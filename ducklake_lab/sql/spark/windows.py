@@ -9,6 +9,7 @@ from sqlglot import exp
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.spark import aggregates
 from ducklake_lab.sql.spark.comparing import check_equal, named
+from ducklake_lab.sql.spark.grouped import aggregated
 from ducklake_lab.sql.spark.nodes import text
 from ducklake_lab.sql.spark.typing import aggregate
 
@@ -49,7 +50,7 @@ def window(translation: Translation, node: exp.Window) -> exp.Expr:
         result.set("this", inner)
         return result
 
-    return translation.aggregated(function, over, translation.type_of(written), over=True)
+    return aggregated(translation, function, over, translation.type_of(written), over=True)
 
 
 def frame(translation: Translation, node: exp.WindowSpec) -> exp.Expr:

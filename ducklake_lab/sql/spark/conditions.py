@@ -1,0 +1,265 @@
+"""Conditions of WHERE, HAVING and joins in Spark SQL, each part of an AND on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.spark.comparing import is_collated
+from ducklake_lab.sql.spark.deferring import conjunction
+from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
+from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
+from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
+from ducklake_lab.sql.types import to_sqlglot
+
+if TYPE_CHECKING:
+    from ducklake_lab.sql.spark.translate import Translation
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+#: Of two types one of which DuckDB casts to the other, where Spark compares them otherwise.
+_WIDER = {("date", "timestamp"): "timestamp", ("timestamp", "date"): "timestamp"}
+
+#: Comparisons with their sides turned, and those that hold where another does not.
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.EQ,
+    exp.NullSafeEQ: exp.NullSafeEQ,
+    exp.GTE: exp.LTE,
+    exp.GT: exp.LT,
+    exp.LTE: exp.GTE,
+    exp.LT: exp.GT,
+}
+_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
+    exp.LT: exp.GTE,
+}
+
+
+def truth(translation: Translation, node: exp.Expr) -> exp.Expr:
+    """A condition; what Spark computes stays a filter of its own."""
+    return conjunction([_part(translation, part) for part in parts_of_and(translation, node)])
+
+
+def parts_of_and(translation: Translation, node: exp.Expr) -> list[exp.Expr]:
+    inner = node.unnest()
+    if isinstance(inner, exp.And):
+        return [*parts_of_and(translation, inner.this), *parts_of_and(translation, inner.expression)]
+    if isinstance(inner, exp.Between) and not inner.args.get("symmetric") and not is_volatile(inner):
+        bounds: list[exp.Expr] = [
+            exp.GTE(this=inner.this.copy(), expression=inner.args["low"].copy()),
+            exp.LTE(this=inner.this.copy(), expression=inner.args["high"].copy()),
+        ]
+        if translation.native(node) is None and all(_apart(translation, bound) is not None for bound in bounds):
+            return bounds
+    return [node]
+
+
+def _part(translation: Translation, node: exp.Expr) -> exp.Expr:
+    kind = translation.type_of(node)
+    if kind is not None and kind.name != "boolean":
+        node = exp.Cast(this=node.copy(), to=to_sqlglot(DataType("boolean")))
+    found = translation.native(node)
+    if found is None:
+        found = _apart(translation, node)
+    return translation.scalar(node) if found is None else found
+
+
+class _Computed:
+    """Values of any kind as operands of a comparison, whoever computes them."""
+
+    def __init__(self, translation: Translation) -> None:
+        self.settings = translation.settings
+        self.type_of = translation.type_of
+        self.native = translation.scalar
+
+
+def _apart(translation: Translation, node: exp.Expr) -> exp.Expr | None:
+    """A comparison of values of one relation with those of another, each computed where its relation is; None for others.
+
+    Spark joins by such a comparison. A worker that computed both sides would see all pairs of rows.
+    """
+    if not isinstance(node, _COMPARISONS) or is_collated(node) or is_volatile(node):
+        return None
+    tables = [{column.table for column in side.find_all(exp.Column)} for side in (node.this, node.expression)]
+    if not all(tables) or tables[0] & tables[1]:
+        return None
+    sides = [node.this, node.expression]
+    kinds = [translation.type_of(side) for side in sides]
+    wider = _WIDER.get((kinds[0].name, kinds[1].name)) if kinds[0] is not None and kinds[1] is not None else None
+    if wider is not None:
+        sides = [exp.Cast(this=side.copy(), to=to_sqlglot(DataType(wider))) for side in sides]
+    found = operands(_Computed(translation), *sides)
+    if found is None:
+        return None
+    return type(node)(this=exp.Paren(this=found[0]), expression=exp.Paren(this=found[1]))
+
+
+# Joins
+
+
+def join_condition(translation: Translation, node: exp.Join) -> None:
+    """Translates the condition of a join, whose right side is Spark's already.
+
+    Raises:
+        UnsupportedFeatureError: Spark cannot join by it.
+    """
+    condition = node.args["on"]
+    check_same_for_all(condition, "the condition of a join")
+    node.set("on", translation.truth(condition))
+    if not (node.side or node.kind.upper() in ("SEMI", "ANTI")):
+        return
+    for found in node.args["on"].find_all(exp.Anonymous):
+        if found.name in translation.evaluations and len({c.table for c in found.find_all(exp.Column)}) > 1:
+            _by_pairs(translation, node, condition, translation.evaluations[found.name].sql)
+            return
+
+
+def _by_pairs(translation: Translation, node: exp.Join, condition: exp.Expr, shown: str) -> None:
+    """Joins by pairs of values that meet a condition: Spark has no outer join by what a worker computes of both sides.
+
+    An inner join finds the pairs, and the outer one compares with them.
+    """
+    right = node.this.alias_or_name
+    columns = {(column.table, column.name): column for column in condition.find_all(exp.Column)}
+    lefts = {table for table, _ in columns if table.casefold() != right.casefold()}
+    item = _plain_item(node, next(iter(lefts))) if len(lefts) == 1 else None
+    kinds = [translation.type_of(column) for column in columns.values()]
+    if (
+        item is None
+        or isinstance(node.this, exp.Lateral)
+        or condition.find(exp.Query) is not None
+        or not all(map(is_ordered, kinds))
+    ):
+        raise UnsupportedFeatureError(
+            f"This condition of a {node.side or node.kind} JOIN is not supported on Spark: {shown} uses both sides."
+        )
+    names = [f"_ducklake_p{place}" for place in range(len(columns))]
+    keys = [_key(column, kind) for column, kind in zip(columns.values(), kinds, strict=True)]
+    of_left = [column.table in lefts for column in columns.values()]
+    pairs = exp.select(*(as_column(key.copy(), name) for key, name in zip(keys, names, strict=True)), copy=False)
+    pairs = pairs.distinct().select(as_column(number(1), "_ducklake_met"), copy=False)
+    pairs = pairs.from_(item.copy(), copy=False).join(node.this.copy(), on=node.args["on"].copy(), copy=False)
+    pair = exp.to_identifier("_ducklake_pairs", quoted=True)
+    known = [exp.column(exp.to_identifier(name, quoted=True), table=pair.copy()) for name in names]
+    same = [_alike(key, one) for key, one, is_left in zip(keys, known, of_left, strict=True) if not is_left]
+    whole = exp.column(exp.Star(), table=exp.to_identifier(right, quoted=True))
+    met = exp.column(exp.to_identifier("_ducklake_met", quoted=True), table=pair.copy())
+    kept = [one for one, is_left in zip(known, of_left, strict=True) if is_left]
+    rows = (
+        exp.select(whole, *kept, met, copy=False)
+        .from_(node.this, copy=False)
+        .join(
+            exp.Subquery(this=pairs, alias=exp.TableAlias(this=pair)),
+            on=exp.and_(*same, copy=False),
+            join_type="LEFT" if node.side.upper() in ("RIGHT", "FULL") else "INNER",
+            copy=False,
+        )
+    )
+    alias = exp.to_identifier(right, quoted=True)
+    node.set("this", exp.Subquery(this=rows, alias=exp.TableAlias(this=alias)))
+    found: list[exp.Expr] = [
+        _alike(key, exp.column(one.this.copy(), table=alias.copy()))
+        for key, one, is_left in zip(keys, known, of_left, strict=True)
+        if is_left
+    ]
+    found.append(exp.EQ(this=exp.column(met.this.copy(), table=alias.copy()), expression=number(1)))
+    node.set("on", exp.and_(*found, copy=False))
+
+
+def _plain_item(node: exp.Join, name: str) -> exp.Expr | None:
+    """The item of FROM before a join that has a name, as it is read: no join before makes it NULL."""
+    around = node.parent
+    if not isinstance(around, exp.Select):
+        return None
+    joins = around.args.get("joins") or []
+    before = joins[: next(place for place, one in enumerate(joins) if one is node)]
+    if before and node.side.upper() in ("RIGHT", "FULL"):
+        return None  # not all of its rows are rows of the left side
+    items = [(None, around.args["from_"].this), *((one, one.this) for one in before)]
+    place = next((at for at, (_, item) in enumerate(items) if item.alias_or_name.casefold() == name.casefold()), None)
+    if place is None:
+        return None
+    own, item = items[place]
+    sides = [own.side.upper()] if own is not None else []
+    nulled = any(side in ("LEFT", "FULL") for side in sides) or any(
+        one.side.upper() in ("RIGHT", "FULL") for one in before[place:]
+    )
+    plain = isinstance(item, exp.Table | exp.Subquery) and not item.args.get("joins") and not nulled
+    return item if plain else None
+
+
+def _key(column: exp.Expr, kind: DataType | None) -> exp.Expr:
+    """A value in a form in which 0.0 and -0.0 differ."""
+    return cast(column.copy(), "STRING") if kind is not None and kind.name in FLOATS else column.copy()
+
+
+def _alike(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    return binary(exp.NullSafeEQ, one.copy(), other.copy())
+
+
+# ASOF
+
+
+def asof(translation: Translation, node: exp.Join) -> None:
+    """Makes a join of an ASOF JOIN: each row of the right side says up to which value it is the nearest.
+
+    Raises:
+        UnsupportedFeatureError: its condition is not made of values of one side and of the other.
+    """
+    right = node.this.alias_or_name
+    keys: list[exp.Expr] = []
+    nearest: exp.Expr | None = None
+    condition = node.args.get("on")
+    for part in _flat(condition) if condition is not None else ():
+        turned = _turned(part.unnest(), right)
+        if isinstance(turned, exp.EQ | exp.NullSafeEQ):
+            keys.append(turned.expression)
+        elif turned is not None and nearest is None:
+            nearest = turned
+        else:
+            raise UnsupportedFeatureError(
+                "ASOF JOIN on Spark needs ON with comparisons of the one side with the other."
+            )
+    if nearest is None or condition is None:
+        raise UnsupportedFeatureError("ASOF JOIN on Spark needs ON with one of >=, >, <= and <.")
+    value = nearest.expression
+    is_lower = isinstance(nearest, exp.GTE | exp.GT)
+    window = exp.Window(
+        this=exp.Anonymous(this="lead" if is_lower else "lag", expressions=[value.copy()]),
+        partition_by=[key.copy() for key in keys],
+        order=exp.Order(expressions=[exp.Ordered(this=value.copy(), desc=False, nulls_first=False)]),
+        over="OVER",
+    )
+    end = exp.column(exp.to_identifier("_ducklake_end", quoted=True), table=exp.to_identifier(right, quoted=True))
+    end.meta[TYPE] = translation.type_of(value)
+    until = exp.Is(this=end.copy(), expression=exp.Null())
+    beyond = _OPPOSITE[type(nearest)](this=nearest.this.copy(), expression=end)
+    node.set("on", exp.And(this=condition, expression=exp.Paren(this=exp.Or(this=until, expression=beyond))))
+    node.set("method", None)
+    whole = exp.column(exp.Star(), table=exp.to_identifier(right, quoted=True))
+    shown = as_column(translation.scalar(window), "_ducklake_end")
+    rows = exp.select(whole, shown, copy=False).from_(translation.translate(node.this), copy=False)
+    node.set("this", exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(right, quoted=True))))
+
+
+def _flat(node: exp.Expr) -> list[exp.Expr]:
+    inner = node.unnest()
+    return [*_flat(inner.this), *_flat(inner.expression)] if isinstance(inner, exp.And) else [inner]
+
+
+def _turned(node: exp.Expr, right: str) -> exp.Expr | None:
+    """A comparison with the value of a relation to its right; None where it is none of both sides."""
+    if type(node) not in _TURNED:
+        return None
+    sides = [{column.table.casefold() for column in side.find_all(exp.Column)} for side in (node.this, node.expression)]
+    own = {right.casefold()}
+    if sides[1] == own and sides[0] and not sides[0] & own:
+        return node
+    if sides[0] == own and sides[1] and not sides[1] & own:
+        return _TURNED[type(node)](this=node.expression.copy(), expression=node.this.copy())
+    return None

@@ -1,0 +1,181 @@
+"""Queries at random, and some that were written, answer as plain DuckDB does, on Spark and in process, or are refused.
+
+The small size tries some queries of fixed numbers; more of them, and others each time:
+
+    QUERIES=2000 python -m pytest -s tests/spark/test_random_queries.py
+
+It prints the share that Spark refuses, and fails where that is above one in twenty.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
+from tests.spark import random_queries as made
+
+_MANY = os.environ.get("QUERIES")
+_SEEDS = [random.SystemRandom().randrange(2**32) for _ in range(int(_MANY))] if _MANY else range(24)
+#: The largest share of queries that Spark may refuse.
+_REFUSED = 0.05
+
+#: Queries that keep a value from failing, or ask for what Spark has no form of its own for.
+WRITTEN = [
+    # a condition keeps another one, a later query, a key of a join or of an order from failing
+    "SELECT id FROM g WHERE regexp_matches(s, '^[0-9]+$') AND s::INTEGER > 0 ORDER BY id",
+    "SELECT id FROM g WHERE s::INTEGER > 0 AND regexp_matches(s, '^[0-9]+$') AND id + s::INTEGER > 1 ORDER BY id",
+    "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT id, s::INTEGER AS v FROM c WHERE s::INTEGER > 1 ORDER BY id",
+    "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT c.id, u.id FROM c JOIN u ON c.s::INTEGER = u.i ORDER BY ALL",
+    "SELECT s::INTEGER AS v FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY s::INTEGER DESC LIMIT 2",
+    "SELECT sum(s::INTEGER), list(s::INTEGER ORDER BY id) FROM g WHERE regexp_matches(s, '^[0-9]+$')",
+    "SELECT id, list(s::INTEGER) OVER (ORDER BY id) FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY id",
+    # windows that DuckDB computes for each partition
+    "SELECT k, count(DISTINCT s) OVER (PARTITION BY o) AS c, list(i) OVER w AS l FROM t WINDOW w AS (PARTITION BY d ORDER BY k) ORDER BY k",
+    "SELECT k, sum(i) OVER (ORDER BY i GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) AS g FROM t ORDER BY g DESC, k LIMIT 4",
+    "SELECT DISTINCT median(f) OVER (PARTITION BY o) AS m FROM t ORDER BY m",
+    "SELECT o, count(*) AS n, list(max(k)) OVER (ORDER BY o NULLS FIRST) AS l, string_agg(o::VARCHAR || 'x', ',') OVER (ORDER BY count(*), o) FROM t GROUP BY o ORDER BY o",
+    "SELECT k FROM t QUALIFY mode(o) OVER (PARTITION BY i) ORDER BY k",
+    "SELECT k, rank() OVER (ORDER BY s COLLATE NOCASE) AS r, l, day, list(ts) OVER (PARTITION BY s COLLATE NOCASE ORDER BY k) FROM t ORDER BY k",
+    "SELECT t.k, u.id, histogram(t.k) OVER (PARTITION BY u.id), avg(d) OVER (PARTITION BY ts::DATE, o) FROM t JOIN u USING (i) ORDER BY ALL",
+    "SELECT k, (SELECT max(id) FROM u WHERE u.i = t.i) AS q, mad(f) OVER (PARTITION BY upper(s)) FROM t ORDER BY k",
+    # PIVOT and UNPIVOT
+    "SELECT * FROM t PIVOT (sum(i) FOR o IN (true, false) GROUP BY day)",
+    "SELECT * FROM (SELECT k, o, s FROM t) PIVOT (count(*) AS n, max(k) FOR o IN (true AS yes, false, NULL)) AS p",
+    "SELECT p.*, u.id FROM (SELECT i, o, k FROM t) PIVOT (list(k ORDER BY k) FOR o IN (true) i IN (1, 7)) AS p JOIN u ON true",
+    "FROM (PIVOT t ON o IN (true, false) USING sum(i) AS s, max(s) GROUP BY k) ORDER BY k",
+    "FROM (PIVOT t ON year(day) IN (2024, 2000) GROUP BY i)",
+    "SELECT * FROM (SELECT k, i, b FROM t) UNPIVOT (v FOR n IN (i AS 'x', b))",
+    "SELECT k, n, v FROM t UNPIVOT INCLUDE NULLS (v FOR n IN (i, b)) WHERE k < 4",
+    "FROM (UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v) ORDER BY ALL",
+    # joins by what is computed of each side, and of both
+    "SELECT t.k, u.id FROM t FULL JOIN u ON lower(t.s) = lower(u.s) AND t.i + 1 = u.id",
+    "SELECT t.k FROM t WHERE EXISTS (FROM u WHERE lower(u.s) = lower(t.s)) ORDER BY k",
+    "SELECT t.k, u.id FROM t LEFT JOIN u ON t.day BETWEEN u.day - INTERVAL 3 DAY AND u.day + INTERVAL 3 DAY AND trim(t.s) = trim(u.s) ORDER BY ALL",
+    "SELECT t.k, u.id FROM t LEFT JOIN u ON levenshtein(t.s, u.s) < 2 ORDER BY ALL",
+    "SELECT t.k, u.id FROM t FULL JOIN u ON levenshtein(t.s, u.s) + t.f > 2 AND u.i = t.i ORDER BY ALL",
+    "SELECT t.k FROM t ANTI JOIN u ON levenshtein(t.s, u.s) < 2 ORDER BY ALL",
+    "SELECT t.k FROM t JOIN (FROM range(2)) ON t.i > 0 JOIN u ON u.i = t.i WHERE isnan((SELECT max(w) FROM u)) ORDER BY ALL",
+    # ANY and ALL over queries
+    "SELECT k, i > ANY (SELECT i FROM u) AS a, i >= ALL (SELECT i FROM u) AS b, i <> ALL (SELECT i FROM u WHERE i > 0) AS c, i = ANY (SELECT i FROM u) AS d, i = ALL (SELECT 7 FROM u) AS e, i <> ANY (SELECT i FROM u WHERE i > 1) AS f FROM t ORDER BY k",
+    "SELECT k FROM t WHERE i > ALL (SELECT i FROM u WHERE false) AND NOT f < ANY (SELECT w FROM u WHERE w = 0.5) ORDER BY k",
+    "SELECT k, upper(s) < ALL (SELECT upper(s) FROM u WHERE s IS NOT NULL) AS x, d < ANY (SELECT i FROM u) AS y FROM t ORDER BY k",
+    "SELECT EXISTS (FROM u) IS NOT DISTINCT FROM true AS x, k FROM t ORDER BY k",
+    # ASOF
+    "SELECT t.k, u.id FROM t ASOF JOIN u ON t.i = u.i AND t.day >= u.day ORDER BY ALL",
+    "SELECT t.k, u.id, u.w FROM t ASOF LEFT JOIN u ON t.day > u.day ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON u.day >= t.day AND t.i = u.i ORDER BY ALL",
+    "SELECT t.*, u.* FROM (SELECT k, i, f FROM t WHERE f IS NOT NULL) t ASOF LEFT JOIN (SELECT id, w + 1 AS w FROM u WHERE id <> 5) u ON t.f <= u.w ORDER BY ALL",
+    # collations
+    "SELECT k, s FROM t ORDER BY s COLLATE de DESC NULLS FIRST, k",
+    "SELECT k, s FROM t ORDER BY s COLLATE NOACCENT.NOCASE, k DESC LIMIT 4",
+    "SELECT reverse(s) AS s FROM t ORDER BY s COLLATE NOCASE, 1 LIMIT 1",
+]
+
+
+@pytest.fixture(scope="module")
+def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """(a session whose tables are in files, DuckDB with the same tables)."""
+    folder: Path = tmp_path_factory.mktemp("queries")
+    options: dict[str, Any] = {"alias": "lake", "data_path": f"{folder}/data", "engine": "spark", "spark": spark}
+    session = dl.connect(f"ducklake:{folder}/x.ducklake", limits=Limits(refused=-1), **options)
+    plain = duckdb.connect()
+    plain.execute("SET TimeZone = 'UTC'")
+    session.sql("SET TimeZone = 'UTC'")
+    session.sql("SET ducklake_default_data_inlining_row_limit = 0")
+    for name, columns in made.TABLES.items():
+        definition = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        for text in (f"CREATE TABLE {name} ({definition})", f"INSERT INTO {name} VALUES {made.ROWS[name]}"):
+            session.sql(text)
+            plain.execute(text)
+    yield session, plain
+    session.close()
+    plain.close()
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float | Decimal):
+        number = float(value)
+        # sums depend on the order of rows; a zero by which rows are sorted or grouped may lose its sign
+        return str(number) if not math.isfinite(number) else float(f"{number:.9g}") + 0.0
+    if isinstance(value, dict):
+        return {name: _value(part) for name, part in value.items()}
+    return [_value(item) for item in value] if isinstance(value, list) else value
+
+
+def _rows(rows: Sequence[Sequence[Any]], ordered: bool) -> list[str]:
+    shown = [repr([_value(value) for value in row]) for row in rows]
+    return shown if ordered else sorted(shown)
+
+
+def _outcome(both: Any, query: str) -> str:
+    """`same`, `refused`, `no answer` where DuckDB has none, or what differs."""
+    session, plain = both
+    ordered = "ORDER BY" in query.rsplit(")", 1)[-1]
+    try:
+        relation = plain.sql(query)
+        names, wanted = relation.columns, _rows(relation.fetchall(), ordered)
+    except duckdb.Error:
+        return "no answer"
+    here = session.sql(query, engine="duckdb")
+    if (found := _rows(here.fetchall(), ordered)) != wanted:
+        return f"in process: {query}\n  {found[:5]}\n  DuckDB {wanted[:5]}"
+    try:
+        result = session.sql(query)
+        assert not result.in_process
+        found = _rows(result.fetchall(), ordered)
+    except dl.UnsupportedFeatureError as refusal:
+        return f"refused: {query}\n  {refusal}"
+    except dl.DuckLakeError as error:
+        return f"failed: {query}\n  {type(error).__name__}: {error}"
+    if list(result.columns) != list(names) or found != wanted:
+        return f"on Spark: {query}\n  {result.columns} {found[:5]}\n  DuckDB {names} {wanted[:5]}"
+    return "same"
+
+
+@pytest.mark.parametrize("query", WRITTEN)
+def test_written_queries(both: Any, query: str) -> None:
+    assert _outcome(both, query) == "same"
+
+
+def test_queries_at_random(both: Any) -> None:
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    for seed in _SEEDS:
+        outcome = _outcome(both, made.made(seed))
+        kind = outcome.partition(":")[0]
+        counts[kind] += 1
+        if kind not in ("same", "no answer"):
+            print(f"{seed}: {outcome}", flush=True)
+        if kind not in ("same", "no answer", "refused"):
+            wrong.append(f"{seed}: {outcome}")
+    answered = sum(counts.values()) - counts["no answer"]
+    print(
+        ", ".join(f"{count} {kind}" for kind, count in counts.items()), f"of {sum(counts.values())} queries", flush=True
+    )
+    assert wrong == []
+    assert counts["same"] > answered / 2
+    if _MANY:
+        assert counts["refused"] <= _REFUSED * answered
+
+
+def test_a_value_that_is_used_fails(both: Any) -> None:
+    session, _ = both
+    for query in (
+        "SELECT s::INTEGER FROM g",
+        "SELECT id FROM g WHERE s::INTEGER > 0 AND id > 1",
+        "SELECT list(s::INTEGER) FROM g",
+        "SELECT u.id FROM u JOIN g ON u.i = g.s::INTEGER",
+    ):
+        with pytest.raises(dl.DuckLakeError, match=r"is no INTEGER\. TRY_CAST gives NULL instead\.$"):
+            session.sql(query).fetchall()
