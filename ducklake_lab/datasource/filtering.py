@@ -9,6 +9,7 @@ from decimal import Decimal
 from pyspark.sql import datasource as ds
 
 from ducklake_lab.datasource.reader import TableReader
+from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import Comparison, InList, NullTest, Operator, Predicate, StartsWith
 
 _COMPARISONS: dict[type[ds.Filter], Operator] = {
@@ -34,11 +35,15 @@ def _predicate(pushed: ds.Filter) -> Predicate | None:
     """What a filter says of a column, as something that files can be skipped by; None for others."""
     op = _COMPARISONS.get(type(pushed))
     if op is not None and isinstance(pushed.value, _VALUES):  # type: ignore[attr-defined]
-        return Comparison(pushed.attribute, op, pushed.value)  # type: ignore[attr-defined]
+        return Comparison(pushed.attribute, op, _constant(pushed.value))  # type: ignore[attr-defined]
     if isinstance(pushed, ds.In) and all(isinstance(value, _VALUES) for value in pushed.value):
-        return InList(pushed.attribute, tuple(pushed.value))
+        return InList(pushed.attribute, tuple(map(_constant, pushed.value)))
     if isinstance(pushed, ds.IsNull | ds.IsNotNull):
         return NullTest(pushed.attribute, isinstance(pushed, ds.IsNull))
     if isinstance(pushed, ds.StringStartsWith):
         return StartsWith(pushed.attribute, pushed.value)
     return None
+
+
+def _constant(value: object) -> object:
+    return Moment.of(value) if isinstance(value, date | time) else value

@@ -12,6 +12,7 @@ from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.model.entries import LOCAL_ID_START
 from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.statistics import counted
 from ducklake_lab.model.values import decode
 from ducklake_lab.scan.plan import ScanPlan
 
@@ -49,8 +50,7 @@ def known(side: Side) -> Known:
     for column in table.columns:
         stats_of_column = by_column.get(column.column_id, [])
         texts = {text for stats in stats_of_column for text in (stats.min_value, stats.max_value)}
-        nulls = sum(stats.null_count or 0 for stats in stats_of_column)
-        total = nulls + sum(stats.value_count or 0 for stats in stats_of_column)
+        nulls, total = counted(stats_of_column, column.data_type)
         if total:
             shares[column.name] = nulls / total
         if len(texts) == 1 and None not in texts:

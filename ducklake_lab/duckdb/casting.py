@@ -19,17 +19,22 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import AS_TEXT, IN_DUCKDB, DataType, from_arrow, from_field, is_marked, is_primitive
 
 
-def evaluate_constant(sql: str) -> object:
-    """The Python value of an expression that names nothing.
+def evaluate_typed(sql: str) -> tuple[str, str | None]:
+    """The type of an expression that names nothing, by its name in lakes, and DuckDB's text of its value in UTC.
+
+    A type that lakes do not have keeps DuckDB's name.
 
     Raises:
-        ConstraintError: it has none.
+        ConstraintError: it has no value.
     """
     try:
-        ((value,),) = scratch().execute(f"SELECT {sql}").fetchall()
+        ((kind, text),) = (
+            scratch().execute(f"SELECT typeof(v), CAST(v AS VARCHAR) FROM (SELECT ({sql}) AS v)").fetchall()
+        )
     except duckdb.Error as error:
         raise ConstraintError(worded(error)) from None
-    return value
+    name = kind.casefold()
+    return _FROM_DUCKDB.get(name, name), text
 
 
 def cast_columns(table: pa.Table, types: Mapping[str, DataType], time_zone: str = "UTC") -> pa.Table:

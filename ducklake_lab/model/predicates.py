@@ -16,7 +16,7 @@ Operator = Literal["=", "<", "<=", ">", ">=", "!="]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column op value`; value is a bool, int, float, Decimal, str, bytes, date, time or datetime."""
+    """`column op value`; value is a bool, int, float, Decimal, str, bytes or Moment."""
 
     column: ColumnPath
     op: Operator

@@ -7,18 +7,29 @@ It gives None where the text cannot be trusted to say more than nothing, and the
 from __future__ import annotations
 
 import struct
-from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
+from ducklake_lab.model.moments import Moment, MomentKind, parsed
 from ducklake_lab.model.types import FLOATS, DataType
 
 #: What a decoded value may be.
-Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time
+Scalar = bool | int | float | Decimal | str | bytes | Moment
+#: As what values of a type are compared that are days or times.
+MOMENTS: dict[str, MomentKind] = {
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "timestamp_s": "timestamp",
+    "timestamp_ms": "timestamp",
+    "timestamptz": "timestamptz",
+}
+#: Integers that files hold as DOUBLE, whose values are those of the nearest DOUBLE.
+AS_DOUBLE = ("int128", "uint128")
 
 
 def decode(text: str | None, data_type: DataType) -> Scalar | None:
-    """The value of a statistic or partition value; None for NULL, unknown or infinite ones."""
+    """The value of a statistic or partition value; None for NULL, unknown ones and infinite numbers."""
     if text is None:
         return None
     name = data_type.name
@@ -27,23 +38,17 @@ def decode(text: str | None, data_type: DataType) -> Scalar | None:
             return {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}.get(text.casefold())
         if name in FLOATS:
             return _exact(float(text), name)
+        if name in AS_DOUBLE:
+            return _exact(float(text), name)
         if data_type.is_numeric:
             number = Decimal(text)
             return number if number.is_finite() else None
-        if name == "date":
-            return date.fromisoformat(text)
-        if name == "time":
-            return time.fromisoformat(text)
-        if name == "timestamptz":
-            aware = datetime.fromisoformat(_full_offset(text))
-            return aware.astimezone(UTC) if aware.tzinfo is not None else None
-        if name in ("timestamp", "timestamp_s", "timestamp_ms"):
-            naive = datetime.fromisoformat(text)
-            return naive if naive.tzinfo is None else None
+        if name in MOMENTS:
+            return parsed(text, MOMENTS[name])
         if name in ("varchar", "uuid"):
             return text
     except (ValueError, InvalidOperation, OverflowError):
-        return None  # e.g. infinity, or a year that Python's dates do not reach
+        return None
     return None
 
 
@@ -52,10 +57,6 @@ def _exact(number: float, name: str) -> Decimal | None:
     if name == "float32" and isfinite(number):
         number = struct.unpack("f", struct.pack("f", number))[0]
     return Decimal(number) if isfinite(number) else None
-
-
-def _full_offset(text: str) -> str:
-    return text + ":00" if len(text) > 3 and text[-3] in "+-" else text
 
 
 def comparable(value: object, data_type: DataType) -> Scalar | None:
@@ -72,24 +73,16 @@ def comparable(value: object, data_type: DataType) -> Scalar | None:
             # engines differ in whether a FLOAT is compared with 0.1 as a FLOAT or as a DOUBLE
             return None if name == "float32" and value != int(value) else Decimal(value)
         return None
-    if name == "date":
-        if isinstance(value, datetime):
-            return None
-        return value if isinstance(value, date) else _parsed(value, data_type)
-    if name in ("timestamp", "timestamp_s", "timestamp_ms"):
-        if isinstance(value, datetime):
-            return value if value.tzinfo is None else None
-        if isinstance(value, date):
-            return datetime(value.year, value.month, value.day)
-        return _parsed(value, data_type)
-    if name == "timestamptz":
-        return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else None
-    if name == "time":
-        return value if isinstance(value, time) else None
+    if name in MOMENTS:
+        return _as_kind(value, MOMENTS[name]) if isinstance(value, Moment) else None
     if name in ("varchar", "uuid"):
         return value if isinstance(value, str) else None
     return None
 
 
-def _parsed(value: object, data_type: DataType) -> Scalar | None:
-    return decode(value, data_type) if isinstance(value, str) else None
+def _as_kind(value: Moment, kind: MomentKind) -> Moment | None:
+    if value.kind == kind:
+        return value
+    # a day is its midnight; DuckDB knows days that have none
+    is_point = value.kind == "date" and kind == "timestamp" and value.at(kind).is_known
+    return value.at(kind) if is_point else None

@@ -15,15 +15,13 @@ import pyarrow.compute as pc
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.types import INTEGERS
+from ducklake_lab.model.statistics import kept, null_count
 from ducklake_lab.model.values import decode
 from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
 #: By file id and column id.
 Stats = Mapping[int, Mapping[int, ColumnStats]]
-
-_ORDERED = ("boolean", "date", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz", "varchar", *INTEGERS)
 
 
 def digest(
@@ -79,9 +77,10 @@ def _known(file: ScanFile, stats: Stats, column: Column) -> ColumnStats | None:
 
 def _values(file: ScanFile, stats: Stats, column: Column) -> int | None:
     known = _known(file, stats, column)
-    if known is None or known.null_count is None or column.children:
+    nulls = null_count(known, column.data_type) if known is not None else None
+    if nulls is None:
         return None
-    count = file.data_file.record_count - known.null_count
+    count = file.data_file.record_count - nulls
     return count if count >= 0 else None
 
 
@@ -89,9 +88,9 @@ def _bounds(file: ScanFile, stats: Stats, column: Column) -> tuple[str | None, s
     """The smallest and the largest value of a file as texts, NULL where there is none; None where not known."""
     kind = column.data_type
     known = _known(file, stats, column)
-    if known is None or (kind.name not in _ORDERED and kind.decimal is None):
+    if known is None or not kept(kind).extremes:
         return None
-    if known.null_count is not None and known.null_count == file.data_file.record_count:
+    if null_count(known, kind) == file.data_file.record_count:
         return None, None
     low, high = known.min_value, known.max_value
     if not (known.has_least_value(kind) and known.has_largest_value(kind)):

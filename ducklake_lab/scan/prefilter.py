@@ -9,7 +9,6 @@ left out only where its bound lies truly beyond the constant. What is NULL, or o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -20,10 +19,12 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.moments import DAY, Moment, days_since_1970
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.statistics import kept
 from ducklake_lab.model.transforms import Bucket, parse_transform
 from ducklake_lab.model.types import INTEGERS, DataType
-from ducklake_lab.model.values import Scalar, comparable
+from ducklake_lab.model.values import AS_DOUBLE, Scalar, comparable
 from ducklake_lab.scan.partitioned import UNPARTITIONED, Partitioning
 from ducklake_lab.scan.pruning import column_at
 
@@ -52,6 +53,8 @@ _FORMS = {
 #: What has an offset behind its fraction, or is before Christ.
 _OTHER_FORMS = {"timestamptz": ("%)",)}
 _OFFSETS = ("%)", "%.%+%", "%.%-%")
+#: Microseconds since 1970 at which the years 1 and 10000 begin.
+_YEARS = days_since_1970(1, 1, 1) * DAY, days_since_1970(10_000, 1, 1) * DAY
 #: Characters of a point in time that are compared: up to the seconds.
 _SECONDS = 19
 
@@ -122,13 +125,15 @@ def _cannot_match(
     predicate: Comparison | InList | NullTest | StartsWith, column: Column, stats: sa.FromClause, backend: str
 ) -> Condition | None:
     records, nulls = t.data_file.c.record_count, stats.c.null_count
-    nested = len(predicate.column) > 1
+    # a field is NULL where its struct is, too
+    counted = kept(column.data_type).nulls and len(predicate.column) == 1
     if isinstance(predicate, NullTest):
-        if nested:
+        if not counted:
             return None
         return nulls <= 0 if predicate.is_null else nulls >= records
     bounds = _Bounds(column.data_type, stats, backend)
-    return _either(_beyond(predicate, column.data_type, bounds), nulls >= records if not nested else None)
+    beyond = _beyond(predicate, column.data_type, bounds) if kept(column.data_type).bounds else None
+    return _either(beyond, nulls >= records if counted else None)
 
 
 def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds: _Bounds) -> Condition | None:
@@ -204,8 +209,9 @@ class _Bounds:
             conditions: list[Condition] = [sa.or_(*(bound.like(form) for form in forms))]
             conditions += [bound.not_like(other) for other in _OTHER_FORMS.get(name, _OFFSETS)]
             return start, *conditions
-        # a float32 is not the number that its text says, but the nearest float32 to it
-        return self._number(bound) if self._kind.is_numeric and name != "float32" else None
+        # these are not the numbers that their texts say, but the nearest that files hold
+        inexact = name == "float32" or name in AS_DOUBLE
+        return self._number(bound) if self._kind.is_numeric and not inexact else None
 
     def _number(self, bound: sa.ColumnElement[str]) -> _Comparable | None:
         integers = self._kind.name in INTEGERS
@@ -230,9 +236,9 @@ class _Bounds:
         """A constant to compare bounds with; one that is rounded goes up (1) or down (-1), away from them."""
         if isinstance(value, str):
             return None if _is_odd(value) else sa.literal(value)
-        if isinstance(value, datetime | date):
-            text = value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
-            return sa.literal(text[:_SECONDS])
+        if isinstance(value, Moment):
+            # the text of one that is not in the years 1 to 9999 does not sort as it does
+            return sa.literal(value.text()[:_SECONDS]) if _YEARS[0] <= value.micros < _YEARS[1] else None
         if isinstance(value, Decimal) and self._kind.name == "float64":
             if self._backend not in ("duckdb", "postgresql") or abs(value) > Decimal(_LARGEST) / 2:
                 return None

@@ -11,7 +11,8 @@ from typing import Any
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, ColumnPath, InList, NullTest, Or, Predicate, StartsWith
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.statistics import kept, null_count
+from ducklake_lab.model.types import FLOATS, DataType
 from ducklake_lab.model.values import comparable, decode
 from ducklake_lab.scan.partitioned import Keys, may_hold
 
@@ -59,14 +60,16 @@ def may_match(
     known = stats.get(column.column_id)
     if known is None:
         return True  # the file is older than the column, or its writer kept no statistics
+    # a field is NULL where its struct is, too
+    nulls = null_count(known, column.data_type) if len(predicate.column) == 1 else None
     if isinstance(predicate, NullTest):
-        return _may_be_null(predicate.is_null, known, record_count, nested=len(predicate.column) > 1)
-    if known.null_count is not None and known.null_count >= record_count and len(predicate.column) == 1:
+        return _may_be_null(predicate.is_null, nulls, record_count)
+    if nulls is not None and nulls >= record_count:
         return False  # all NULL: no comparison is true
     low, high = _bounds(known, column.data_type)
     if isinstance(predicate, StartsWith):
         return _may_start_with(predicate.prefix, low, high)
-    nan = column.type in ("float32", "float64") and known.contains_nan is not False
+    nan = column.type in FLOATS and known.contains_nan is not False
     if isinstance(predicate, InList):
         return _may_be_among(_sorted_values(predicate, column.data_type), low, high)
     return _may_compare(predicate.op, comparable(predicate.value, column.data_type), low, high, nan)
@@ -74,6 +77,8 @@ def may_match(
 
 def _bounds(stats: ColumnStats, kind: DataType) -> tuple[object, object]:
     """The smallest and the largest value that a file may have; None where not known."""
+    if not kept(kind).bounds:
+        return None, None
     low, high = decode(stats.min_value, kind), decode(stats.max_value, kind)
     if kind.name == "float64":
         # before the column was widened, the file's 0.1 was the nearest FLOAT to it, which is another DOUBLE
@@ -99,10 +104,10 @@ def _may_be_among(values: tuple[Any, ...] | None, low: Any, high: Any) -> bool:
     return place < len(values) and (high is None or values[place] <= high)
 
 
-def _may_be_null(is_null: bool, stats: ColumnStats, record_count: int, *, nested: bool) -> bool:
-    if stats.null_count is None or nested:
+def _may_be_null(is_null: bool, nulls: int | None, record_count: int) -> bool:
+    if nulls is None:
         return True
-    return stats.null_count > 0 if is_null else stats.null_count < record_count
+    return nulls > 0 if is_null else nulls < record_count
 
 
 def _may_start_with(prefix: str, low: object, high: object) -> bool:

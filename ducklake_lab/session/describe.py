@@ -9,6 +9,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.statistics import counted
 from ducklake_lab.model.values import decode
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.session.listings import FileListing, Listing
@@ -62,8 +63,7 @@ def column_stats(
             continue
         known = [entry.stats[name] for entry in files if name in entry.stats]
         low, high = _bounds(known, column)
-        nulls = sum(stats.null_count or 0 for stats in known)
-        total = nulls + sum(stats.value_count or 0 for stats in known)
+        nulls, total = counted(known, column.data_type)
         rows.append(
             (
                 name,

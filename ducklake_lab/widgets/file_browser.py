@@ -10,6 +10,7 @@ import traitlets
 
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.statistics import counted
 from ducklake_lab.widgets import files as files_view
 from ducklake_lab.widgets import health as health_view
 from ducklake_lab.widgets import ranges
@@ -141,8 +142,7 @@ class FileBrowser(Mounted):
         """The intervals of a column over the files, lowest first, and its share of NULL."""
         name = str(content["column"])
         known = self.files.of_column(name)
-        nulls = sum(stats.null_count or 0 for stats in known)
-        total = nulls + sum(stats.value_count or 0 for stats in known)
+        nulls, total = counted(known, self.files.types[name])
         found = self._ranges(name)
         message: dict[str, object] = {
             "column": name,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.types import DataType
 from ducklake_lab.model.values import Scalar, decode
 from ducklake_lab.widgets.html import clip, escape
@@ -110,12 +110,8 @@ def _places(values: Sequence[Scalar]) -> Mapping[Scalar, float]:
 
 
 def _amount(value: Scalar) -> float | None:
-    if isinstance(value, datetime):
-        return (value.replace(tzinfo=None) - datetime.min).total_seconds()
-    if isinstance(value, date):
-        return float(value.toordinal())
-    if isinstance(value, time):
-        return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
+    if isinstance(value, Moment):
+        return float(value.micros) if value.is_finite else None
     return None if isinstance(value, str | bytes) else float(value)
 
 

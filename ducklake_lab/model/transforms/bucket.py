@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import ClassVar, Literal
 
@@ -11,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.model.moments import DAY, SECOND, Moment
 from ducklake_lab.model.predicates import Operator
 from ducklake_lab.model.transforms.murmur import bucket, hash_bytes, hash_integers, hash_texts
-from ducklake_lab.model.transforms.transform import Transform, moment_of
+from ducklake_lab.model.transforms.transform import Transform
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import Scalar
 
@@ -51,8 +51,7 @@ _SQL: dict[Hashed, str] = {
     "text": "CAST({} AS VARCHAR)",
 }
 #: Microseconds of what is counted.
-_MICROS: dict[Hashed, int] = {"days": 86_400_000_000, "seconds": 1_000_000, "millis": 1_000, "micros": 1}
-_EPOCH = datetime(1970, 1, 1)
+_MICROS: dict[Hashed, int] = {"days": DAY, "seconds": SECOND, "millis": 1_000, "micros": 1}
 _LONG = range(-(2**63), 2**63)
 
 
@@ -119,8 +118,8 @@ class Bucket(Transform):
             hashed = int(value) if form == "long" else str(int(value))
         elif kind.name in ("varchar", "uuid") and isinstance(value, str):
             hashed = value
-        elif form in _MICROS and kind.name != "timestamptz" and isinstance(value, date):
-            hashed = (moment_of(value) - _EPOCH) // timedelta(microseconds=_MICROS[form])
+        elif form in _MICROS and kind.name != "timestamptz" and isinstance(value, Moment) and value.is_finite:
+            hashed = value.micros // _MICROS[form]
         else:
             return None
         if isinstance(hashed, str):

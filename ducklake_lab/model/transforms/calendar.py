@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 
+from ducklake_lab.model.moments import DAY, Moment, civil, days_since_1970
 from ducklake_lab.model.predicates import Operator
-from ducklake_lab.model.transforms.transform import Transform, may_lie_within, moment_of
+from ducklake_lab.model.transforms.transform import Transform, may_lie_within
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.model.values import Scalar
 
+_HOUR = DAY // 24
 #: Types whose parts do not depend on a time zone.
 _WITHOUT_ZONE = ("date", "timestamp", "timestamp_s", "timestamp_ms")
 
@@ -66,29 +67,29 @@ def may_compare(keys: Mapping[str, str | None], kind: DataType, op: Operator, co
 
     A month prunes a range only together with its year, and a day with both.
     """
-    if kind.name not in _WITHOUT_ZONE or not isinstance(constant, date):
+    if kind.name not in _WITHOUT_ZONE or not isinstance(constant, Moment):
         return True
-    moment = moment_of(constant)
     parts = {part: int(text) for part in _PARTS if (text := keys.get(part)) is not None and _is_number(text)}
-    if op == "=" and any(getattr(moment, part) != number for part, number in parts.items()):
-        return False
+    if op == "=" and constant.is_finite:
+        own = _parts_of(constant.micros)
+        if any(own[part] != number for part, number in parts.items()):
+            return False
     known = [parts[part] for part in _PARTS if part in parts]
     if not known or [part for part in _PARTS if part in parts] != list(_PARTS[: len(known)]):
         return True
-    try:
-        start = datetime(*(*known, 1, 1)[: max(3, len(known))])  # type: ignore[arg-type]
-        end = _after(start, len(known))
-    except (ValueError, OverflowError):
-        return True  # out of reach of Python's dates
-    return may_lie_within(start, end, op, moment)
+    return may_lie_within(_start(known), _start([*known[:-1], known[-1] + 1]), op, constant.micros)
 
 
-def _after(start: datetime, parts: int) -> datetime:
-    if parts == 1:
-        return start.replace(year=start.year + 1)
-    if parts == 2:
-        return start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
-    return start + (timedelta(days=1) if parts == 3 else timedelta(hours=1))
+def _parts_of(micros: int) -> dict[str, int]:
+    days, rest = divmod(micros, DAY)
+    return dict(zip(_PARTS, (*civil(days), rest // _HOUR), strict=True))
+
+
+def _start(parts: Sequence[int]) -> int:
+    """The first microsecond with these parts, coarse to fine; a part that is one too large is the next one."""
+    year, month, day, hour = (*parts, *(1, 1, 0)[len(parts) - 1 :])
+    days = days_since_1970(year + (month - 1) // 12, (month - 1) % 12 + 1, 1) + day - 1
+    return days * DAY + hour * _HOUR
 
 
 def _is_number(text: str) -> bool:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from typing import ClassVar
 
+from ducklake_lab.model.moments import DAY, Moment, days_since_1970
 from ducklake_lab.model.predicates import Operator
-from ducklake_lab.model.transforms.transform import Transform, may_lie_within, moment_of
+from ducklake_lab.model.transforms.transform import Transform, may_lie_within
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.model.values import Scalar
 
-_EPOCH = datetime(1970, 1, 1)
-#: Types whose values a datetime holds.
+#: Types whose values are compared as moments.
 _COMPARED = ("date", "timestamp", "timestamptz", "timestamp_s", "timestamp_ms")
 
 
@@ -43,17 +42,13 @@ class EpochCount(Transform):
         return f"CAST(date_diff('{self.unit}', DATE '1970-01-01', {value}) AS VARCHAR)"
 
     def may_compare(self, key: str, kind: DataType, op: Operator, constant: Scalar) -> bool:
-        if kind.name not in _COMPARED or not isinstance(constant, date) or re.fullmatch(r"-?\d{1,9}", key) is None:
+        if kind.name not in _COMPARED or not isinstance(constant, Moment) or re.fullmatch(r"-?\d{1,9}", key) is None:
             return True
-        try:
-            start, end = self._start(int(key)), self._start(int(key) + 1)
-        except (ValueError, OverflowError):
-            return True  # out of reach of Python's dates
-        return may_lie_within(start, end, op, moment_of(constant))
+        return may_lie_within(self._start(int(key)), self._start(int(key) + 1), op, constant.micros)
 
     @abstractmethod
-    def _start(self, count: int) -> datetime:
-        """The first point in time with this count."""
+    def _start(self, count: int) -> int:
+        """The first microsecond with this count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +56,8 @@ class EpochYear(EpochCount):
     name = "epoch_year"
     unit = "year"
 
-    def _start(self, count: int) -> datetime:
-        return _EPOCH.replace(year=1970 + count)
+    def _start(self, count: int) -> int:
+        return days_since_1970(1970 + count, 1, 1) * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +65,8 @@ class EpochMonth(EpochCount):
     name = "epoch_month"
     unit = "month"
 
-    def _start(self, count: int) -> datetime:
-        return _EPOCH.replace(year=1970 + count // 12, month=count % 12 + 1)
+    def _start(self, count: int) -> int:
+        return days_since_1970(1970 + count // 12, count % 12 + 1, 1) * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +74,8 @@ class EpochDay(EpochCount):
     name = "epoch_day"
     unit = "day"
 
-    def _start(self, count: int) -> datetime:
-        return _EPOCH + timedelta(days=count)
+    def _start(self, count: int) -> int:
+        return count * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +86,5 @@ class EpochHour(EpochCount):
     def can_apply(self, kind: DataType) -> bool:
         return kind.name in TIMESTAMPS
 
-    def _start(self, count: int) -> datetime:
-        return _EPOCH + timedelta(hours=count)
+    def _start(self, count: int) -> int:
+        return count * (DAY // 24)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from typing import ClassVar
 
 import pyarrow as pa
@@ -121,15 +120,11 @@ class Unknown(Transform):
         return True
 
 
-def moment_of(value: date) -> datetime:
-    """A date or a point in time as a datetime without a zone, in UTC."""
-    if not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)
-    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+def may_lie_within(start: int, end: int, op: Operator, moment: int) -> bool:
+    """Whether a point in time from `start`, up to and without `end`, may compare so with another one.
 
-
-def may_lie_within(start: datetime, end: datetime, op: Operator, moment: datetime) -> bool:
-    """Whether a point in time from `start`, up to and without `end`, may compare so with another one."""
+    All are microseconds since 1970.
+    """
     match op:
         case "=":
             return start <= moment < end

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, time
 from decimal import Decimal
+
+import pyarrow as pa
 
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.model.moments import Moment, MomentKind
 from ducklake_lab.model.predicates import (
     And,
     ColumnPath,
@@ -51,8 +53,23 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
     where = f"{value} IS NOT NULL" + (f" AND {_condition(predicate, names)}" if predicate is not None else "")
     found = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
     if len(found) <= MAX_VALUES:
-        return InList(key.column, tuple(found.to_pylist()))
-    return And((Comparison(key.column, ">=", found[0].as_py()), Comparison(key.column, "<=", found[-1].as_py())))
+        return InList(key.column, tuple(_values(found)))
+    low, high = _values(found.take(pa.array([0, len(found) - 1])))
+    return And((Comparison(key.column, ">=", low), Comparison(key.column, "<=", high)))
+
+
+def _values(found: pa.ChunkedArray) -> list[object]:
+    """The values of a key in the form in which predicates have them."""
+    kind: MomentKind | None = None
+    if pa.types.is_date32(found.type):
+        kind = "date"
+    elif pa.types.is_timestamp(found.type):
+        kind = "timestamp"
+    if kind is None:
+        values: list[object] = found.to_pylist()
+        return values
+    numbers = found.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
+    return [Moment.counted(number, kind) for number in numbers]
 
 
 def _paths(predicate: Predicate | None) -> list[ColumnPath]:
@@ -90,8 +107,6 @@ def _literal(value: object) -> str:
         return f"'{value!r}'::DOUBLE"
     if isinstance(value, bytes):
         return f"'{''.join(f'{chr(92)}x{byte:02X}' for byte in value)}'::BLOB"
-    if isinstance(value, datetime):
-        return f"'{value.isoformat(' ')}'::{'TIMESTAMP' if value.tzinfo is None else 'TIMESTAMPTZ'}"
-    if isinstance(value, date | time):
-        return f"'{value.isoformat()}'::{'DATE' if isinstance(value, date) else 'TIME'}"
+    if isinstance(value, Moment):
+        return f"'{value.text()}'::{value.kind.upper()}"
     return quote_text(str(value))

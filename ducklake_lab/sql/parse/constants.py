@@ -8,8 +8,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from ducklake_lab.duckdb.casting import evaluate_constant
-from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError
+from ducklake_lab.errors import BindError, DuckLakeError
 from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import SqlConstant
@@ -44,37 +43,6 @@ def literal_value(tree: exp.Expr) -> object:
     if isinstance(tree, exp.Cast) and not isinstance(tree, exp.TryCast):
         return _cast(literal_value(tree.this), tree.to)
     raise NotConstant
-
-
-#: What a constant expression may be made of: what gives the same wherever and whenever it is computed.
-_FOLDED = (
-    exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Cast, exp.Literal, exp.Interval, exp.IntervalSpan, exp.Var,
-    exp.DataType, exp.DataTypeParam,
-)  # fmt: skip
-
-_ZONED = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMETZ)
-
-
-def folded_value(tree: exp.Expr) -> object:
-    """The Python value of a literal, or of sums, differences and products of literals: `DATE '…' + INTERVAL 1 DAY`.
-
-    Raises:
-        NotConstant: it is anything else, or its value depends on the time zone.
-    """
-    try:
-        return literal_value(tree)
-    except NotConstant:
-        parts = list(tree.walk())
-        if not all(isinstance(part, _FOLDED) and not isinstance(part, exp.TryCast) for part in parts):
-            raise
-    try:
-        value = evaluate_constant(tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False))
-    except ConstraintError:
-        raise NotConstant from None
-    zoned = any(isinstance(part, exp.DataType) and part.this in _ZONED for part in parts)
-    if zoned or (isinstance(value, datetime) and value.tzinfo is not None):
-        raise NotConstant
-    return value
 
 
 def constant(tree: exp.Expr) -> object:

@@ -8,22 +8,27 @@ is exact, so that it prunes by statistics as if it had been written so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from uuid import UUID
 
 from sqlglot import exp
 
+from ducklake_lab.model.moments import DAY, SECOND, Moment, civil, days_since_1970
 from ducklake_lab.model.predicates import And, ColumnPath, Comparison, Operator, Predicate
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.model.values import MOMENTS
+from ducklake_lab.sql.parse.constants import NotConstant
+from ducklake_lab.sql.prune.constants import moment_value
 from ducklake_lab.sql.scope import TYPE
 
 #: Points in time without a zone; those with one are cast by the session's zone, which is not known here.
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms")
 _DAYS = ("year", "quarter", "month", "week", "day")
 _UNITS = (*_DAYS, "hour", "minute", "second")
+#: Digits of a number, and of its power of ten, that are exact as DOUBLE.
+_EXACT_DIGITS = 15
 #: Integers that are exact as DOUBLE.
 _SHORT = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 
@@ -39,11 +44,13 @@ class Unit:
     Attributes:
         subject: the date or point in time that it is a part of.
         number: it is the number of the year.
+        is_day: it is a DATE.
     """
 
     name: str
     subject: exp.Expr
     number: bool = False
+    is_day: bool = False
 
 
 def unit_of(node: exp.Expr) -> Unit | None:
@@ -51,7 +58,7 @@ def unit_of(node: exp.Expr) -> Unit | None:
     if isinstance(node, exp.Cast):
         source, target = _type(node.this), _type(node)
         is_day = source is not None and source.name in _MOMENTS and target is not None and target.name == "date"
-        return Unit("day", node.this) if is_day else None
+        return Unit("day", node.this, is_day=True) if is_day else None
     if not isinstance(node, exp.Anonymous):
         return None
     word, args = node.name.casefold(), node.expressions
@@ -80,21 +87,16 @@ def floored(path: ColumnPath, kind: DataType, op: Operator, value: object, unit:
     """
     if kind.name not in _MOMENTS and not (kind.name == "date" and unit.name in _DAYS):
         raise NotOrdered
-    try:
-        if unit.number:
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise NotOrdered
-            moment = datetime(value, 1, 1)
-        else:
-            moment = _moment(value)
-        start = _floor(moment, unit.name)
-        end = _next(start, unit.name)
-    except (ValueError, OverflowError):
-        raise NotOrdered from None
+    moment = _beginning(value) if unit.number else _moment(value, _DAY if unit.is_day else _POINT).micros
+    start = _floor(moment, unit.name)
+    end = _next(start, unit.name)
     whole = start == moment
 
-    def at(op: Operator, bound: datetime) -> Comparison:
-        return Comparison(path, op, bound.date() if kind.name == "date" else bound)
+    def at(op: Operator, bound: int) -> Comparison:
+        found = Moment(bound, MOMENTS[kind.name])
+        if not found.is_known:
+            raise NotOrdered
+        return Comparison(path, op, found)
 
     match op:
         case "=" if whole:
@@ -110,41 +112,53 @@ def floored(path: ColumnPath, kind: DataType, op: Operator, value: object, unit:
     raise NotOrdered
 
 
-def _moment(value: object) -> datetime:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value
-    raise NotOrdered
+#: As what a text is read that is compared with a day, and with a point in time.
+_DAY, _POINT = DataType("date"), DataType("timestamp")
+_LAST_YEAR = 400_000
 
 
-def _floor(moment: datetime, unit: str) -> datetime:
-    day = datetime(moment.year, moment.month, moment.day)
-    match unit:
-        case "year":
-            return day.replace(month=1, day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            return day.replace(day=1)
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "day":
-            return day
-        case "hour":
-            return moment.replace(minute=0, second=0, microsecond=0)
-        case "minute":
-            return moment.replace(second=0, microsecond=0)
-    return moment.replace(microsecond=0)
+def _moment(value: object, kind: DataType) -> Moment:
+    """A finite day or point in time without a zone; a text is read as one of the kind."""
+    found = _of_text(value, kind) if isinstance(value, str) else value
+    if not isinstance(found, Moment) or found.kind not in ("date", "timestamp") or not found.is_finite:
+        raise NotOrdered
+    return found
 
 
-def _next(start: datetime, unit: str) -> datetime:
-    if unit in ("year", "quarter", "month"):
-        months = start.month - 1 + {"year": 12, "quarter": 3, "month": 1}[unit]
-        return start.replace(year=start.year + months // 12, month=months % 12 + 1)
-    return start + timedelta(**{"weeks" if unit == "week" else f"{unit}s": 1})
+def _beginning(year: object) -> int:
+    if not isinstance(year, int) or isinstance(year, bool) or abs(year) > _LAST_YEAR:
+        raise NotOrdered
+    return days_since_1970(year, 1, 1) * DAY
+
+
+def _of_text(text: str, kind: DataType) -> Moment:
+    try:
+        return moment_value(text, kind)
+    except NotConstant:
+        raise NotOrdered from None
+
+
+#: Microseconds of units that have the same length always.
+_LENGTHS = {"day": DAY, "hour": 3600 * SECOND, "minute": 60 * SECOND, "second": SECOND}
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+
+
+def _floor(moment: int, unit: str) -> int:
+    if unit in _LENGTHS:
+        return moment // _LENGTHS[unit] * _LENGTHS[unit]
+    days = moment // DAY
+    if unit == "week":
+        return (days - (days + 3) % 7) * DAY  # 1970 began on a Thursday
+    year, month, _ = civil(days)
+    return days_since_1970(year, (month - 1) // _MONTHS[unit] * _MONTHS[unit] + 1, 1) * DAY
+
+
+def _next(start: int, unit: str) -> int:
+    if unit in _LENGTHS or unit == "week":
+        return start + _LENGTHS.get(unit, 7 * DAY)
+    year, month, _ = civil(start // DAY)
+    months = month - 1 + _MONTHS[unit]
+    return days_since_1970(year + months // 12, months % 12 + 1, 1) * DAY
 
 
 def comparison(
@@ -161,15 +175,19 @@ def comparison(
         if not _keeps(kind, target):
             raise NotOrdered
         try:
-            value = _fitting(value, target, op)
+            value = _fitting(value, target)
         except (ValueError, ArithmeticError):
             raise NotOrdered from None
     try:
-        found = _fitting(value, kind, op)
+        found = _fitting(value, kind)
     except (ValueError, ArithmeticError):
         raise NotOrdered from None
-    if isinstance(found, _Day):
-        return Comparison(path, found.op, found.value)
+    if isinstance(found, Moment) and found.kind == "timestamp" and kind.name == "date":
+        return _as_day(path, op, found)
+    if isinstance(found, Moment) and found.kind == "date" and kind.name != "date":
+        found = found.at("timestamp")
+        if not found.is_known:
+            raise NotOrdered
     return Comparison(path, op, found)
 
 
@@ -199,16 +217,8 @@ def _keeps(kind: DataType, target: DataType) -> bool:
     return is_wider(kind, target)
 
 
-@dataclass(frozen=True, slots=True)
-class _Day:
-    """A date compared with a point in time, as a comparison with a date."""
-
-    op: Operator
-    value: date
-
-
-def _fitting(value: object, kind: DataType, op: Operator) -> object:
-    """A constant in the Python type that values of the column have; refuses where comparing would convert."""
+def _fitting(value: object, kind: DataType) -> object:
+    """A constant in the form that values of the column have; refuses where comparing would convert."""
     name = kind.name
     if value is None or (isinstance(value, bool) and name != "boolean"):
         raise NotOrdered
@@ -220,7 +230,7 @@ def _fitting(value: object, kind: DataType, op: Operator) -> object:
         return Decimal(value)
     if kind.decimal is not None and isinstance(value, int | Decimal):
         return value
-    if name == "float64" and isinstance(value, int | float | Decimal):
+    if name == "float64" and isinstance(value, int | float | Decimal) and _is_short(value):
         return float(value)
     if name == "varchar" and isinstance(value, str):
         return value
@@ -228,32 +238,40 @@ def _fitting(value: object, kind: DataType, op: Operator) -> object:
         return value
     if name == "blob" and isinstance(value, bytes):
         return value
-    if name == "time" and isinstance(value, time | str):
-        return value if isinstance(value, time) else time.fromisoformat(value)
-    if name == "date":
-        if isinstance(value, str):
-            return date.fromisoformat(value)
-        if isinstance(value, datetime):
-            return _as_day(value, op)
-        if isinstance(value, date):
-            return value
-    if name in _MOMENTS and isinstance(value, str | date):
-        return _moment(value)
-    if name == "timestamptz" and isinstance(value, datetime) and value.tzinfo is not None:
-        return value
+    if name not in MOMENTS:
+        raise NotOrdered
+    moment = _of_text(value, kind) if isinstance(value, str) else value
+    if isinstance(moment, Moment) and moment.kind in _COMPARED[MOMENTS[name]]:
+        return moment
     raise NotOrdered
 
 
-def _as_day(moment: datetime, op: Operator) -> _Day:
+#: With which moments those of a kind compare without the time zone.
+_COMPARED = {
+    "date": ("date", "timestamp"),
+    "time": ("time",),
+    "timestamp": ("date", "timestamp"),
+    "timestamptz": ("timestamptz",),
+}
+
+
+def _is_short(value: float | Decimal) -> bool:
+    """Whether DuckDB and Python make the same DOUBLE of a number: Python's is the nearest one."""
+    if isinstance(value, float):
+        return True
+    digits = Decimal(value).as_tuple()
+    return len(digits.digits) <= _EXACT_DIGITS and abs(int(digits.exponent)) <= _EXACT_DIGITS
+
+
+def _as_day(path: ColumnPath, op: Operator, moment: Moment) -> Comparison:
     """A date is compared with a point in time as its midnight."""
-    if moment.tzinfo is not None:
-        raise NotOrdered
-    whole = moment.time() == time()
-    match op:
-        case "<" if not whole:
-            op = "<="
-        case ">=" if not whole:
-            op = ">"
-        case "=" | "!=" if not whole:
-            raise NotOrdered
-    return _Day(op, moment.date())
+    day = Moment(moment.micros if not moment.is_finite else moment.micros // DAY * DAY, "date")
+    if day.micros != moment.micros:
+        match op:
+            case "<":
+                op = "<="
+            case ">=":
+                op = ">"
+            case "=" | "!=":
+                raise NotOrdered
+    return Comparison(path, op, day)

@@ -25,8 +25,9 @@ from ducklake_lab.model.predicates import (
 )
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import INTEGERS, DataType
-from ducklake_lab.sql.parse.constants import NotConstant, folded_value, literal_value
+from ducklake_lab.sql.parse.constants import NotConstant, literal_value
 from ducklake_lab.sql.plan import JoinKey
+from ducklake_lab.sql.prune.constants import folded_value
 from ducklake_lab.sql.prune.monotonic import NotOrdered, comparison, floored, unit_of
 from ducklake_lab.sql.scope import RELATION, TYPE, Relation
 

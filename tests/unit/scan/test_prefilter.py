@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from ducklake_lab.catalog.lake import open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats
+from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.transforms import Bucket
 from ducklake_lab.model.types import DataType
@@ -55,7 +56,8 @@ TABLE = Table(
 
 
 def _comparison(name: str) -> st.SearchStrategy[Predicate]:
-    values, path = COLUMNS[name][1], st.just((name,))
+    values = COLUMNS[name][1].map(lambda value: Moment.of(value) if isinstance(value, date) else value)
+    path = st.just((name,))
     kinds: list[st.SearchStrategy[Predicate]] = [
         st.builds(Comparison, path, st.sampled_from(["=", "<", "<=", ">", ">=", "!="]), values),
         st.builds(InList, path, st.lists(values, min_size=1, max_size=3).map(tuple)),

@@ -7,12 +7,15 @@ from decimal import Decimal
 
 import pytest
 
+from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.sql.plan import JoinKey
 from tests.unit.sql.lakes import plan
 
 
 def compare(column: str, op: str, value: object) -> Comparison:
+    if isinstance(value, date):
+        value = Moment.of(value)
     return Comparison((column,), op, value)  # type: ignore[arg-type]
 
 
