@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -31,7 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        return int(given.run(given))
+        code = int(given.run(given))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # who reads the output has read enough; Python flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SAME
     except DuckLakeError as error:
         print(f"ducklake-lab: {error}", file=sys.stderr)
         return FAILED
@@ -57,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--kind", choices=("updated", "inserted", "deleted"), help="print rows that changed so")
     diff.add_argument("--changed", metavar="COLUMN", help="print updated rows in which this column changed")
     diff.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
-    diff.add_argument("--patch", metavar="FILE", help="write the SQL that makes the later state of the earlier one")
+    diff.add_argument(
+        "--patch", metavar="FILE", help="write the SQL that makes the later state of the earlier one; - prints it alone"
+    )
     diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
@@ -103,6 +112,9 @@ def _diff(given: argparse.Namespace) -> int:
         diff = computed.showing(given.kind, given.changed, limit=given.rows)
         if given.html:
             diff.to_html(given.html)
+        if given.patch == "-":
+            print(diff.patch(revert=given.revert))
+            return DIFFERENT if given.exit_code and not diff.is_empty else SAME
         if given.patch:
             diff.write_patch(given.patch, revert=given.revert)
         print(diff.to_json(given.rows) if given.json else text(diff))

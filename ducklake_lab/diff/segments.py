@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.pairs import RowCounts
@@ -18,8 +18,8 @@ from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 _MOST = 0.5
 #: A condition is worth showing where it holds for at most this part of the changed rows' share among unchanged rows.
 _RARER = 0.8
-#: A range is a candidate where it holds this share of the rows.
-_INSIDE = 0.95
+#: A range without its ends is a candidate where it holds this share of the rows, and is at most so wide beside all.
+_INSIDE, _TRIMMED = 0.95, 0.5
 #: Changed rows from which an interval of their values says something.
 _RANGE_ROWS = 20
 #: Where unchanged rows are not compared, it is one only in at most this share of the table's range.
@@ -90,7 +90,7 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
         "SELECT count(*), "
         + ", ".join(
             f"count(*) - count(c{index}), mode(left(c{index}::VARCHAR, 200)), "
-            + (f"quantile_disc(c{index}, [{tail}, {1 - tail}])" if column.data_type.is_numeric else "NULL")
+            + (f"quantile_disc(c{index}, [0, {tail}, {1 - tail}, 1])" if column.data_type.is_numeric else "NULL")
             for index, column in columns
         )
         + f" {source}"
@@ -104,8 +104,7 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
         if isinstance(mode, str) and len(mode) < 200:
             tests.append((index, f"= {_literal(mode, column)}", None))
         if isinstance(bounds, list) and rows >= _RANGE_ROWS:
-            low, high = bounds
-            width = float(high) - float(low)
+            low, high, width = _range(bounds)
             if isfinite(width) and width > 0:
                 tests.append((index, f"BETWEEN {low} AND {high}", width))
     found = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
@@ -114,6 +113,13 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
         if count / rows > (_MOST if wide is None else _INSIDE - 0.01) and index not in taken:
             taken.add(index)
             yield _Candidate(kind, index, test, count, count / rows, wide)
+
+
+def _range(bounds: Sequence[Any]) -> tuple[Any, Any, float]:
+    """The bounds of all values, or of nearly all where a few lie far away, and how far apart they are."""
+    lowest, low, high, highest = bounds
+    inner, outer = float(high) - float(low), float(highest) - float(lowest)
+    return (low, high, inner) if not isfinite(outer) or inner <= _TRIMMED * outer else (lowest, highest, outer)
 
 
 def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:

@@ -62,7 +62,7 @@ _OF_LISTS = frozenset(
 _AGGREGATES = ("list_aggr", "list_aggregate", "array_aggr", "array_aggregate", "aggregate")
 #: What `as_written` looks at: those macros, and what they call.
 _LIST_FUNCTION = re.compile(rf"\b({'|'.join(sorted({*_OF_LISTS, *_AGGREGATES}))})\s*\(", re.IGNORECASE)
-_NO_LIST = re.compile(r"list_aggr takes no \((.*), VARCHAR\), but .*", re.DOTALL)
+_NO_LIST = re.compile(r"list_aggr takes .*, not \((.*), VARCHAR\); .*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def as_written(message: str, sql: str) -> str:
     names = list(dict.fromkeys(name.lower() for name in _LIST_FUNCTION.findall(sql)))
     if found is None or not names or not set(names) <= _OF_LISTS:
         return message
-    return f"{' or '.join(names)} takes no ({found[1]}), but a list; cast what it is given."
+    return f"{' or '.join(names)} takes a list, not {found[1]}; cast its argument."
 
 
 def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
@@ -233,11 +233,19 @@ def _no_function(found: re.Match[str], text: str) -> str:
     if not name.isidentifier():
         return f"There is no {given.replace(', ', f' {name} ') if ', ' in given else name + given}; cast one of the values."
     shown = list(dict.fromkeys(candidates))
-    if len(alone) == len(candidates):
-        wanted = ", ".join(shown)
-    else:
-        wanted = ", ".join(f"({one})" for one in shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
-    return f"{name} takes no ({given}), but {wanted}; cast what it is given."
+    if len(alone) != len(candidates):
+        shown = [f"({one})" for one in shown]
+    count = given.count(",") + 1 if given else 0
+    fits = any(one.count(",") + 1 == count or "..." in one for one in candidates)
+    given = given if len(alone) == len(candidates) and count == 1 else f"({given})"
+    return f"{name} takes {_either(shown)}, not {given}; {'cast its argument' if fits else 'its arguments are too few or too many'}."
+
+
+def _either(shown: Sequence[str]) -> str:
+    """`A`, `A or B`, `A, B or C`, and no more than are read."""
+    if len(shown) > _SHOWN:
+        return ", ".join([*shown[:_SHOWN], "…"])
+    return " or ".join(part for part in (", ".join(shown[:-1]), *shown[-1:]) if part)
 
 
 def _ambiguous(found: re.Match[str], _text: str) -> str:

@@ -13,7 +13,8 @@ class Parser(argparse.ArgumentParser):
     """Raises instead of printing and exiting."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}. {self.prog} --help tells more.")
+        end = "" if message.endswith("?") else "."
+        raise UsageError(f"{self.prog}: {message}{end} {self.prog} --help tells more.")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parses all words; says how many too many there are, and not which: they may be parts of a password."""
@@ -25,8 +26,12 @@ class Parser(argparse.ArgumentParser):
     def _too_many(self, left: Sequence[str]) -> str:
         known = [name for action in self._actions for name in action.option_strings]
         if left[0].startswith("--"):
-            hint = did_you_mean(left[0].partition("=")[0], known) or f" It has {', '.join([*known, '--help'])}."
-            return f"there is no such option.{hint}".rstrip(".")
+            name = left[0].partition("=")[0]
+            hint = did_you_mean(name, known)
+            # a word that is close to no option may be a part of a password
+            if hint:
+                return f"there is no option {name}.{hint}"
+            return f"there is no such option. It has {', '.join([*known, '--help'])}"
         takes = ", ".join(str(action.metavar) for action in self._actions if not action.option_strings)
         words = "one word" if len(left) == 1 else f"{len(left)} words"
         return f"it takes {takes or 'no argument'}; {words} too many. Quote what holds blanks as 'text'"

@@ -209,7 +209,7 @@ class DuckLakeMagics(Magics):
         if not result.is_query or not (given.name or given.output):
             return result
         kind = given.output or self.output
-        return result.spark() if kind == "spark" else result.pandas() if kind == "pandas" else result.arrow()
+        return getattr(result, str(kind))()
 
     @contextmanager
     def _progress(self, session: LakeSession, sql: str, *, whole_cell: bool) -> Iterator[None]:

@@ -19,7 +19,7 @@ _OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*|-[hmo](?=\s|$))(=)?")
 _VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _TARGET = re.compile(r"\s*([^\W\d]\w*)\s*(=)?\s*<<(?!<)\s*")
 
-OUTPUTS = ("spark", "pandas", "arrow")
+OUTPUTS = ("spark", "pandas", "polars", "arrow")
 ENGINES = ("auto", "spark", "duckdb")
 DIALECTS = ("duckdb", "spark")
 
@@ -31,7 +31,7 @@ VALUED = {
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
     "message": ("TEXT", "the commit message of what the cell changes; also -m"),
     "limit": ("ROWS", "rows shown at most (50)"),
-    "output": ("KIND", "what a name gets: spark, pandas or arrow; also -o (spark)"),
+    "output": ("KIND", "what a name gets: spark, pandas, polars or arrow; also -o (spark)"),
     "save": ("NAME", "keep the query under a name, for --with"),
     "view": ("NAME", "keep the query as a temporary view, which later cells read by its name"),
     "with": ("NAME", "put a saved query before this one, as WITH NAME AS (…); may be repeated"),
@@ -64,7 +64,7 @@ class CellOptions:
 
     Attributes:
         at: snapshot id, tag or time, None for the newest.
-        output: what the rows become: spark, pandas or arrow; None where it was not said.
+        output: what the rows become: spark, pandas, polars or arrow; None where it was not said.
         compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
         grid: open, with filters and profiles, or none; None for what the notebook is set to.
@@ -195,7 +195,7 @@ def usage() -> str:
     lines = "\n".join(f"  {name:<20}{text}" for name, text in options)
     return (
         "%%ducklake [options] [name <<]\nSQL\n\n"
-        "Runs SQL in DuckDB's dialect on Spark and shows the first rows.\n"
+        "Runs SQL in DuckDB's dialect, in process or on Spark by size, and shows the first rows.\n"
         "  name <<             assign a lazy Spark DataFrame (or what -o says), show nothing\n"
         "  name = <<           assign it and show the first rows\n"
         "  :name               in SQL: the notebook's variable, bound as a value\n\n"

@@ -33,7 +33,9 @@ from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
-from ducklake_lab.session.statements.session_database import check, placing
+from ducklake_lab.session.statements.session_database import placing
+from ducklake_lab.session.statements.several import Several
+from ducklake_lab.session.statements.syntax import check
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
 from ducklake_lab.session.uploads.form import UploadOptions
@@ -280,9 +282,10 @@ class Session(LakeInfo):
                 statements = parse(
                     text, params, keep_refused=True, keep_literals=True, variables=self._database.variables
                 )
-                check(statements)
+                check(statements, text)
+                several = Several(self._lakes, len(statements))
                 for statement in statements:
-                    with self._lakes.statement(at), self._lakes.notes.running(statement):
+                    with several.next(), self._lakes.statement(at), self._lakes.notes.running(statement):
                         result = self._statements.run_statement(statement)
                     # its text alone would read another snapshot
                     if isinstance(statement.operation, op.Query) and at is None:

@@ -53,8 +53,12 @@ _OWN = {
     for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError, TransactionError)
 }
 _IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
-#: The last line of a Python stack trace.
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n|\n)+([^\n]+)")
+#: The frames and the last line of a Python stack trace.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+[^\n]*\n|\n)+)([^\n]+)")
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)(?:\n[ \t]+(?!File ")([^\n]+))?')
+#: Where frames are that no user wrote.
+_CODE = 120  # characters of it that are shown
+_LIBRARIES = ("/pyspark/", "pyspark.zip", "site-packages", "/ducklake_lab/", "/lib/python3")
 #: What keeps a Python worker from running at all, and how to say it.
 _WORKERS = {
     re.compile(r"No module named '([\w]+)[\w.]*'"): "Spark's Python workers have no package {}; install it there.",
@@ -119,9 +123,19 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     if unfit is not None:
         return SparkError(unfit)
     traces = _TRACEBACK.findall(text) if _IN_WORKER.search(text) else None
-    return SparkError(
-        f"A Python worker of Spark failed: {_message(traces[-1])}" if traces else f"Spark failed: {_message(text)}"
-    )
+    if not traces:
+        return SparkError(f"Spark failed: {_message(text)}")
+    frames, raised = traces[-1]
+    return SparkError(f"{_own_line(frames)} failed: {_message(raised)}")
+
+
+def _own_line(frames: str) -> str:
+    """The line of the user's function in the frames of a worker; the worker where none is the user's."""
+    own = [found for found in _FRAME.findall(frames) if not any(part in found[0] for part in _LIBRARIES)]
+    if not own:
+        return "A Python worker of Spark"
+    _, line, name, code = own[-1]
+    return f"Line {line} of {name}{f', {code.strip()[:_CODE]},' if code.strip() else ''} in a Python worker of Spark"
 
 
 def message_of(error: BaseException) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +108,21 @@ def test_indexes(catalog: str, lake_uri: Callable[..., str], tmp_path: Path, cap
     assert "created" not in capsys.readouterr().out
     assert main(["indexes", uri, "--drop"]) == 0
     assert capsys.readouterr().out.splitlines()[-5:] == before
+
+
+def test_a_patch_is_printed(
+    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["diff", lake, "t", "2", "3", "--patch", "-"]) == 0
+    assert "UPDATE" in capsys.readouterr().out
+    assert not (tmp_path / "-").exists()
+
+
+def test_a_reader_that_stops_reading_is_no_error(lake: str):
+    command = [sys.executable, "-m", "ducklake_lab.cli", "diff", lake, "t", "2", "3", "--json"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -21,6 +21,8 @@ from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureErro
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 
+#: The error of a text that breaks off.
+AT_END = "Syntax error at the end."
 #: Names of the databases that are the session's own.
 OWN_DATABASES = ("memory", "temp", "system")
 
@@ -317,6 +319,25 @@ def _own_settings(columns: str) -> tuple[str, ...]:
         return tuple(row)
 
 
+@cache
+def reserved_words() -> frozenset[str]:
+    """Words that DuckDB takes for no column, in lower case."""
+    with in_memory() as connection:
+        found = connection.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+        )
+        return frozenset(word for (word,) in found.fetchall())
+
+
+def is_syntax(sql: str) -> bool:
+    """Whether DuckDB can parse a text."""
+    try:
+        check_syntax(sql)
+    except SqlSyntaxError:
+        return False
+    return True
+
+
 def check_syntax(sql: str) -> None:
     """Parses a text as DuckDB does, without running it.
 
@@ -327,6 +348,8 @@ def check_syntax(sql: str) -> None:
         duckdb.extract_statements(sql)
     except duckdb.Error as error:
         place = place_of(error, sql)
+        if "syntax error at end of input" in str(error):
+            raise SqlSyntaxError(AT_END) from error
         if place is None:
             raise SqlSyntaxError(str(translated(error))) from error
         raise SqlSyntaxError(

@@ -72,6 +72,8 @@ class Lakes:
         self.options = SessionOptions(time_zone=database.time_zone)
         self.immediate = False
         self.notes = CommitNotes()
+        #: Snapshots that the statements of the text that runs have made.
+        self.committed: list[int] = []
         self.last: Transaction | None = None
         self._pins: dict[str, Snapshot] = {}
         self._known: dict[str, Kept] = {}
@@ -335,6 +337,7 @@ class Lakes:
         self.notes.settle(transaction)
         try:
             snapshot = commit(transaction)
+            self._note_commit(snapshot)
         except CommitUnknownError:
             self._forget()
             raise
@@ -343,6 +346,10 @@ class Lakes:
             raise
         self._forget(commit=True)
         return snapshot
+
+    def _note_commit(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            self.committed.append(snapshot.snapshot_id)
 
     def rollback(self) -> None:
         if not self._explicit:
@@ -436,7 +443,7 @@ class Lakes:
             yield transaction
             self.notes.note(transaction)
             self.notes.settle(transaction)
-            commit(transaction)
+            self._note_commit(commit(transaction))
         except CommitUnknownError:
             raise
         except BaseException:

@@ -59,7 +59,7 @@ def _rows_of(value: Any, name: str) -> pa.Table | DataFrame:
         if _is_frame(value, "polars", "LazyFrame"):
             value = value.collect()
         if _streams(value):
-            return pa.table(value)
+            return _in_microseconds(pa.table(value))
     except (pa.ArrowException, OverflowError) as error:
         reason = str(error.args[0] if error.args else error).strip().partition("\n")[0]
         raise UsageError(f"{name} cannot be read as a table: {reason}") from error
@@ -96,6 +96,29 @@ def _check_names(names: Iterable[object], frame: str) -> None:
             two = f'two columns "{text}"' if other == text else f'columns "{other}" and "{text}", one name for SQL'
             raise UsageError(f"{frame} has {two}; rename one.")
         known[text.casefold()] = text
+
+
+def _in_microseconds(rows: pa.Table) -> pa.Table:
+    """The rows with times of TIME's own unit where no digit is lost: Polars has nanoseconds only."""
+    schema = pa.schema([field.with_type(_with_microseconds(field.type)) for field in rows.schema])
+    try:
+        return rows if schema == rows.schema else rows.cast(schema)
+    except pa.ArrowInvalid:
+        return rows  # TIME_NS, which a query can read
+
+
+def _with_microseconds(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.time64("ns"):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_microseconds(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_with_microseconds(kind.value_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_microseconds(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_microseconds(kind.value_type)), kind.list_size)
+    return kind
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:

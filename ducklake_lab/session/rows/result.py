@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from pyspark.sql import DataFrame
 
     from ducklake_lab.engine.spark_engine import SparkEngine
@@ -188,6 +189,26 @@ class Result:
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame, in the types that DuckDB gives."""
         return pandas_frame(self.carried(), self.time_zone)
+
+    def polars(self) -> pl.DataFrame:
+        """All rows as a Polars DataFrame.
+
+        Raises:
+            UsageError: Polars is not installed, or has no type for a column.
+        """
+        try:
+            import polars
+        except ImportError:
+            raise UsageError(
+                "Polars is not installed; pip install polars, or take the rows as pandas or arrow."
+            ) from None
+        try:
+            return cast("pl.DataFrame", polars.from_arrow(self.arrow()))
+        except (polars.exceptions.PolarsError, pa.ArrowException) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise UsageError(
+                f"Polars has no type for a column: {reason}; cast it, or take the rows as arrow."
+            ) from error
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of the Python values that DuckDB gives."""

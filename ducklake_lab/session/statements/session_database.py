@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ducklake_lab.catalog.lake import Lake
@@ -13,6 +14,7 @@ from ducklake_lab.engine.in_process.database import SessionDatabase, check_synta
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
+    ConstraintError,
     DuckLakeError,
     EntryNotFoundError,
     SqlSyntaxError,
@@ -28,6 +30,7 @@ from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_s
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
+from ducklake_lab.sql.parse.tokens import position
 from ducklake_lab.sql.plan import StoredView
 
 #: First words of statements that return rows, or change nothing of the lakes.
@@ -230,31 +233,27 @@ _EXTENSIONS = frozenset(
 )
 
 
-def check(statements: Sequence[op.Statement]) -> None:
-    """Raises the error of a statement that no one can make sense of, before anything runs."""
-    for statement in statements:
-        operation = statement.operation
-        if isinstance(operation, op.Other) and isinstance(operation.refusal, SqlSyntaxError):
-            try:
-                check_syntax(statement.sql)
-            except SqlSyntaxError:
-                raise operation.refusal from None
-
-
 @contextmanager
 def placing(text: str) -> Iterator[None]:
     """Gives errors of DuckDB, which may have got another text, the place and the function of this one.
 
     Raises:
         SqlSyntaxError: the error, with its place where that is certain.
-        BindError: the error, with the function that was written.
+        BindError: the error, with the function that was written, or with quotes for a text.
+        ConstraintError: the error, with the place of the value.
     """
     try:
         yield
     except BindError as error:
         said = as_written(str(error), text)
+        said = _with_quotes(said, text, error.line, error.column)
         if said != str(error):
             raise BindError(said, line=error.line, column=error.column) from error.__cause__
+        raise
+    except ConstraintError as error:
+        said = _with_place(str(error), text)
+        if said != str(error):
+            raise type(error)(said) from error.__cause__
         raise
     except SqlSyntaxError as error:
         if error.line is None:
@@ -264,6 +263,26 @@ def placing(text: str) -> Iterator[None]:
                 if placed.line is not None and _is_same(placed, error):
                     raise placed from None
         raise
+
+
+def _with_place(message: str, text: str) -> str:
+    """The message with the place of a value that does not fit its type, where the text has it once."""
+    found = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
+    if found is None or text.count(quote_text(found[1])) != 1:
+        return message
+    line, column = position(text, text.index(quote_text(found[1])))
+    return f"{found[0]} (line {line}, column {column}){message[found.end() :]}"
+
+
+def _with_quotes(message: str, text: str, line: int | None, column: int | None) -> str:
+    """The message with a hint where a name that is none may be meant as a text: it stands in double quotes."""
+    lines = text.split("\n")
+    name = re.search(r'has no column "(.+?)"', message)
+    if name is None or "Did you mean" in message or line is None or column is None or line > len(lines):
+        return message
+    if not lines[line - 1][column - 1 :].startswith(f'"{name[1]}"'):
+        return message
+    return f"{message.rstrip('.')}. A text takes single quotes: {quote_text(name[1])}."
 
 
 def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +34,7 @@ def split(text: str) -> list[list[Token]]:
     try:
         tokens = _kept_tokens(text) if len(text) <= _KEPT_LENGTH else _DIALECT.tokenize(text)
     except TokenError as error:
-        raise SqlSyntaxError(_unclosed(text), **_last_place(text)) from error
+        raise _unclosed(text) from error
     statements: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -50,14 +51,54 @@ def _kept_tokens(text: str) -> Sequence[Token]:
     return tuple(_DIALECT.tokenize(text))
 
 
-def _unclosed(text: str) -> str:
-    line, column = position(text, len(text))
-    return f"A quoted text, name or comment does not end (line {line}, column {column})."
+#: What ends by itself, and the beginnings of what does not.
+_CLOSED = re.compile(
+    r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$", re.DOTALL
+)
+_OPENING = re.compile(r"'|\"|/\*|\$\w*\$")
+_KINDS = {"'": "text", '"': "name", "/*": "comment"}
 
 
-def _last_place(text: str) -> dict[str, int]:
-    line, column = position(text, len(text))
-    return {"line": line, "column": column}
+def _unclosed(text: str) -> SqlSyntaxError:
+    """The error for a quote or comment that does not end, at its beginning."""
+    at = 0
+    while (opening := _OPENING.search(text, at)) is not None:
+        # a closed piece may begin before what looks like an opening in it
+        closed = next((found for found in _CLOSED.finditer(text, at) if found.end() > opening.start()), None)
+        if closed is None or closed.start() > opening.start():
+            break
+        at = closed.end()
+    if opening is None:
+        line, column = position(text, len(text))
+        what = "A quoted text, name or comment does not end"
+    else:
+        line, column = position(text, opening.start())
+        mark = opening[0]
+        end = "*/" if mark == "/*" else mark
+        what = f"The {_KINDS.get(mark, 'text')} that begins here does not end; close it with {end}"
+    return SqlSyntaxError(f"{what} (line {line}, column {column}).", line=line, column=column)
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """The begin and the end of each token of one statement."""
+    return [(token.start, token.end + 1) for token in _kept_tokens(text)]
+
+
+def without_at(text: str) -> str:
+    """A statement without the snapshots of its tables, AT (…)."""
+    tokens = _kept_tokens(text)
+    parts, end, index = [], 0, 0
+    while index + 1 < len(tokens):
+        is_at = tokens[index].token_type is not TokenType.IDENTIFIER and tokens[index].text.upper() == "AT"
+        if not is_at or tokens[index + 1].token_type is not TokenType.L_PAREN:
+            index += 1
+            continue
+        stop = next(
+            (i for i in range(index, len(tokens)) if tokens[i].token_type is TokenType.R_PAREN), len(tokens) - 1
+        )
+        parts.append(text[end : tokens[index].start])
+        end, index = tokens[stop].end + 1, stop + 1
+    return "".join([*parts, text[end:]])
 
 
 def one_line(text: str, limit: int = 60) -> str:

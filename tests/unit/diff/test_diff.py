@@ -206,6 +206,21 @@ def test_segments_are_ranked_by_how_rare_they_are_among_unchanged_rows(session: 
     assert "95% of updated rows have arrival = 2400, 0% of unchanged rows" in text(diff)
 
 
+def test_a_range_is_that_of_all_rows_unless_a_few_lie_far_away(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i::INTEGER AS id, 0 AS v FROM range(10000) r(i)")
+    start = newest(session)
+    session.sql("UPDATE t SET v = 1 WHERE id < 1000")
+    conditions = {one.condition: (one.share, one.rows) for one in session.table("t").diff(start).patterns}
+    assert conditions == {"id BETWEEN 0 AND 999": (1.0, 1000)}
+    start = newest(session)
+    session.sql("UPDATE t SET v = 2 WHERE id < 990 OR id > 9989")
+    conditions = {one.condition: (one.share, one.rows) for one in session.table("t").diff(start).patterns}
+    ((condition, (share, rows)),) = [item for item in conditions.items() if "id BETWEEN" in item[0]]
+    ((inside,),) = session.sql(f"SELECT count(*) FROM t WHERE v = 2 AND {condition}").fetchall()
+    assert (rows, share) == (inside, inside / 1000)
+    assert 0.94 < share < 1.0
+
+
 def test_segments_of_a_table_too_large_to_compare(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_stats, "MAX_COMPARED_ROWS", 99)
     session.sql("CREATE TABLE t AS SELECT i::INTEGER AS id, i % 7 AS n, 1 AS same FROM range(100) r(i)")

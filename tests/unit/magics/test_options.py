@@ -85,7 +85,7 @@ def test_new_options():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--output csv", "spark, pandas or arrow"),
+        ("--output csv", "spark, pandas, polars or arrow"),
         ("--save 'a b'", "name that SQL can use"),
         ("-m", "--message needs a value: --message TEXT"),
         ("--view 'a b'", "--view takes a name that SQL can use"),

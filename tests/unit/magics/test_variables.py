@@ -95,8 +95,8 @@ def test_a_cell_says_what_it_is_for(lake: Run) -> None:
 @pytest.mark.parametrize(
     ("options", "sql", "message"),
     [
-        ("", "SELECT 1; SELECT 2", r'Syntax error at "1" \(line 1, column 8\)'),
-        ("", "DELETE FROM t", r"Syntax error .*\(line 1, column 8\)"),
+        ("", "SELECT 1; SELECT 2", r"Syntax error .*line 1, column \d"),
+        ("", "DELETE FROM t", r"Syntax error .*\(line 1, column \d\)"),
         ("", "SELECT nothing FROM t", r'no column "nothing" \(line 1, column 8\)'),
         ("--dialect spark", "SELECT 1", "leave --dialect out"),
     ],

@@ -22,8 +22,8 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
     [
         ("INSERT INTO t SELECT 1, s FROM t", "Column d: 'x' is no DATE (YYYY-MM-DD). TRY_CAST gives NULL instead."),
         ("INSERT INTO t (d, s) SELECT s, s FROM t", "Column d: 'x' is no DATE"),
-        ("INSERT INTO t VALUES ('x', 'no date')", "'no date' is no DATE (YYYY-MM-DD)."),
-        ("UPDATE t SET d = 'no date'", "'no date' is no DATE (YYYY-MM-DD)."),
+        ("INSERT INTO t VALUES ('x', 'no date')", "'no date' is no DATE (YYYY-MM-DD) (line 1, column 28)."),
+        ("UPDATE t SET d = 'no date'", "'no date' is no DATE (YYYY-MM-DD) (line 1, column 18)."),
         ("UPDATE t SET d = s", "Column s: 'x' is no DATE"),
         (
             "MERGE INTO t USING (SELECT 'y' AS k) u ON true WHEN MATCHED THEN UPDATE SET d = k",

@@ -201,7 +201,15 @@ def test_what_no_lake_has_is_named(text: str, named: str) -> None:
             3,
             7,
         ),
-        ("SELECT 'abc", "A quoted text, name or comment does not end (line 1, column 12).", 1, 12),
+        ("SELECT 'abc", "The text that begins here does not end; close it with ' (line 1, column 8).", 1, 8),
+        (
+            "SELECT 'a''', \"b\" -- it's\nFROM t /* it's */ WHERE s = 'x; SELECT 1",
+            "The text that begins here does not end; close it with ' (line 2, column 29).",
+            2,
+            29,
+        ),
+        ('SELECT "abc FROM t', 'The name that begins here does not end; close it with " (line 1, column 8).', 1, 8),
+        ("SELECT 1 /* all", "The comment that begins here does not end; close it with */ (line 1, column 10).", 1, 10),
         ("USE", "Syntax error at the end (line 1, column 4); expected the name of a lake or schema.", 1, 4),
     ],
 )

@@ -1,0 +1,47 @@
+"""Several statements of one text: the error of a later one says which it is, and what the earlier ones have left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.session.names.attached_lakes import Lakes
+
+
+class Several:
+    """The statements of a text, run one after another.
+
+    Args:
+        count: how many there are.
+    """
+
+    def __init__(self, lakes: Lakes, count: int) -> None:
+        self._lakes = lakes
+        self._count = count
+        self._number = 0
+        lakes.committed.clear()
+
+    @contextmanager
+    def next(self) -> Iterator[None]:
+        """Around a statement; its error says its number, and the snapshots that stay."""
+        self._number += 1
+        before = len(self._lakes.committed)
+        try:
+            yield
+        except DuckLakeError as error:
+            if self._number > 1:
+                made = self._lakes.committed[:before]
+                error.args = (f"{str(error).rstrip()} Statement {self._number} of {self._count}{_staying(made)}.",)
+            raise
+
+
+def _staying(snapshots: list[int]) -> str:
+    """`; snapshot 10 stays`, `; snapshots 10 and 11 stay`."""
+    if not snapshots:
+        return ""
+    if len(snapshots) == 1:
+        return f"; snapshot {snapshots[0]} stays"
+    if len(snapshots) > 3:  # ids of one lake rise
+        return f"; {len(snapshots)} snapshots, {snapshots[0]} to {snapshots[-1]}, stay"
+    return f"; snapshots {', '.join(map(str, snapshots[:-1]))} and {snapshots[-1]} stay"

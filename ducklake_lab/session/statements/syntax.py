@@ -1,0 +1,137 @@
+"""What is wrong with a statement that DuckDB's parser refuses, and what would mend it: nothing is said that was not tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from ducklake_lab.engine.in_process.database import AT_END, check_syntax, is_syntax, reserved_words
+from ducklake_lab.errors import SqlSyntaxError
+from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.parse.tokens import position, spans, without_at
+
+#: Statements whose text DuckDB's parser knows as a whole.
+_PARSED = (op.Query, op.Insert, op.Update, op.Delete)
+#: Words that are misspelt, the first of a statement among them.
+_WORDS = (
+    "SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN UNION INSERT INTO VALUES UPDATE DELETE CREATE TABLE DROP ALTER "
+    "MERGE USING DESCRIBE SUMMARIZE PIVOT UNPIVOT ATTACH DETACH COPY EXPLAIN BEGIN COMMIT ROLLBACK CHECKPOINT BETWEEN "
+    "DISTINCT QUALIFY WINDOW EXCEPT INTERSECT WITH TRUNCATE REPLACE"
+).split()
+_MOST_NAMES = 4
+_BRACES = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
+
+
+def check(statements: Sequence[op.Statement], text: str) -> None:
+    """Raises the error of a statement that no one can make sense of, before anything runs.
+
+    Raises:
+        SqlSyntaxError: DuckDB refuses its text, with the place and what mends it where that is known.
+    """
+    for statement in statements:
+        operation = statement.operation
+        refusal = operation.refusal if isinstance(operation, op.Other) else None
+        if isinstance(refusal, SqlSyntaxError) or isinstance(operation, _PARSED):
+            try:
+                check_syntax(statement.sql)
+            except SqlSyntaxError as error:
+                if refusal is None and ("more parts" in str(error) or _is_known(statement.sql)):
+                    continue  # schemas within schemas, which lakes have, or what more is taken here
+                if refusal is not None and not (
+                    isinstance(refusal, SqlSyntaxError) and str(refusal).startswith("Syntax error")
+                ):
+                    raise refusal from None
+                is_placed = error.line is not None or str(error) == AT_END
+                found = error if refusal is None or (is_placed and statement.sql == statement.text) else refusal
+                raise _explained(statement, text, found, refusal) from None
+
+
+def _is_known(sql: str) -> bool:
+    """Whether DuckDB refuses a statement for a reserved word as a name alone, or for an alias after AT, which it takes before."""
+    sql = without_at(sql)
+    for _ in range(_MOST_NAMES):
+        try:
+            check_syntax(sql)
+        except SqlSyntaxError as error:
+            at = _offset(sql, error.line, error.column)
+            near = [sql[start:stop] for start, stop in spans(sql) if start <= at][-2:]
+            names = [word for word in near if word.casefold() in reserved_words()]
+            if error.line is None or not names:
+                return False
+            for start, stop in reversed(spans(sql)):
+                if sql[start:stop] == names[-1]:
+                    sql = f"{sql[:start]}{quote_identifier(names[-1])}{sql[stop:]}"
+        else:
+            return True
+    return False
+
+
+def _explained(statement: op.Statement, text: str, found: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:
+    """The error with its place in the whole text, and a hint."""
+    message = str(found)
+    line, column = found.line, found.column
+    if found is refusal:
+        at = _offset(text, line, column) - text.index(statement.text)
+    else:
+        before = _before(statement, text)
+        at = _offset(statement.text, line, column)
+        if line is not None and column is not None:
+            line, column = line + statement.line - 1, column + (before if line == 1 else 0)
+        elif message == AT_END:
+            line, column = position(text, text.index(statement.text) + len(statement.text))
+        message = re.sub(r" \(line \d+, column \d+\)", "", message.rstrip("."))
+        if isinstance(refusal, SqlSyntaxError) and "; expected " in str(refusal) and refusal.line == line:
+            message, line, column = str(refusal).rstrip("."), refusal.line, refusal.column
+        elif line is not None:
+            message = f"{message} (line {line}, column {column})"
+    if statement.sql != statement.text or line is None:
+        hint = _braces(statement.text)
+    else:
+        hint = _hint(statement.text, at)
+    return SqlSyntaxError(
+        f"{message.rstrip('.')}{hint or ('' if message.endswith('!') else '.')}", line=line, column=column
+    )
+
+
+def _before(statement: op.Statement, text: str) -> int:
+    """Characters before a statement in its first line."""
+    first = statement.text.split("\n", 1)[0]
+    return max(0, text.split("\n")[statement.line - 1].find(first))
+
+
+def _offset(text: str, line: int | None, column: int | None) -> int:
+    if line is None or column is None:
+        return len(text)
+    return sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
+
+
+def _hint(text: str, at: int | None) -> str | None:
+    """What mends a statement, as DuckDB's parser agrees; a sentence that ends what was said."""
+    found = _braces(text)
+    if found is not None:
+        return found
+    at = len(text) if at is None else at
+    near = [span for span in spans(text) if span[0] <= at][-3:]
+    for start, stop in reversed(near if at < len(text) else []):
+        word = text[start:stop]
+        if word.casefold() in reserved_words() and is_syntax(f"{text[:start]}{quote_identifier(word)}{text[stop:]}"):
+            return f": {word} is a reserved word; as a name it takes quotes, {quote_identifier(word)}."
+    for start, stop in near:
+        if text[start:stop].casefold() in reserved_words():
+            continue
+        for meant in get_close_matches(text[start:stop].upper(), _WORDS, n=3, cutoff=0.6):
+            if meant != text[start:stop].upper() and is_syntax(f"{text[:start]}{meant}{text[stop:]}"):
+                return f". Did you mean {meant}?"
+    if at >= len(text) and near:
+        return f": something is missing after {text[near[-1][0] : near[-1][1]]}."
+    return None
+
+
+def _braces(text: str) -> str | None:
+    """A hint at parameters, where a name stands in braces outside of quotes."""
+    for found in _BRACES.finditer(text):
+        if any(start == found.start() for start, _ in spans(text)):
+            return f": {found[0]} is not filled in; write :{found[1]} for the value of the notebook's variable."
+    return None

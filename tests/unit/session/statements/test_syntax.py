@@ -1,0 +1,110 @@
+"""Errors of statements say what is wrong, and what mends it; DuckDB refuses each of these, and takes what is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
+    folder = tmp_path_factory.mktemp("lake")
+    with dl.connect(f"ducklake:{folder}/lake.ducklake", alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (id INTEGER, name VARCHAR); INSERT INTO t VALUES (1, 'x')")
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (
+            "SELECT order FROM t",
+            'Syntax error at "FROM" (line 1, column 14): order is a reserved word; as a name it takes quotes, "order".',
+        ),
+        (
+            "SELECT 1;\n  SELECT id, group FROM t",
+            'Syntax error at "FROM" (line 2, column 20): group is a reserved word; as a name it takes quotes, "group".',
+        ),
+        ("SELECT * FROM t WHERE", "Syntax error at the end (line 1, column 22): something is missing after WHERE."),
+        ("SELECT * FROM t GROUP", "Syntax error at the end (line 1, column 22): something is missing after GROUP."),
+        ("SELEC * FROM t", 'Syntax error at "SELEC" (line 1, column 1); expected a statement. Did you mean SELECT?'),
+        ("SELECT * FORM t", 'Syntax error at "t" (line 1, column 15). Did you mean FROM?'),
+        ("SELECT id FROM t WEHRE id = 1", 'Syntax error at "id" (line 1, column 24). Did you mean WHERE?'),
+        ("SELECT [1,,2]", 'Syntax error at "," (line 1, column 11).'),
+        ("SELECT #0", "Positional reference node needs to be >= 1."),
+        ("SELECT 1 FOR UPDATE", "SELECT locking clause is not supported!"),
+        ("UPDATE t SET () = (SELECT 1)", 'Syntax error at ")" (line 1, column 15).'),
+        ("INSERT INTO t SELECT 1, FROM FROM t", None),
+    ],
+)
+def test_what_duckdb_refuses_is_refused(session: dl.Session, sql: str, said: str | None) -> None:
+    with pytest.raises(duckdb.Error):
+        duckdb.extract_statements(sql)
+    with pytest.raises(dl.SqlSyntaxError) as caught:
+        session.sql(sql)
+    assert said is None or str(caught.value) == said
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id AS at, both.name FROM t AS both WHERE at > 0",
+        "SELECT x.id FROM t AT (VERSION => 2) AS x",
+        "SELECT count(at) FROM (SELECT 1 AS at)",
+    ],
+)
+def test_reserved_words_are_names_where_they_can_be(session: dl.Session, sql: str) -> None:
+    assert session.sql(sql).fetchall()
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM t WHERE id = {n}", "SELECT '{n}', {n}"])
+def test_a_name_in_braces_hints_at_parameters(session: dl.Session, sql: str) -> None:
+    with pytest.raises(dl.SqlSyntaxError, match=r"\{n\} is not filled in; write :n for the value"):
+        session.sql(sql)
+
+
+def test_a_text_in_double_quotes(session: dl.Session) -> None:
+    with pytest.raises(dl.BindError, match=r"\(line 1, column 30\)\. A text takes single quotes: 'Ann B\.'\.$"):
+        session.sql('SELECT * FROM t WHERE name = "Ann B."')
+    with pytest.raises(dl.BindError, match=r'"nam".*Did you mean name\?$'):
+        session.sql('SELECT "nam" FROM t')
+    with pytest.raises(dl.BindError, match=r"\(line 1, column 8\)\.$"):
+        session.sql("SELECT nothing FROM t")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("INSERT INTO t VALUES ('y', 'a')", "'y' is no INTEGER (line 1, column 23)."),
+        ("UPDATE t\n SET id = 'y'", "'y' is no INTEGER (line 2, column 11)."),
+        ("SELECT 'y'::INTEGER || 'y'", "'y' is no INTEGER."),
+        ("SELECT name::INTEGER FROM t", "Column name: 'x' is no INTEGER. TRY_CAST gives NULL instead."),
+    ],
+)
+def test_a_value_has_a_place(session: dl.Session, sql: str, said: str) -> None:
+    with pytest.raises(dl.ConstraintError) as caught:
+        session.sql(sql)
+    assert str(caught.value) == said
+
+
+def test_a_later_statement_says_what_stays(session: dl.Session) -> None:
+    newest = session.current_snapshot().snapshot_id
+    insert = "INSERT INTO t VALUES (2, 'b');"
+    with pytest.raises(dl.BindError) as caught:
+        session.sql(f"{insert} {insert} SELECT nothing FROM t")
+    assert str(caught.value).endswith(f"Statement 3 of 3; snapshots {newest + 1} and {newest + 2} stay.")
+    with pytest.raises(dl.BindError, match=rf"Statement 3 of 3; snapshot {newest + 3} stays\.$"):
+        session.sql(f"SELECT 1; {insert} SELECT nothing FROM t")
+    with pytest.raises(dl.BindError, match=rf"; 4 snapshots, {newest + 4} to {newest + 7}, stay\.$"):
+        session.sql(f"{insert * 4} SELECT nothing FROM t")
+    with pytest.raises(dl.BindError, match=r"Statement 3 of 3\.$"):
+        session.sql(f"BEGIN; {insert} SELECT nothing FROM t")
+    session.sql("ROLLBACK")
+    with pytest.raises(dl.BindError, match=r"column 8\)\.$"):
+        session.sql("SELECT nothing FROM t; SELECT 1")
+    assert session.current_snapshot().snapshot_id == newest + 7
