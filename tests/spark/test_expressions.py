@@ -310,7 +310,7 @@ _SET = (
     "tz + INTERVAL 1 DAY; date_diff('hour', tz, TIMESTAMPTZ '2020-03-09 00:00:00'); strftime(tz, '%H %Z'); tz > '2020-03-08 03:00:00'",
     "vd::TIMESTAMPTZ; epoch(tz); age(tz, TIMESTAMPTZ '2000-01-01 00:00:00'); date_part('timezone', tz); concat(tz, 'x'); tt::VARCHAR",
     "list_sort(li); list_sort([2, NULL, 1]); i4 / 7; i8 / 2; d9 / 2; 7 / i4; i4 // 7; db / 0; ln(0 * i1); 1 / db; i4 % 0; db % 0",
-    "array_agg(i4 ORDER BY vc) OVER (); row_number() OVER (ORDER BY vc, k); vn = i4",
+    "array_agg(i4 ORDER BY vc, k) OVER (); row_number() OVER (ORDER BY vc, k); vn = i4",
 )
 
 

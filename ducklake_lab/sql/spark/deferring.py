@@ -13,17 +13,33 @@ from functools import reduce
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import ERROR, VALUE
-from ducklake_lab.sql.spark.nodes import call, case, is_null
+from ducklake_lab.sql.spark.nodes import call, case, is_null, number
 
 #: node.meta key: the call of a worker whose value a node is.
 _CALL = "ducklake_deferred"
 
+#: Errors in the subqueries of a call up to which it is written several times.
+_NESTED = 4
+
 
 def used(made: exp.Expr) -> exp.Expr:
     """The value that a worker gives, or its error."""
+    if made.find(exp.Query) is None and (made.find(exp.Window) is not None or _raises(made)):
+        # what is costly, or holds others of its kind, is written once; Spark takes no subquery there
+        one = exp.column(exp.to_identifier("one", quoted=True))
+        checked = case(is_null(_part(one, ERROR)), _part(one, VALUE), call("raise_error", _part(one, ERROR)))
+        each = exp.Lambda(this=checked, expressions=[one.this.copy()])
+        return call("get", call("transform", call("array", made), each), number(0))
     node = case(is_null(_part(made, ERROR)), _part(made, VALUE), call("raise_error", _part(made, ERROR)))
     node.meta[_CALL] = made
     return node
+
+
+def is_fit(arguments: Sequence[exp.Expr]) -> bool:
+    """Whether a worker's call may be written several times, as `used` writes that of subqueries: no join comes of it."""
+    queried = [part for part in arguments if part.find(exp.Query) is not None]
+    raising = sum(part.name == "raise_error" for one in queried for part in one.find_all(exp.Anonymous))
+    return raising < _NESTED and not any(part.find(exp.Exists, exp.In) for part in queried)
 
 
 def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:

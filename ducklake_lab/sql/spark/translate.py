@@ -27,6 +27,7 @@ from ducklake_lab.sql.spark.comparing import (
 )
 from ducklake_lab.sql.spark.conditions import asof, join_condition, truth
 from ducklake_lab.sql.spark.dialect import SparkSql
+from ducklake_lab.sql.spark.failing import may_fail
 from ducklake_lab.sql.spark.grouped import aggregated
 from ducklake_lab.sql.spark.native import form_of
 from ducklake_lab.sql.spark.nodes import call, case, number
@@ -312,9 +313,10 @@ class Translation:
         source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
         if kind is not None and has_nanoseconds(kind) and (source is None or source.name not in ("date", *TIMESTAMPS)):
             raise UnsupportedFeatureError(NO_NANOSECONDS)
-        return self._called(lifted(node, self.is_argument), volatile=is_volatile(node))
+        deferred = not is_volatile(node) and may_fail(node, self.type_of)
+        return self._called(lifted(node, self.is_argument), volatile=is_volatile(node), deferred=deferred)
 
-    def _called(self, found: Lifted, *, volatile: bool = False) -> exp.Expr:
+    def _called(self, found: Lifted, *, volatile: bool, deferred: bool) -> exp.Expr:
         if any(part.name.lower() == "unnest" for part in found.sql_tree.find_all(exp.Anonymous)):
             raise UnsupportedFeatureError("unnest inside of an expression is not supported on Spark; use it in FROM.")
         kinds = tuple(self.argument_type(part) for part in found.arguments)
@@ -323,7 +325,7 @@ class Translation:
         if len(arguments) > 1:
             arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
         result = result_type(found.sql, kinds, self.settings)
-        return self.of_worker(found.sql, kinds, result, arguments or [number(1)], volatile=volatile)
+        return self.of_worker(found.sql, kinds, result, arguments or [number(1)], volatile=volatile, deferred=deferred)
 
     def of_worker(
         self,
@@ -333,13 +335,15 @@ class Translation:
         arguments: Sequence[exp.Expr],
         *,
         volatile: bool = False,
+        deferred: bool = True,
     ) -> exp.Expr:
         """The value that a worker gives for arguments of some types."""
         carried(result)  # or it is refused
-        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred=not volatile)
+        deferred = deferred and deferring.is_fit(arguments)
+        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred)
         self.evaluations[evaluation.name] = evaluation
         made = call(evaluation.name, *arguments)
-        return made if volatile else deferring.used(made)
+        return deferring.used(made) if deferred else made
 
     def argument_type(self, node: exp.Expr) -> DataType:
         kind = self.type_of(node)

@@ -50,8 +50,8 @@ def test_elsewhere_it_asks_for_null(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("SELECT month > ALL (SELECT month FROM flights) FROM flights", "ALL over a query"),
-        ("SELECT 1 FROM flights WHERE month = ANY (SELECT month FROM flights)", "ANY over a query"),
+        ("SELECT month + random() > ALL (SELECT month FROM flights) FROM flights", "ALL over this query"),
+        ("SELECT carrier > ANY (SELECT month FROM flights) FROM flights", "Joining"),
         ("SELECT (carrier, month) IN (SELECT carrier, 1 FROM airlines) FROM flights", "several columns"),
         ("SELECT 1 FROM flights WHERE (carrier, month) NOT IN (SELECT carrier, 1 FROM airlines)", "several columns"),
         ("SELECT random() IN (SELECT fare FROM flights) FROM flights", "differ by evaluation"),

@@ -34,12 +34,36 @@ def test_spark_computes_what_is_proven(expression: str) -> None:
     assert not _spark(f"SELECT tailnum FROM flights WHERE {expression}").evaluations
 
 
-@pytest.mark.parametrize("expression", ["round(fare, 1)", "CASE WHEN month > 0 THEN upper(carrier) END", "stops[1]"])
+@pytest.mark.parametrize("expression", ["upper(carrier) || 'x'", "CASE WHEN month > month THEN upper(carrier) END"])
 def test_workers_evaluate_whole_expressions(expression: str) -> None:
     query = _spark(f"SELECT {expression} AS v FROM flights")
     assert len(query.evaluations) == 1
     assert query.sql.count("_ducklake_eval_") == 1
     assert "CASE" not in query.sql
+
+
+@pytest.mark.parametrize("expression", ["round(fare, 1)", "carrier::INTEGER", "stops[1]"])
+def test_what_may_fail_raises_where_it_is_used(expression: str) -> None:
+    query = _spark(f"SELECT {expression} AS v FROM flights")
+    assert len(query.evaluations) == 1
+    assert query.sql.count("raise_error") == 1
+
+
+def test_what_may_fail_comes_last_in_a_condition() -> None:
+    query = _spark(
+        "SELECT 1 FROM flights WHERE carrier::INTEGER > 0 AND month = 1 AND regexp_matches(carrier, '[0-9]')"
+    )
+    parts = query.sql.split(" AND ")
+    assert [("raise_error" in part, "_ducklake_eval_" in part) for part in parts] == [
+        (False, False),
+        (False, True),
+        (True, True),
+    ]
+
+
+def test_what_may_fail_holds_another_once() -> None:
+    query = _spark("SELECT round(sum(round(fare, 1)) OVER (ORDER BY month), 1) AS v FROM flights")
+    assert query.sql.count(" OVER (") == 1
 
 
 def test_each_part_of_a_condition_is_on_its_own() -> None:
