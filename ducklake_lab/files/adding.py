@@ -67,6 +67,7 @@ class _Node:
     shape: str
     children: list[_Node]
     leaf: int | None
+    unread: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class _Chunk:
         return self.new_high if self.old_high is None else self.old_high
 
 
+#: Digits of the longest decimals that DuckDB and Spark have.
+_DECIMAL_DIGITS = 38
 #: What describes a column of a file's schema, parents before their parts, and a chunk.
 _SCHEMA = ("name", "num_children", "converted_type", "logical_type", "duckdb_type")
 _CHUNK = (
@@ -341,6 +344,11 @@ class _Layout:
 
     def _check(self, node: _Node, column: Column, prefix: str) -> None:
         target, found = column.data_type, node.kind
+        if node.unread is not None:
+            raise ConstraintError(
+                f'Failed to map column "{prefix}{node.name}" from file "{self._path}": {node.unread}; '
+                "write the file anew with another type."
+            )
         if target.is_nested:
             fits = node.shape == target.name
         elif target.decimal is not None:
@@ -364,7 +372,19 @@ def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> _Node:
     shape = {"LIST": "list", "MAP": "map"}.get(converted or "", "struct") if count else "value"
     text = "GEOMETRY" if (logical or "").startswith("GeometryType") else duckdb_type
     kind = None if count else from_duckdb(duckdb.sqltype(text))
-    return _Node(name, kind, shape, children, leaf)
+    return _Node(name, kind, shape, children, leaf, _unread(logical or ""))
+
+
+def _unread(logical: str) -> str | None:
+    """Why values of a logical type of Parquet cannot be read as they are by every engine; None where they can."""
+    if logical.startswith("Float16Type"):
+        return "half-floats are not supported"
+    decimal = re.search(r"^DecimalType\(.*precision=(\d+)", logical)
+    if decimal is not None and int(decimal[1]) > _DECIMAL_DIGITS:
+        return f"decimals of more than {_DECIMAL_DIGITS} digits are not supported"
+    if logical.startswith("TimeType") and "MICROS=<null>" in logical:
+        return "times in other units than microseconds are not supported"
+    return None
 
 
 def _merged(column: Column, kind: DataType | None, chunks: Sequence[_Chunk]) -> ColumnStats:

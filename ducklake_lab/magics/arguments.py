@@ -58,6 +58,9 @@ def parsers() -> dict[str, Parser]:
     connect.add_argument("--at", metavar="SNAPSHOT", help="attach as of a snapshot id or a time, without writing")
     connect.add_argument("--existing", action="store_true", help="fail where there is no lake, rather than make one")
     connect.add_argument("--create-folders", action="store_true", help="make the folder of a new catalog file")
+    connect.add_argument(
+        "--ducklake-version", metavar="VERSION", help="of a new lake: 1.0, which older clients read, or 1.1"
+    )
     connect.add_argument("--exclusive", action="store_true", help="keep a catalog file open, which shuts others out")
     add("disconnect", "detach a lake; nothing of it changes").add_argument(
         "alias", metavar="LAKE", nargs="?", help="the lake in use if left out"

@@ -125,7 +125,15 @@ class Commands:
     def _run_connect(self, given: argparse.Namespace) -> LakeSummary:
         chosen: dict[str, object] = {
             name: value
-            for name in ("data_path", "alias", "read_only", "encrypted", "create_folders", "exclusive")
+            for name in (
+                "data_path",
+                "alias",
+                "read_only",
+                "encrypted",
+                "create_folders",
+                "exclusive",
+                "ducklake_version",
+            )
             if (value := getattr(given, name)) not in (None, False)
         }
         if given.existing:

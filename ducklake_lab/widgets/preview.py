@@ -101,7 +101,8 @@ class PreviewView(Mounted):
         if self.preview.state == "open":
             return diff_view.NOT_COMMITTED
         snapshot = self.preview.snapshot
-        return self.preview.state if snapshot is None else str(snapshot.snapshot_id)
+        ended = self.preview.state if snapshot is None else str(snapshot.snapshot_id)
+        return f'<span class="dlk-pv-state">{ended}</span>'
 
     def __repr__(self) -> str:
         return repr(self.preview)

@@ -115,11 +115,13 @@ class Snapshots extends Browsing {
     const kinds = this.model.get("kinds").map((kind) => LABELS[kind] || kind);
     const text = (name, width, right) => ({ name, width, right });
     const { author, message, changes } = this.words;
+    const needed = (least, most, length) => `minmax(${least}em, ${Math.min(most, Math.max(least, length * 0.6 + 0.5))}em)`;
     const share = (least, length) => `minmax(${least}em, ${Math.min(Math.max(length, least), 200)}fr)`;
-    const said = this.wide ? message : Math.max(message, changes);
+    // a message that is no paragraph is seen whole; what changed takes the rest
+    const said = !this.wide ? "minmax(7em, 1fr)" : message > 40 ? share(7, message) : needed(message ? 7 : 6, 25, message);
     this.grid.setColumns([
-      text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", `minmax(4.5em, ${Math.min(22, Math.max(4.5, author * 0.6 + 0.5))}em)`),
-      text("message", share(this.words.message || !this.wide ? 7 : 6, said)), ...(this.wide ? [text("what changed", share(9, changes))] : []),
+      text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", needed(4.5, 22, author)),
+      text("message", said), ...(this.wide ? [text("what changed", share(9, changes))] : []),
       text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
     ]);
   }
