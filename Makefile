@@ -12,6 +12,8 @@ TESTS ?= tests
 WORKERS ?= 2
 # The sample that `make test` takes; today's if left out.
 SEED ?=
+# Random queries of `make proof`, each on both engines beside DuckDB.
+QUERIES ?= 300
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Options of JupyterLab, e.g. LAB_ARGS="--no-browser --port 9000". It wants to be asked before it runs as root.
 LAB_ARGS ?=
@@ -43,7 +45,7 @@ test: lint ## Run the linters and a sample of the tests; TESTS=tests/unit runs a
 	$(PYTEST) $(if $(SEED),--seed $(SEED)) $(TESTS)
 
 proof: lint ## Run the linters and all tests, on all kinds of catalogs; takes most of an hour
-	$(PYTEST) --everything $(TESTS)
+	QUERIES=$(QUERIES) $(PYTEST) --everything $(TESTS)
 
 test-fast: $(VENV)/.dev ## Run the quick unit tests on one kind of catalog, in less than two minutes
 	$(PYTEST) --quiet --catalog duckdb -m "not slow" tests/unit

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ducklake_lab as dl
@@ -224,3 +228,31 @@ def test_spark_reads_narrower_types(tmp_path: Path, reference: duckdb.DuckDBPyCo
     assert found == reference.execute(query).fetchall()
     assert [row[0] for row in found] == [0, 1, 3, 4]
     detach(reference)
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "named"),
+    [
+        (pa.array(np.array([1.5], dtype=np.float16)), "FLOAT", "half-floats"),
+        (pa.array([np.array([1.5], dtype=np.float16)], pa.list_(pa.float16())), "FLOAT[]", "half-floats"),
+        (pa.array([Decimal("1.5")], pa.decimal256(50, 3)), "DOUBLE", "more than 38 digits"),
+        (pa.array([1000], pa.time32("ms")), "TIME", "other units than microseconds"),
+        (pa.array([1000], pa.time64("ns")), "TIME", "other units than microseconds"),
+    ],
+)
+def test_types_that_not_every_engine_reads_are_refused_by_both(
+    values: pa.Array, target: str, named: str, tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    file = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": values}), file)
+    attach(reference, f"ducklake:{tmp_path}/theirs.ducklake")
+    reference.execute(f"CREATE TABLE lake.t(x {target})")
+    with pytest.raises(duckdb.Error):
+        reference.execute(f"CALL ducklake_add_data_files('lake', 't', '{file}')")
+    detach(reference)
+    with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake") as session:
+        session.sql(f"CREATE TABLE t(x {target})")
+        with pytest.raises(dl.DuckLakeError, match=named) as error:
+            session.sql(f"CALL lake.add_data_files('t', '{file}')")
+        assert '"x' in str(error.value) and str(file) in str(error.value)
+        assert session.sql("SELECT count(*) FROM t").fetchall() == [(0,)]
