@@ -245,11 +245,13 @@ def test_types_that_not_every_engine_reads_are_refused_by_both(
 ) -> None:
     file = tmp_path / "x.parquet"
     pq.write_table(pa.table({"x": values}), file)
-    attach(reference, f"ducklake:{tmp_path}/theirs.ducklake")
-    reference.execute(f"CREATE TABLE lake.t(x {target})")
-    with pytest.raises(duckdb.Error):
-        reference.execute(f"CALL ducklake_add_data_files('lake', 't', '{file}')")
-    detach(reference)
+    # of a longer decimal the reference makes an internal error, and takes nothing more
+    if not pa.types.is_decimal256(values.type):
+        attach(reference, f"ducklake:{tmp_path}/theirs.ducklake")
+        reference.execute(f"CREATE TABLE lake.t(x {target})")
+        with pytest.raises(duckdb.Error):
+            reference.execute(f"CALL ducklake_add_data_files('lake', 't', '{file}')")
+        detach(reference)
     with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake") as session:
         session.sql(f"CREATE TABLE t(x {target})")
         with pytest.raises(dl.DuckLakeError, match=named) as error:
