@@ -55,9 +55,8 @@ _OWN = {
 _IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
 #: The frames and the last line of a Python stack trace.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+[^\n]*\n|\n)+)([^\n]+)")
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)(?:\n[ \t]+(?!File ")([^\n]+))?')
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)')
 #: Where frames are that no user wrote.
-_CODE = 120  # characters of it that are shown
 _LIBRARIES = ("/pyspark/", "pyspark.zip", "site-packages", "/ducklake_lab/", "/lib/python3")
 #: What keeps a Python worker from running at all, and how to say it.
 _WORKERS = {
@@ -126,16 +125,15 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     if not traces:
         return SparkError(f"Spark failed: {_message(text)}")
     frames, raised = traces[-1]
-    return SparkError(f"{_own_line(frames)} failed: {_message(raised)}")
+    line = _own_line(frames)
+    failed = f"{line} failed in a Python worker of Spark" if line else "A Python worker of Spark failed"
+    return SparkError(f"{failed}: {_message(raised)}")
 
 
-def _own_line(frames: str) -> str:
-    """The line of the user's function in the frames of a worker; the worker where none is the user's."""
+def _own_line(frames: str) -> str | None:
+    """Name the innermost line that is neither ours nor a library's in the frames of a worker; None without one."""
     own = [found for found in _FRAME.findall(frames) if not any(part in found[0] for part in _LIBRARIES)]
-    if not own:
-        return "A Python worker of Spark"
-    _, line, name, code = own[-1]
-    return f"Line {line} of {name}{f', {code.strip()[:_CODE]},' if code.strip() else ''} in a Python worker of Spark"
+    return f"Line {own[-1][1]} of {own[-1][2]}" if own else None
 
 
 def message_of(error: BaseException) -> str:

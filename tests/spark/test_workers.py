@@ -140,7 +140,11 @@ def _wrong(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     ("function", "said"),
     [
         (_no_package, "Spark's Python workers have no package no_such_package; install it there."),
-        (_wrong, "A Python worker of Spark failed: ValueError: not [like] this: 5"),
+        (
+            _wrong,
+            f"Line {_wrong.__code__.co_firstlineno + 4} of _wrong failed in a Python worker of Spark: "
+            "ValueError: not [like] this: 5",
+        ),
     ],
 )
 def test_errors_of_workers_say_the_cause(spark: Any, function: Any, said: str) -> None:
