@@ -25,8 +25,10 @@ _HARMLESS = frozenset(
     "sslmode connect_timeout application_name accountname endpointsuffix defaultendpointsprotocol blobendpoint region "
     "encrypt trustservercertificate schema catalog warehouse role type".split()
 )
-#: A value of type UUID is none.
-_UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE)
+#: A value of type UUID is none, nor is a folder that is named by one without dashes.
+_UUID = re.compile(
+    r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])|(?<=/)[0-9a-f]{32}(?=/)", re.IGNORECASE
+)
 
 #: What is in every name above, to tell quickly that none is there.
 _SIGNS = (

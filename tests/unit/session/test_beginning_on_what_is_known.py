@@ -143,11 +143,11 @@ def test_what_changes_between_its_beginning_and_its_commit_counts(pair: Pair, mo
     begun: list[bool] = []
     settle = commit._try
 
-    def interrupted(transaction: Transaction) -> object:
+    def interrupted(transaction: Transaction, *, queue: bool) -> object:
         begun.append(transaction.known is not None)
         if len(begun) == 1:
             two.sql("ALTER TABLE t ADD COLUMN j INTEGER DEFAULT 5")
-        return settle(transaction)
+        return settle(transaction, queue=queue)
 
     monkeypatch.setattr(commit, "_try", interrupted)
     one.sql("INSERT INTO t (i) VALUES (2)")

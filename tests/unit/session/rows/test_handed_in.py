@@ -155,7 +155,10 @@ def test_internals_are_out_of_reach(session: dl.Session) -> None:
         ({"df": pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int8())]), [])}, "read only once"),
         ({"df": pd.DataFrame({"v": [1, "x"]})}, "df cannot be read as a table: Could not convert 'x'"),
         ({"df": pd.DataFrame({"v": [2**70]})}, "df cannot be read as a table"),
-        ({"df": pd.DataFrame([[1, 2]], columns=["a", "A"])}, 'df has two columns named "a"'),
+        (
+            {"df": pd.DataFrame([[1, 2]], columns=["a", "A"])},
+            'df has columns "a" and "A", one name for SQL; rename one.',
+        ),
         ({"variables": {"df": [1, 2]}}, 'no table "df".* The variable "df" is of type list'),
     ],
 )
