@@ -191,6 +191,8 @@ class Lab:
 
 def run_all(page: Page, timeout: float = 120) -> None:
     """Runs every cell and waits until the last one is done; cells after a failing one are not run."""
+    # a page that was just opened has no current notebook yet
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.context")
     # The commands do nothing, and say nothing, before the kernel has answered.
     page.evaluate(
         """async () => {
