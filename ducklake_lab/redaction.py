@@ -98,7 +98,7 @@ def secrets_of(text: str) -> list[str]:
 
 
 def _hidden(secret: str) -> str:
-    """What stands for it: a literal stays one."""
+    """Return `***` for a secret; a literal stays a literal."""
     for mark in ("'", '"', "$$"):
         if secret.startswith(mark):
             return f"{mark}{HIDDEN}{mark if secret.endswith(mark) and len(secret) > len(mark) else ''}"
@@ -149,7 +149,7 @@ def _members(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_random(text: str) -> bool:
-    """Whether letters and digits without a break are those of no word and no time."""
+    """Return whether unbroken letters and digits form neither words nor a time."""
     if text.isdigit() or len(set(text)) < 8:
         return False
     digits = len(re.findall(r"\d+", text))

@@ -65,7 +65,7 @@ _OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?ve
 
 
 class _Keeping(threading.local):
-    """What one thread keeps of a catalog.
+    """Connections and caches of one thread for a catalog.
 
     Attributes:
         wanted: connections are kept from their first use until `release`.
@@ -214,7 +214,7 @@ class CatalogDatabase:
         )
 
     def held_by(self, connection: sa.Connection) -> str:
-        """Who holds the catalog, which a connection has waited for in vain."""
+        """Name the client that holds the catalog after a connection has waited in vain."""
         path = self.location.path
         with suppress(*_DRIVER_ERRORS):
             connection.rollback()

@@ -1,4 +1,4 @@
-"""Who holds a catalog that somebody waits for, in words for people."""
+"""Name the client that holds a catalog."""
 
 from __future__ import annotations
 

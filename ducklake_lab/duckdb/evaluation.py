@@ -76,7 +76,7 @@ def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
 
 
 def forgiving(settings: Settings) -> duckdb.DuckDBPyConnection:
-    """The same for TRY: DuckDB computes what an expression has twice before it, where no TRY is around it."""
+    """Turn common subexpressions off for TRY: DuckDB computes them before it, outside of it."""
     return connection((*settings, ("disabled_optimizers", "common_subexpressions")))
 
 

@@ -58,7 +58,7 @@ class Turn:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Around many operations of one thread, such as those of a transaction."""
+        """Hold the turn around many operations of one thread, such as those of a transaction."""
         with self.taken():
             before, self._block_since = self._block_since, self._block_since or time.monotonic()
             try:

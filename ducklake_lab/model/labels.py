@@ -13,7 +13,7 @@ def label(text: str | None) -> str:
 
 
 def state_title(snapshot_id: int, *, uncommitted: bool) -> str:
-    """What is read of a lake: a snapshot by its id, and whether changes of the open transaction are read with it."""
+    """State of a lake that is read: a snapshot id, and whether uncommitted changes are read with it."""
     return f"{snapshot_id} + uncommitted changes" if uncommitted else str(snapshot_id)
 
 

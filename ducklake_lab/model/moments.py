@@ -84,7 +84,7 @@ class Moment:
         return low <= self.micros <= high
 
     def at(self, kind: MomentKind) -> Moment:
-        """The same count as another kind."""
+        """Return the count as another kind."""
         return Moment(self.micros, kind)
 
     def text(self) -> str:

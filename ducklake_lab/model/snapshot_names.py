@@ -1,4 +1,4 @@
-"""What a text stands for where a snapshot is asked for."""
+"""Read texts that name a snapshot."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ducklake_lab.model.types import INTEGERS, DataType
 
 
 class Kept(NamedTuple):
-    """What of a column's statistics may be relied on.
+    """Statistics of a column that may be relied on.
 
     Attributes:
         nulls: `null_count` counts the rows whose value is NULL.
@@ -44,7 +44,7 @@ _KEPT = {
 
 
 def kept(kind: DataType) -> Kept:
-    """What may be relied on in the statistics of columns of a type."""
+    """Return the statistics that may be relied on for columns of a type."""
     return _ALL if kind.decimal is not None else _KEPT.get(kind.name, _NOTHING)
 
 
