@@ -58,11 +58,14 @@ def refused_text(transaction: Transaction) -> str:
     return "A text outside of rows, such as a name, default, comment or message, has a NUL byte, chr(0)"
 
 
-def unbounded_inlined(connection: sa.Connection, table_id: int, columns: Iterable[Column]) -> set[int]:
-    """The ids of leaf columns, in columns that have no bounds, of which inlined rows hold values.
+def unbounded_inlined(
+    connection: sa.Connection, table_id: int, columns: Iterable[Column], snapshot_id: int
+) -> set[int]:
+    """The ids of leaf columns, in columns that have no bounds, with values in earlier inlined rows.
 
     Args:
         columns: top-level ones.
+        snapshot_id: the snapshot that is being made; statistics of its own rows are known.
     """
     found: set[int] = set()
     for name, _ in inlined_tables(connection, table_id):
@@ -70,7 +73,10 @@ def unbounded_inlined(connection: sa.Connection, table_id: int, columns: Iterabl
         for column in columns:
             if column.name not in known:
                 continue
-            query = f"SELECT 1 FROM {quote_identifier(name)} WHERE {quote_identifier(column.name)} IS NOT NULL LIMIT 1"
+            query = (
+                f"SELECT 1 FROM {quote_identifier(name)} "
+                f"WHERE {quote_identifier(column.name)} IS NOT NULL AND begin_snapshot < {int(snapshot_id)} LIMIT 1"
+            )
             if connection.exec_driver_sql(query).first() is not None:
                 found |= {part.column_id for part in column.walk()}
     return found

@@ -298,7 +298,7 @@ class RowWriter:
             return found  # only there an inlined value may have no bounds
         texts = {part.column_id: column for column in table.columns for part in column.walk() if part.type in _TEXTS}
         blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in found]
-        return found | unbounded_inlined(self._metadata.connection, table_id, blank)
+        return found | unbounded_inlined(self._metadata.connection, table_id, blank, self._metadata.snapshot_id)
 
     def delete(self, table: Table, staged: StagedData) -> None:
         table_id = self._ids.known(table.table_id)

@@ -191,8 +191,17 @@ class Lab:
 
 def run_all(page: Page, timeout: float = 120) -> None:
     """Runs every cell and waits until the last one is done; cells after a failing one are not run."""
-    # a page that was just opened has no current notebook yet
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.context")
+    # A page that was just opened, or that has lost the focus, has no current notebook.
+    page.wait_for_function(
+        """() => {
+            const shell = window.jupyterapp?.shell;
+            if (!shell) return false;
+            if (shell.currentWidget?.context) return true;
+            const panel = [...shell.widgets('main')].find(widget => widget.context && widget.isVisible);
+            if (panel) shell.activateById(panel.id);
+            return false;
+        }"""
+    )
     # The commands do nothing, and say nothing, before the kernel has answered.
     page.evaluate(
         """async () => {

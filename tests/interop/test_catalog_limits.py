@@ -100,6 +100,28 @@ def test_nul_bytes_as_the_reference_keeps_them(
     detach(reference)
 
 
+def test_a_column_of_nulls_has_the_bounds_of_its_first_value(
+    postgres: Callable[[], str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    ours, theirs = postgres(), postgres()
+    statements = [
+        "INSERT INTO t VALUES (NULL), (NULL)",
+        "INSERT INTO t VALUES ('x'), (NULL)",
+        "INSERT INTO t VALUES ('y')",
+    ]
+    attach(reference, f"ducklake:postgres:{theirs}", data_path=tmp_path / "theirs")
+    reference.execute("CREATE TABLE t (s VARCHAR)")
+    with dl.connect(
+        f"ducklake:postgres:{ours}", alias="lake", data_path=f"{tmp_path}/ours", engine="duckdb"
+    ) as session:
+        session.sql("CREATE TABLE t (s VARCHAR)")
+        for statement in statements:
+            session.sql(statement)
+            reference.execute(statement)
+            assert _metadata(ours) == _metadata(theirs), statement
+    detach(reference)
+
+
 @pytest.mark.parametrize("nested", ["{'a': s}", "[s]", "MAP {s: 1}", "{'a': [s]}"])
 def test_nul_bytes_in_nested_values(
     nested: str, postgres: Callable[[], str], tmp_path: Path, reference: duckdb.DuckDBPyConnection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ def previewed(session: dl.Session) -> PreviewView:
     return PreviewView(session.preview("UPDATE t SET n = 2", message="two"))
 
 
+def ended(view: PreviewView) -> str:
+    """The states that the diff names, without markup."""
+    found = re.search(r"snapshot \d+ → <span[^>]*>[^<]+</span>", view.still())
+    return re.sub(r"<[^>]+>", "", found[0]) if found else ""
+
+
 def test_the_box_begins_with_the_message_of_the_cell(session: dl.Session) -> None:
     view = previewed(session)
     assert view.message == "two" and "not committed yet" in view.still()
@@ -39,18 +46,18 @@ def test_what_is_typed_into_the_box_is_the_message(session: dl.Session, typed: s
 def test_the_diffs_say_what_became_of_the_change(session: dl.Session) -> None:
     view = previewed(session)
     view.commit()
-    assert view.snapshot == 2 and "snapshot 1 → 2<" in view.still() and "not committed" not in view.still().casefold()
+    assert view.snapshot == 2 and ended(view) == "snapshot 1 → 2" and "not committed" not in view.still().casefold()
     assert "<b>Committed</b> as snapshot 2<" in view.still()
     view = previewed(session)
     view.rollback()
-    assert "snapshot 2 → rolled back<" in view.still() and "not committed" not in view.still().casefold()
+    assert ended(view) == "snapshot 2 → rolled back" and "not committed" not in view.still().casefold()
     assert "<b>Rolled back</b>: the lake is as it was<" in view.still()
 
 
 def test_a_commit_in_another_cell_ends_it(session: dl.Session) -> None:
     view = previewed(session)
     session.sql("COMMIT")
-    assert "snapshot 1 → 2<" in view.still() and "<b>Committed</b> as snapshot 2<" in view.still()
+    assert ended(view) == "snapshot 1 → 2" and "<b>Committed</b> as snapshot 2<" in view.still()
     view.follow()
     assert (view.state, view.snapshot) == ("committed", 2)
 
