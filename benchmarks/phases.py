@@ -21,6 +21,7 @@ from ducklake_lab.session.names import attached_lakes
 from ducklake_lab.session.rows import result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements import dml
+from ducklake_lab.session.transactions import transactions
 
 ROUNDS = 15
 #: The functions that each phase times. A phase does not count the phases that it calls.
@@ -32,7 +33,7 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "describe": [(SessionDatabase, "describe")],
     "run": [(SessionDatabase, "run")],
     "write files": [(dml, "write_rows")],
-    "commit": [(attached_lakes, "commit")],
+    "commit": [(transactions, "commit")],
     "let go of the catalog": [(attached_lakes.Lakes, "release")],
     "Python values": [(result, "python_rows")],
 }

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
-from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.python_rows import filled, table_of
-from ducklake_lab.session.statements.rerunning import on_what_is_known
+from ducklake_lab.session.transactions.rerunning import on_what_is_known
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
 
 
@@ -47,7 +47,7 @@ class Appender:
 
     def __init__(
         self,
-        lakes: Lakes,
+        transactions: Transactions,
         sources: Sources,
         dml: Dml,
         table: str,
@@ -57,13 +57,14 @@ class Appender:
     ) -> None:
         if rows < 1:
             raise UsageError(f"rows={rows} is no number of rows to flush at; give 1 or more.")
-        self._lakes = lakes
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._sources = sources
         self._dml = dml
         self._name = table
         self._limit = rows
         self._seconds = seconds
-        self._columns = {column.name.casefold(): column.name for column in lakes.parse(table).table().columns}
+        self._columns = {column.name.casefold(): column.name for column in self._lakes.parse(table).table().columns}
         self._given = self._known(columns) if columns is not None else tuple(self._columns.values())
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._by_names: dict[tuple[str, ...], _Rows] = {}
@@ -117,14 +118,14 @@ class Appender:
         if not self.held:
             return None
         with self._lakes.statement():
-            transaction = on_what_is_known(self._lakes, self._write) or self._write()
+            transaction = on_what_is_known(self._transactions, self._write) or self._write()
         self.appended += self.held
         self.drop()
         self.snapshot = transaction.snapshot or self.snapshot
         return transaction.snapshot
 
     def _write(self) -> Transaction:
-        with self._lakes.writing(self._lakes.parse(self._name).lake) as transaction:
+        with self._transactions.writing(self._lakes.parse(self._name).lake) as transaction:
             table = self._lakes.parse(self._name).table()
             columns = with_defaults(self._sources.names, table)
             transaction.is_one_statement = not self._lakes.in_transaction

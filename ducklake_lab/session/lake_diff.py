@@ -5,7 +5,8 @@ from __future__ import annotations
 from ducklake_lab.diff.lake import LakeDiff, diff_lake
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import UsageError
-from ducklake_lab.session.names.attached_lakes import At, Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.read_states import At
 
 
 def diff_current_lake(lakes: Lakes, engines: Engines, start: At, end: At) -> LakeDiff:

@@ -18,8 +18,9 @@ from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
-from ducklake_lab.session.names.attached_lakes import At, Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
+from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.rows.result import Result

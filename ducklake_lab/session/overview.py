@@ -8,7 +8,8 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.session.listings import Listing
-from ducklake_lab.session.names.attached_lakes import At, Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.read_states import At
 
 
 @dataclass(frozen=True, slots=True)

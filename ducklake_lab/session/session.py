@@ -22,10 +22,12 @@ from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
-from ducklake_lab.session.names.attached_lakes import At, Lakes, split_name
+from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.explaining import at_once, works_on_lakes
+from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.open_transaction import OpenTransaction, Preview, run_preview, run_transaction
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.handed_in import HandedIn
@@ -37,7 +39,7 @@ from ducklake_lab.session.statements.session_database import placing
 from ducklake_lab.session.statements.several import Several
 from ducklake_lab.session.statements.syntax import check
 from ducklake_lab.session.table import TableHandle
-from ducklake_lab.session.transactions import OpenTransaction, Preview, run_preview, run_transaction
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.session.uploads.form import UploadOptions
 from ducklake_lab.session.uploads.upload import Upload, UploadMode, upload
 from ducklake_lab.session.writing import WriteMode, write_rows
@@ -70,12 +72,13 @@ class Session(LakeInfo):
         self._database = SessionDatabase(turn)
         self._secrets = Secrets()
         self._lakes = Lakes(self._database, turn)
+        self._transactions = Transactions(self._lakes, self._database)
         self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits, turn)
-        self._sources = Sources(self._lakes, self._engine, self._database)
+        self._sources = Sources(self._transactions, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         attaching = partial(attach_statement, self._lakes, self._secrets, self._sources.names.value)
         self._statements = Statements(
-            self._lakes, self._sources, self._engine, attaching, self._database, self._secrets
+            self._transactions, self._sources, self._engine, attaching, self._database, self._secrets
         )
 
     @property
@@ -91,11 +94,11 @@ class Session(LakeInfo):
     @property
     def author(self) -> str | None:
         """The author of commits that name none; None for none. May be set to a function, which the first commit calls."""
-        return self._lakes.notes.author()
+        return self._transactions.notes.author()
 
     @author.setter
     def author(self, author: str | Callable[[], str | None] | None) -> None:
-        self._lakes.notes.author = cache(author) if callable(author) else lambda: author
+        self._transactions.notes.author = cache(author) if callable(author) else lambda: author
 
     @property
     def record_statements(self) -> bool:
@@ -103,11 +106,11 @@ class Session(LakeInfo):
 
         May be set to a function, whose mapping is noted as well, such as the `notebook` and `cell`.
         """
-        return self._lakes.notes.context is not None
+        return self._transactions.notes.context is not None
 
     @record_statements.setter
     def record_statements(self, wanted: bool | Callable[[], Mapping[str, object]]) -> None:
-        self._lakes.notes.context = wanted if callable(wanted) else dict if wanted else None
+        self._transactions.notes.context = wanted if callable(wanted) else dict if wanted else None
 
     @property
     def spark(self) -> SparkSession:
@@ -271,7 +274,7 @@ class Session(LakeInfo):
             self._lakes.working(),
             room_for_depth(),
             self._engine.asking(engine),
-            self._lakes.notes.saying(message),
+            self._transactions.notes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),
             placing(text),
         ):
@@ -283,9 +286,9 @@ class Session(LakeInfo):
                     text, params, keep_refused=True, keep_literals=True, variables=self._database.variables
                 )
                 check(statements, text)
-                several = Several(self._lakes, len(statements))
+                several = Several(self._transactions, len(statements))
                 for statement in statements:
-                    with several.next(), self._lakes.statement(at), self._lakes.notes.running(statement):
+                    with several.next(), self._lakes.statement(at), self._transactions.notes.running(statement):
                         result = self._statements.run_statement(statement)
                     # its text alone would read another snapshot
                     if isinstance(statement.operation, op.Query) and at is None:
@@ -346,7 +349,7 @@ class Session(LakeInfo):
             seconds: seconds after the first held row at which the next one flushes; None for no limit of time.
         """
         dml = Dml(self._lakes, self._sources, self._engine)
-        return Appender(self._lakes, self._sources, dml, table, columns, rows, seconds)
+        return Appender(self._transactions, self._sources, dml, table, columns, rows, seconds)
 
     def restore(self, table: str, to: int | datetime | str) -> Snapshot | None:
         """Makes a table's contents those of an earlier snapshot again, as a new snapshot, which it gives.
@@ -358,8 +361,8 @@ class Session(LakeInfo):
             DataFileError: a file it needs has been deleted.
         """
         place = self._lakes.parse(table)
-        with self._lakes.statement(), self._lakes.writing(place.lake) as transaction:
-            restore_table(self._lakes, self._engine, place.lake, place.schema, place.name, to)
+        with self._lakes.statement(), self._transactions.writing(place.lake) as transaction:
+            restore_table(self._transactions, self._engine, place.lake, place.schema, place.name, to)
         return transaction.snapshot
 
     def complete(
@@ -389,7 +392,7 @@ class Session(LakeInfo):
         Raises:
             TransactionConflictError: another commit excludes this one; nothing was written.
         """
-        with run_transaction(self._lakes, self._engine, author, message, extra_info) as handle:
+        with run_transaction(self._transactions, self._engine, author, message, extra_info) as handle:
             yield handle
 
     def preview(self, text: str, params: Mapping[str, object] | None = None, **given: Any) -> Preview:
@@ -401,7 +404,7 @@ class Session(LakeInfo):
             TransactionError: a transaction is open already.
             UsageError: the statements change nothing of a lake, or commit by themselves.
         """
-        return run_preview(self._lakes, self._engine, lambda: self.sql(text, params, **given))
+        return run_preview(self._transactions, self._engine, lambda: self.sql(text, params, **given))
 
     @property
     def plot(self) -> Plots:
@@ -413,7 +416,7 @@ class Session(LakeInfo):
     def close(self) -> None:
         """Rolls back what is open and forgets the lakes. Spark is left running: others may use it."""
         if self._lakes.in_transaction:
-            self._lakes.rollback()
+            self._transactions.rollback()
         for lake in list(self._lakes):
             self._lakes.remove(lake)
         self._secrets.close()

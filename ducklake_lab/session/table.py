@@ -24,8 +24,9 @@ from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.listings import FileListing, History, Listing
-from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.explaining import works_on_lakes
+from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.row_sources import Scan, frame_of

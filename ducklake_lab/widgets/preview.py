@@ -11,7 +11,7 @@ from ducklake_lab.widgets.html import counted, escape, view
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 if TYPE_CHECKING:
-    from ducklake_lab.session.transactions import Preview
+    from ducklake_lab.session.open_transaction import Preview
 
 #: Tables whose diff is drawn; more are named.
 LIMIT = 8

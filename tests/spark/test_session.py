@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session.names import attached_lakes
+from ducklake_lab.session.transactions import transactions
 from ducklake_lab.spark import reader
 from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.transaction.commit import commit
@@ -109,12 +109,12 @@ def test_statements_that_lose_run_again(
     ):
 
         def late(transaction: Transaction, deleted: int = deleted) -> object:
-            monkeypatch.setattr(attached_lakes, "commit", commit)
+            monkeypatch.setattr(transactions, "commit", commit)
             with dl.connect(new_catalog(), alias="lake", engine="duckdb") as other:
                 other.sql(f"DELETE FROM t WHERE i = {deleted}")
             return commit(transaction)
 
-        monkeypatch.setattr(attached_lakes, "commit", late)
+        monkeypatch.setattr(transactions, "commit", late)
         assert rows(session, statement) == [(counted,)], statement
     assert rows(session, "SELECT count(*), count(*) FILTER (s = 'late') FROM t") == [(64, 39)]
     assert rows(session, "FROM lake.delete_orphaned_files(dry_run => true, cleanup_all => true)") == []

@@ -19,7 +19,7 @@ from ducklake_lab.session.functions import (
 )
 from ducklake_lab.session.functions.feed import FeedCall
 from ducklake_lab.session.functions.registry import Call, Columns, Function, Functions, arrow_schema
-from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.transactions import Transactions
 
 __all__ = ["FUNCTIONS", "Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
 
@@ -40,6 +40,6 @@ _FAMILIES = (
 FUNCTIONS = {function.name: function for family in _FAMILIES for function in family}
 
 
-def functions_of(lakes: Lakes, engine: SparkEngine) -> Functions:
+def functions_of(transactions: Transactions, engine: SparkEngine) -> Functions:
     """All functions, for the lakes of a session."""
-    return Functions(lakes, engine, FUNCTIONS)
+    return Functions(transactions, engine, FUNCTIONS)

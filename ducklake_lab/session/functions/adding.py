@@ -23,7 +23,7 @@ def _add_data_files(call: Call) -> pa.Table:
         ignore_extra_columns=bool(call.named("ignore_extra_columns", False)),
         hive_partitioning=bool(call.named("hive_partitioning", True)),
     )
-    with call.lakes.writing(call.lake) as transaction:
+    with call.transactions.writing(call.lake) as transaction:
         if transaction.options.get("encrypted") == "true":
             raise UnsupportedFeatureError(
                 "Files cannot be added to an encrypted lake, which has a key for each of its files; INSERT their rows."

@@ -30,7 +30,7 @@ def _expire(call: Call) -> pa.Table:
         raise UsageError("expire_snapshots takes a list of snapshot ids as versions, e.g. versions => [2, 3].")
     chosen = find_expirable(call.lake, versions=versions, older_than=older_than)
     if not _flag(call, "dry_run"):
-        with call.lakes.writing(call.lake) as transaction:
+        with call.transactions.writing(call.lake) as transaction:
             chosen = expire_snapshots(transaction, chosen)
     return history_rows(chosen)
 

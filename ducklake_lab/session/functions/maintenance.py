@@ -29,7 +29,7 @@ _COMPACTED: Columns = (*_NAMES, ("files_processed", BIGINT), ("files_created", B
 
 def _flush(call: Call) -> pa.Table:
     rows = []
-    with call.lakes.writing(call.lake) as transaction:
+    with call.transactions.writing(call.lake) as transaction:
         state = transaction.state
         for table in _tables(call, state, call.named("schema_name"), call.named("table_name")):
             if options.is_compacted(transaction.options, table):
@@ -68,7 +68,7 @@ def _rewrite(call: Call) -> pa.Table:
 
 def _compact(call: Call, compact: _Compact) -> pa.Table:
     rows = []
-    with call.lakes.writing(call.lake) as transaction:
+    with call.transactions.writing(call.lake) as transaction:
         state = transaction.state
         for table in _tables(call, state, call.named("schema"), call.argument(0, "table_name")):
             if options.is_compacted(transaction.options, table) and transaction.is_committed(table):

@@ -14,7 +14,7 @@ def _set_commit_message(call: Call) -> pa.Table:
     if not call.lakes.in_transaction:
         raise UsageError("set_commit_message speaks of the open transaction; BEGIN one first.")
     author, message = call.args
-    with call.lakes.writing(call.lake) as transaction:
+    with call.transactions.writing(call.lake) as transaction:
         transaction.author, transaction.message = author, message
         transaction.extra_info = call.named("extra_info")
     return arrow_schema(_SUCCESS).empty_table()

@@ -20,6 +20,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import BIGINT, BOOLEAN, VARCHAR, Call, Columns, Function, arrow_schema
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.batches import KEY_PREFIX
 from ducklake_lab.version import __version__
 
@@ -142,11 +143,11 @@ _FIXED = {
 def _set_option(call: Call) -> pa.Table:
     key, value = str(call.args[0]), call.args[1]
     _checked(key, value)
-    store(call.lakes, call.lake, _scope(call, call.lakes.state(call.lake)), {key: value})
+    store(call.transactions, call.lake, _scope(call, call.lakes.state(call.lake)), {key: value})
     return arrow_schema(_SUCCESS).empty_table()
 
 
-def store(lakes: Lakes, lake: Lake, scope: Scope, given: Mapping[str, object]) -> None:
+def store(transactions: Transactions, lake: Lake, scope: Scope, given: Mapping[str, object]) -> None:
     """Sets options in the open transaction, or at once; no snapshot is made.
 
     Raises:
@@ -154,21 +155,21 @@ def store(lakes: Lakes, lake: Lake, scope: Scope, given: Mapping[str, object]) -
         BindError: rows would be inlined whose table has a column with a reserved name.
     """
     texts = dict(_checked(key, value) for key, value in given.items())
-    _change(lakes, lake, scope, texts)
+    _change(transactions, lake, scope, texts)
 
 
-def reset(lakes: Lakes, lake: Lake, scope: Scope, names: Iterable[str]) -> None:
+def reset(transactions: Transactions, lake: Lake, scope: Scope, names: Iterable[str]) -> None:
     """Takes options away, so that those of the next scope apply; one that is not set stays so. Raises as `store`."""
-    _change(lakes, lake, scope, {_known(name): None for name in names})
+    _change(transactions, lake, scope, {_known(name): None for name in names})
 
 
-def _change(lakes: Lakes, lake: Lake, scope: Scope, changes: Mapping[str, str | None]) -> None:
+def _change(transactions: Transactions, lake: Lake, scope: Scope, changes: Mapping[str, str | None]) -> None:
     wide = next((key for key in _OF_LAKES if key in changes), None)
     if wide is not None and scope[0] is not None:
         raise UsageError(f"{wide} is an option of whole lakes, not of a schema or table.")
     if "data_inlining_row_limit" in changes:
-        _check_inlining(lakes, lake, scope, changes["data_inlining_row_limit"])
-    with lakes.writing(lake) as transaction:
+        _check_inlining(transactions.lakes, lake, scope, changes["data_inlining_row_limit"])
+    with transactions.writing(lake) as transaction:
         for key, value in changes.items():
             transaction.set_option(scope, key, value)
 

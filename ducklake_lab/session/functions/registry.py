@@ -19,6 +19,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.transactions import Transactions
 
 #: Names and types of a result's columns.
 Columns = tuple[tuple[str, DataType], ...]
@@ -36,20 +37,24 @@ class Call:
     """A call with its constant arguments; that of the lake is taken out.
 
     Attributes:
-        lakes: of the session: entries, the open transaction.
+        transactions: of the session, with its lakes.
         engine: starts Spark if it is called.
         name: of the function, short, in lower case.
         schema: the schema the function was named in (`lake.schema.f`), or "main".
         kwargs: named arguments, names in lower case.
     """
 
-    lakes: Lakes
+    transactions: Transactions
     engine: SparkEngine
     lake: Lake
     name: str
     schema: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+
+    @property
+    def lakes(self) -> Lakes:
+        return self.transactions.lakes
 
     def argument(self, position: int, name: str, default: object = None) -> Any:
         """An argument that can be given by position or by name; `default` where it is not given, or NULL."""
@@ -72,7 +77,7 @@ class Function:
         arguments: fewest and most arguments by position, that of the lake not counted.
         named: names of its named arguments.
         effects: what it does beside giving rows. A function with any runs once, as a statement of its own only
-            (ADR 67). One whose effects are staged writes in `call.lakes.writing(call.lake)`.
+            (ADR 67). One whose effects are staged writes in `call.transactions.writing(call.lake)`.
     """
 
     name: str
@@ -100,8 +105,9 @@ class Function:
 class Functions:
     """Finds and evaluates the table functions of the attached lakes."""
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine, functions: Mapping[str, Function]) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions, engine: SparkEngine, functions: Mapping[str, Function]) -> None:
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._engine = engine
         self._by_name = functions
 
@@ -158,7 +164,7 @@ class Functions:
                 f"{function.name} changes the lake {call.lake.alias}: run it as a statement of its own, "
                 f"CALL {call.lake.alias}.{function.name}(…), not within a query, a view or a macro, nor with WHERE or LIMIT."
             )
-        self._lakes.check_present()
+        self._transactions.check_present()
         if function.effects == "immediate" and self._lakes.in_transaction:
             raise TransactionError(
                 f"{function.name} deletes files for good, so it runs in no transaction and no preview; COMMIT or "
@@ -197,7 +203,7 @@ class Functions:
         if function is None:
             hint = did_you_mean(short, self._by_name)
             raise EntryNotFoundError(f"The lake {lake.alias} has no function {name}.{hint}")
-        call = Call(self._lakes, self._engine, lake, short, where, rest, given)
+        call = Call(self._transactions, self._engine, lake, short, where, rest, given)
         function.check(call)
         return function, call
 

@@ -13,13 +13,13 @@ from ducklake_lab.maintenance.restore import restore
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.session.functions.registry import BIGINT, VARCHAR, Call, Columns, Function, rows_of
-from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.transactions import Transactions
 
 _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snapshot_id", BIGINT))
 
 
 def restore_table(
-    lakes: Lakes, engines: Engines, lake: Lake, schema: str, name: str, to: int | date | str
+    transactions: Transactions, engines: Engines, lake: Lake, schema: str, name: str, to: int | date | str
 ) -> tuple[str, str, int]:
     """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now).
 
@@ -27,7 +27,7 @@ def restore_table(
         to: a text is an id, a time or a tag, as `named_snapshot` reads it.
     """
     to = named_snapshot(to) if isinstance(to, str) else to
-    with lakes.writing(lake) as transaction:
+    with transactions.writing(lake) as transaction:
         with lake.connect() as connection:
             then = lake.state(connection, lake.snapshot(connection, to))
         named = transaction.state.find_schema_in_text(schema) or then.find_schema_in_text(schema)
@@ -51,7 +51,7 @@ def _restore(call: Call) -> pa.Table:
     given = call.named("schema", None)
     schema, _, table = name.rpartition(".") if given is None else (str(given), "", name)
     schema = schema or call.lakes.schema_in_use(call.lake)
-    return rows_of(_RESTORED, [restore_table(call.lakes, call.engine, call.lake, schema, table, to)])
+    return rows_of(_RESTORED, [restore_table(call.transactions, call.engine, call.lake, schema, table, to)])
 
 
 FUNCTIONS = (Function("restore", _RESTORED, _restore, arguments=(1, 2), named=("to", "schema"), effects="staged"),)

@@ -28,7 +28,8 @@ from ducklake_lab.errors import (
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.session.functions.registry import Functions
-from ducklake_lab.session.names.attached_lakes import At, Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
 from ducklake_lab.session.rows import logs

@@ -26,13 +26,14 @@ from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions import FeedCall, functions_of
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
 from ducklake_lab.session.rows.row_sources import Scan, facts, frame_of, to_duckdb
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process, plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
@@ -61,12 +62,12 @@ class Sources:
         names: what names in SQL mean.
     """
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine, database: SessionDatabase) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions, engine: SparkEngine, database: SessionDatabase) -> None:
+        self._lakes = lakes = transactions.lakes
         self._database = database
         self._engine = engine
         self.names = NameResolver(
-            lakes, database, functions_of(lakes, engine), self.run, self.columns, engine.temporary_view
+            lakes, database, functions_of(transactions, engine), self.run, self.columns, engine.temporary_view
         )
         self._scans: dict[Hashable, Scan] = {}
 
@@ -404,7 +405,7 @@ class Sources:
             return self.run(plan_in_process(listing, self.names, UnsupportedFeatureError(source.name.name))).arrow()
         place = self.names.place(source.name, source.at)
         scan = self._kept_scan(place, source)
-        uncommitted = self._lakes.is_uncommitted(place.state)
+        uncommitted = self._lakes.reads.is_uncommitted(place.state)
         info.note(place.lake.alias, place.state.snapshot.snapshot_id, uncommitted=uncommitted)
         info.add(scan.plan)
         return scan
@@ -414,7 +415,7 @@ class Sources:
         table = place.table()
         at = (place.lake, place.lake.forgotten, place.state.snapshot.snapshot_id, self._database.time_zone())
         key = (*at, table, source.predicate, source.virtual, source.located)
-        keeps = self._lakes.is_newest(place.lake, place.state)
+        keeps = self._lakes.reads.is_newest(place.lake, place.state)
         found = self._scans.pop(key, None) if keeps else None
         if found is None:
             found = Scan(self.scan(place, table, source.predicate), source.virtual, source.located)

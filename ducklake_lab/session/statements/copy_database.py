@@ -17,6 +17,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.session.names.system_tables import create_table_sql
 from ducklake_lab.session.rows.result import Result, nothing
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 
@@ -37,7 +38,9 @@ class _Database:
     others: list[str] = field(default_factory=list)
 
 
-def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDatabase, sql: str, run: Run) -> Result:
+def copy_database(
+    transactions: Transactions, database: SessionDatabase, statement: op.CopyDatabase, sql: str, run: Run
+) -> Result:
     """Copies schemas, tables, macros, views and rows, as far as asked for; one snapshot if the target is a lake.
 
     Args:
@@ -47,6 +50,7 @@ def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDat
     Returns:
         Where only rows are copied, how many of each table; else nothing.
     """
+    lakes = transactions.lakes
     for name in (statement.source, statement.target):
         if lakes.find(name) is None and not database.is_attached(name):
             raise EntryNotFoundError(f'No database "{name}" is attached.')
@@ -57,7 +61,7 @@ def copy_database(lakes: Lakes, database: SessionDatabase, statement: op.CopyDat
     found = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
     target = quote_identifier(statement.target)
     counts: list[int] = []
-    with _transaction(lakes):
+    with _transaction(transactions):
         if statement.entries:
             for schema in found.schemas:
                 _run(run, f"CREATE SCHEMA IF NOT EXISTS {target}.{schema}")
@@ -80,18 +84,18 @@ def _run(run: Run, sql: str) -> Result:
 
 
 @contextmanager
-def _transaction(lakes: Lakes) -> Iterator[None]:
+def _transaction(transactions: Transactions) -> Iterator[None]:
     """The open transaction, or one of its own."""
-    if lakes.in_transaction:
+    if transactions.lakes.in_transaction:
         yield
         return
-    lakes.begin()
+    transactions.begin()
     try:
         yield
     except BaseException:
-        lakes.rollback()
+        transactions.rollback()
         raise
-    lakes.commit()
+    transactions.commit()
 
 
 def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:

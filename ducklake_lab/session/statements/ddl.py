@@ -18,8 +18,9 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.functions import options
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.statements import altering
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.bind.expansion import columns_of, renamed
 from ducklake_lab.transaction.transaction import Transaction
@@ -74,21 +75,22 @@ def _literal_text(default: str, column: Column) -> str:
 class Ddl:
     """Runs the statements in the open transaction, or each in its own."""
 
-    def __init__(self, lakes: Lakes) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._lakes = transactions.lakes
 
     def create_schema(self, statement: op.CreateSchema) -> None:
         lake, name = self._schema(statement.name)
         if statement.if_not_exists and self._lakes.state(lake).find_schema(name) is not None:
             return
-        with self._lakes.writing(lake) as transaction:
+        with self._transactions.writing(lake) as transaction:
             transaction.create_schema(name)
 
     def drop_schema(self, statement: op.DropSchema) -> None:
         lake, name = self._schema(statement.name)
         if statement.if_exists and self._lakes.state(lake).find_schema(name) is None:
             return
-        with self._lakes.writing(lake) as transaction:
+        with self._transactions.writing(lake) as transaction:
             transaction.drop_schema(transaction.state.schema(name), cascade=statement.cascade)
 
     def _schema(self, written: op.TableName) -> tuple[Lake, str]:
@@ -124,7 +126,7 @@ class Ddl:
     def drop_table(self, place: Place, *, if_exists: bool) -> None:
         if if_exists and place.find() is None and place.state.find_view(place.schema, place.name) is None:
             return
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             transaction.drop_table(transaction.state.table(place.schema, place.name))
 
     def alter(self, place: Place, statement: op.Operation, has_nulls: HasNulls) -> None:
@@ -135,7 +137,7 @@ class Ddl:
         """
         if getattr(statement, "if_exists", False) and place.find() is None:
             return
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             table = transaction.state.table(place.schema, place.name)
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
@@ -145,12 +147,12 @@ class Ddl:
     def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, object]) -> None:
         """Sets options of a table as `set_option` does; makes no snapshot."""
         if not (statement.if_exists and place.find() is None):
-            options.store(self._lakes, place.lake, options.scope_of_table(place.table()), values)
+            options.store(self._transactions, place.lake, options.scope_of_table(place.table()), values)
 
     def reset_options(self, place: Place, statement: op.ResetOptions) -> None:
         """Takes options of a table away, so that those of its schema or lake apply; makes no snapshot."""
         if not (statement.if_exists and place.find() is None):
-            options.reset(self._lakes, place.lake, options.scope_of_table(place.table()), statement.names)
+            options.reset(self._transactions, place.lake, options.scope_of_table(place.table()), statement.names)
 
     def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
         match statement:

@@ -9,10 +9,11 @@ from functools import partial
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter, View
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.stored_definitions import portable
 from ducklake_lab.session.names.system_tables import ViewColumn
 from ducklake_lab.session.statements.macro_checks import check_parameters
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.types import type_or_none
 
@@ -21,9 +22,13 @@ class Definitions:
     """Runs the statements in the open transaction, or each in its own."""
 
     def __init__(
-        self, lakes: Lakes, place: Callable[[op.TableName], Place], view_columns: Callable[..., list[ViewColumn]]
+        self,
+        transactions: Transactions,
+        place: Callable[[op.TableName], Place],
+        view_columns: Callable[..., list[ViewColumn]],
     ) -> None:
-        self._lakes = lakes
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._place = place
         self._view_columns = partial(view_columns, stored=True)
 
@@ -39,7 +44,7 @@ class Definitions:
             return
         check()
         text = canonical.query_text(statement.sql)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             schema = transaction.state.schema(place.schema)
             if existing is not None and statement.replace:
                 transaction.state = transaction.state.without_view(existing.view_id)
@@ -49,7 +54,7 @@ class Definitions:
         place = self._place(statement.name)
         if statement.if_exists and place.state.find_view(place.schema, place.name) is None and place.find() is None:
             return
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             view = transaction.state.view(place.schema, place.name)
             transaction.state = transaction.state.without_view(view.view_id)
 
@@ -57,7 +62,7 @@ class Definitions:
         place = self._place(statement.view)
         if statement.if_exists and place.state.find_view(place.schema, place.name) is None:
             return
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             view = transaction.state.view(place.schema, place.name)
             if statement.new_name.casefold() != view.name.casefold():
                 transaction.check_name_is_free(transaction.state.schema_of(view), statement.new_name)
@@ -79,7 +84,7 @@ class Definitions:
         check_parameters(statement)
         implementations = [_implementation(overload, statement.kind) for overload in statement.overloads]
         check(implementations)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             schema = transaction.state.schema(place.schema)
             if existing is not None:
                 transaction.state = transaction.state.without_macro(existing.macro_id)
@@ -94,7 +99,7 @@ class Definitions:
             known = [m.name for m in place.state.macros.values() if m.kind == statement.kind]
             what = "macro" if statement.kind == "scalar" else "table macro"
             raise BindError(f'The {what} "{place.name}" does not exist.{did_you_mean(place.name, known)}')
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             transaction.state = transaction.state.without_macro(macro.macro_id)
 
     def comment(self, statement: op.Comment) -> None:
@@ -103,7 +108,7 @@ class Definitions:
         if statement.column is not None and seen is not None:
             self._comment_view_column(place, seen, statement.column, statement.text)
             return
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             state = transaction.state
             if statement.kind == "view":
                 view = state.view(place.schema, place.name)
@@ -142,7 +147,7 @@ class Definitions:
                 f'"{column.stored}", by which a lake keeps it.'
             )
         others = {key: value for key, value in view.column_comments.items() if key.casefold() != folded}
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             transaction.replace_view(replace(view, column_comments={**others, column.stored: text}))
 
 

@@ -23,7 +23,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import plan_call
@@ -39,8 +39,9 @@ from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.explain import explain
 from ducklake_lab.session.statements.macro_checks import check_bodies
 from ducklake_lab.session.statements.merge import merge
-from ducklake_lab.session.statements.rerunning import until_committed
 from ducklake_lab.session.statements.session_database import LocalStatements
+from ducklake_lab.session.transactions.rerunning import until_committed
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import (
     QueryPlan,
     parse,
@@ -87,21 +88,22 @@ class Statements:
 
     def __init__(
         self,
-        lakes: Lakes,
+        transactions: Transactions,
         sources: Sources,
         engine: SparkEngine,
         attach: Attach,
         database: SessionDatabase,
         secrets: Secrets,
     ) -> None:
-        self._lakes = lakes
+        self._transactions = transactions
+        self._lakes = lakes = transactions.lakes
         self._sources = sources
         self._database = database
-        self._local = LocalStatements(lakes, sources, database, engine)
+        self._local = LocalStatements(transactions, sources, database, engine)
         self._copying = Copying(lakes, sources, database, self.run)
         self._prepared: dict[str, str] = {}
-        self._ddl = Ddl(lakes)
-        self._definitions = Definitions(lakes, sources.names.place, sources.names.system.view_columns)
+        self._ddl = Ddl(transactions)
+        self._definitions = Definitions(transactions, sources.names.place, sources.names.system.view_columns)
         self._dml = Dml(lakes, sources, engine)
         self._described = Describing(lakes, sources, database)
         self._attach = attach
@@ -112,7 +114,7 @@ class Statements:
         """Runs one statement of a text; gives its result."""
         operation = statement.operation
         if not isinstance(operation, op.Rollback | op.Commit):
-            self._lakes.check_usable()
+            self._transactions.check_usable()
         written = self._local.metadata_target(statement)
         if written is not None:
             return self._local.write_metadata(written, statement)
@@ -134,7 +136,7 @@ class Statements:
             case op.CopyFrom() if not self._sources.names.owns(operation.table):
                 return self._copying.from_file(operation)
             case op.CopyDatabase():
-                return copy_database(self._lakes, self._database, operation, statement.sql, self.run_statement)
+                return copy_database(self._transactions, self._database, operation, statement.sql, self.run_statement)
             case op.CreateSecret():
                 self._secrets.create(operation, {k: self._sources.names.value(v) for k, v in operation.options.items()})
                 return Result(arrow=pa.table({"Success": [True]}), is_query=False)
@@ -161,12 +163,12 @@ class Statements:
         """Runs one operation on a lake; gives its result. A change runs again where another commit excludes it."""
         if isinstance(operation, _CHANGES):
             reads = not isinstance(operation, op.InsertLiterals)
-            return until_committed(self._lakes, lambda: self._run(operation), reads=reads)
+            return until_committed(self._transactions, lambda: self._run(operation), reads=reads)
         return self._run(operation)
 
     def _run(self, operation: op.Operation) -> Result:
         if not isinstance(operation, op.Rollback | op.Commit):
-            self._lakes.check_usable()
+            self._transactions.check_usable()
         match operation:
             case op.Query():
                 return self._sources.query(operation)
@@ -212,12 +214,12 @@ class Statements:
             case op.Comment():
                 self._definitions.comment(operation)
             case op.Begin():
-                self._lakes.begin()
+                self._transactions.begin()
             case op.Commit():
-                alias, snapshot = self._lakes.written, self._lakes.commit()
+                alias, snapshot = self._transactions.written, self._transactions.commit()
                 return nothing(RunInfo([(alias, snapshot.snapshot_id)] if alias and snapshot is not None else []))
             case op.Rollback():
-                self._lakes.rollback()
+                self._transactions.rollback()
             case op.Attach():
                 self._attach(operation)
             case op.Detach():
@@ -268,7 +270,7 @@ class Statements:
 
     def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
         place = self._sources.names.place(statement.table)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             table = self._sources.names.place(statement.table).table()
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
@@ -306,7 +308,7 @@ class Statements:
 
     def _update(self, statement: op.Update) -> Result:
         place = self._sources.names.place(statement.table)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             transaction.is_one_statement = not self._lakes.in_transaction
             table = self._sources.names.place(statement.table).table()
             count = self._dml.update(
@@ -316,14 +318,14 @@ class Statements:
 
     def _delete(self, statement: op.Delete) -> Result:
         place = self._sources.names.place(statement.table)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             table = self._sources.names.place(statement.table).table()
             count = self._dml.delete(table, plan_delete(statement, self._sources.names))
         return count_result(count, _made_by(transaction))
 
     def _merge(self, statement: op.Merge) -> Result:
         place = self._sources.names.place(statement.table)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             table = self._sources.names.place(statement.table).table()
             plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             transaction.is_one_statement = not self._lakes.in_transaction
@@ -332,7 +334,7 @@ class Statements:
 
     def _truncate(self, statement: op.Truncate) -> Result:
         place = self._sources.names.place(statement.table)
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             target = self._sources.names.place(statement.table)
             count = self._dml.truncate(target, target.table())
         return count_result(count, _made_by(transaction))
@@ -349,7 +351,7 @@ class Statements:
                     f"There is a table {place.schema}.{place.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
                 )
         count = None
-        with self._lakes.writing(place.lake) as transaction:
+        with self._transactions.writing(place.lake) as transaction:
             if statement.query is None:
                 self._create(place, build_columns(statement.columns), statement)
             else:
@@ -416,7 +418,7 @@ class Statements:
 
     def _checkpoint(self, statement: op.Checkpoint) -> None:
         lake = self._lakes.get(statement.lake)
-        with self._lakes.aside():
+        with self._transactions.aside():
             for step in checkpoint.STEPS:
                 self._sources.names.functions.evaluate(lake.alias, None, step, [], {}, effects="run")
 

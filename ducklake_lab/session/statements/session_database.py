@@ -23,10 +23,10 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.model.quoting import quote_identifier, quote_text
-from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_setting, is_lake_setting, read_setting
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
@@ -46,8 +46,11 @@ _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
 class LocalStatements:
     """Runs what belongs to no lake; says which statements these are."""
 
-    def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase, engine: SparkEngine) -> None:
-        self._lakes = lakes
+    def __init__(
+        self, transactions: Transactions, sources: Sources, database: SessionDatabase, engine: SparkEngine
+    ) -> None:
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._sources = sources
         self._database = database
         self._engine = engine
@@ -175,7 +178,7 @@ class LocalStatements:
             if not is_duckdb_setting(setting):
                 return nothing()
         if setting is not None and setting.name == "immediate_transaction_mode":
-            self._lakes.immediate = bool(self._setting_value(setting))
+            self._transactions.immediate = bool(self._setting_value(setting))
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
         if first in _PASSED:
@@ -219,7 +222,7 @@ class LocalStatements:
             rows = self._sources.run_in_process(plan, loaded)
         except DuckLakeError as error:
             if self._lakes.in_transaction and not isinstance(error, BindError | EntryNotFoundError):
-                self._lakes.abort()
+                self._transactions.abort()
             raise
         if rows.table.column_names == ["Count"] and rows.table.num_rows == 1:
             return count_result(rows.table.column(0)[0].as_py(), info)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.transactions import Transactions
 
 
 class Several:
@@ -16,22 +16,22 @@ class Several:
         count: how many there are.
     """
 
-    def __init__(self, lakes: Lakes, count: int) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions, count: int) -> None:
+        self._transactions = transactions
         self._count = count
         self._number = 0
-        lakes.committed.clear()
+        transactions.committed.clear()
 
     @contextmanager
     def next(self) -> Iterator[None]:
         """Around a statement; its error says its number, and the snapshots that stay."""
         self._number += 1
-        before = len(self._lakes.committed)
+        before = len(self._transactions.committed)
         try:
             yield
         except DuckLakeError as error:
             if self._number > 1:
-                made = self._lakes.committed[:before]
+                made = self._transactions.committed[:before]
                 error.args = (f"{str(error).rstrip()} Statement {self._number} of {self._count}{_staying(made)}.",)
             raise
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session.names import attached_lakes
+from ducklake_lab.session.transactions import transactions
 from ducklake_lab.transaction import commit
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -113,12 +113,12 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], t
     def late(transaction: Transaction) -> object:
         if left:
             left.pop()
-            monkeypatch.setattr(attached_lakes, "commit", commit.commit)
+            monkeypatch.setattr(transactions, "commit", commit.commit)
             change()
-            monkeypatch.setattr(attached_lakes, "commit", late)
+            monkeypatch.setattr(transactions, "commit", late)
         return commit.commit(transaction)
 
-    monkeypatch.setattr(attached_lakes, "commit", late)
+    monkeypatch.setattr(transactions, "commit", late)
 
 
 @pytest.mark.slow

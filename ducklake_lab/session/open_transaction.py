@@ -12,9 +12,9 @@ from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
 
 
@@ -26,8 +26,9 @@ class OpenTransaction:
         snapshot: the snapshot it became, once committed; None where nothing was changed.
     """
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions, engine: SparkEngine) -> None:
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._engine = engine
         self.snapshot: Snapshot | None = None
 
@@ -64,11 +65,11 @@ class OpenTransaction:
 
     def rollback(self) -> None:
         """Undoes everything; the block may go on, in no transaction."""
-        self._lakes.rollback()
+        self._transactions.rollback()
 
     def commit(self) -> None:
         """Commits now."""
-        self.snapshot = self._lakes.commit()
+        self.snapshot = self._transactions.commit()
 
 
 def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
@@ -99,8 +100,9 @@ class Preview:
         snapshot: the snapshot it became, once committed.
     """
 
-    def __init__(self, lakes: Lakes, transaction: Transaction, diffs: list[Diff]) -> None:
-        self._lakes = lakes
+    def __init__(self, transactions: Transactions, transaction: Transaction, diffs: list[Diff]) -> None:
+        self._transactions = transactions
+        self._lakes = transactions.lakes
         self._transaction = transaction
         self._ended: Literal["committed", "rolled back"] | None = None
         self.diffs = diffs
@@ -141,14 +143,14 @@ class Preview:
         self._transaction.message = message or None if message is not None else self._transaction.message
         self._transaction.author = author if author is not None else self._transaction.author
         self._ended = "rolled back"
-        self._lakes.commit()
+        self._transactions.commit()
         self._ended = "committed"
         return self.snapshot
 
     def rollback(self) -> None:
         """Undoes the changes; nothing of them is left in the lake."""
         self._check_open()
-        self._lakes.rollback()
+        self._transactions.rollback()
         self._ended = "rolled back"
 
     def _check_open(self) -> None:
@@ -161,35 +163,35 @@ class Preview:
 
 @contextmanager
 def run_transaction(
-    lakes: Lakes, engine: SparkEngine, author: str | None, message: str | None, extra_info: str | None
+    transactions: Transactions, engine: SparkEngine, author: str | None, message: str | None, extra_info: str | None
 ) -> Iterator[OpenTransaction]:
     """A transaction that commits at the end and rolls back on an error; see `Session.transaction`."""
-    with lakes.turn.block():
-        lakes.begin()
-        handle = OpenTransaction(lakes, engine)
+    with transactions.lakes.turn.block():
+        transactions.begin()
+        handle = OpenTransaction(transactions, engine)
         try:
             yield handle
         except BaseException:
-            if lakes.in_transaction:
-                lakes.rollback()
+            if transactions.lakes.in_transaction:
+                transactions.rollback()
             raise
-        if not lakes.in_transaction:
+        if not transactions.lakes.in_transaction:
             return  # ended by hand
-        transaction = lakes.transaction
+        transaction = transactions.lakes.transaction
         if transaction is not None:
             transaction.author = author if author is not None else transaction.author
             transaction.message = message if message is not None else transaction.message
             transaction.extra_info = extra_info if extra_info is not None else transaction.extra_info
-        handle.snapshot = lakes.commit()
+        handle.snapshot = transactions.commit()
 
 
-def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
+def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
     """Runs statements in a transaction and keeps it open; rolls it back when they fail."""
-    lakes.begin(preview=True)
+    transactions.begin(preview=True)
     try:
         run()
-        transaction = lakes.transaction
-        if not lakes.in_transaction:
+        transaction = transactions.lakes.transaction
+        if not transactions.lakes.in_transaction:
             raise UsageError("A preview ends with its transaction open; leave COMMIT and ROLLBACK out.")
         if transaction is not None and transaction.expired:
             raise UsageError("A preview does not show snapshots that expire; dry_run => true lists them.")
@@ -197,8 +199,8 @@ def run_preview(lakes: Lakes, engine: SparkEngine, run: Callable[[], Result]) ->
             raise UsageError("These statements set options of the lake only, of which there is no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
-        return Preview(lakes, transaction, OpenTransaction(lakes, engine).diffs())
+        return Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())
     except BaseException:
-        if lakes.in_transaction:
-            lakes.rollback()
+        if transactions.lakes.in_transaction:
+            transactions.rollback()
         raise

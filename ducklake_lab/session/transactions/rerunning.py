@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from ducklake_lab.errors import CommitUnknownError, DuckLakeError, TransactionConflictError
-from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.commit import RetryPolicy
 
 _Done = TypeVar("_Done")
@@ -18,7 +17,7 @@ _Done = TypeVar("_Done")
 _SECONDS = 60.0
 
 
-def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> Result:
+def until_committed(transactions: Transactions, run: Callable[[], _Done], *, reads: bool) -> _Done:
     """The result of the first run that no other commit excludes.
 
     A statement of an open transaction runs once: what its caller decided by may be what has changed.
@@ -29,9 +28,9 @@ def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> 
     Raises:
         TransactionConflictError: each run was excluded, as often as the session tries; nothing was written.
     """
-    if lakes.is_writing:
+    if transactions.is_writing:
         return run()
-    if not reads and (result := on_what_is_known(lakes, run)) is not None:
+    if not reads and (result := on_what_is_known(transactions, run)) is not None:
         return result
     began, runs, waits = time.monotonic(), 0, False
     with ExitStack() as turn:
@@ -40,8 +39,8 @@ def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> 
             try:
                 return run()
             except TransactionConflictError as error:
-                assert lakes.last is not None  # who raises it was writing
-                lake = lakes.last.lake
+                assert transactions.last is not None  # who raises it was writing
+                lake = transactions.last.lake
                 policy = RetryPolicy.of(lake)
                 if runs > policy.max_retries or time.monotonic() - began > _SECONDS:
                     if runs > 1:
@@ -51,12 +50,12 @@ def until_committed(lakes: Lakes, run: Callable[[], Result], *, reads: bool) -> 
                     waits = turn.enter_context(lake.database.turn())
                 if not waits:
                     # later and later, so that those that met do not all meet again
-                    lakes.release()
+                    transactions.lakes.release()
                     time.sleep(policy.wait_seconds * policy.backoff**runs * random.random())
-                    lakes.keep_open()
+                    transactions.lakes.keep_open()
 
 
-def on_what_is_known(lakes: Lakes, run: Callable[[], _Done]) -> _Done | None:
+def on_what_is_known(transactions: Transactions, run: Callable[[], _Done]) -> _Done | None:
     """What a commit begun without asking a catalog gives; None where it has to run with what the catalog says.
 
     Whatever error comes up may be one only of what was known, so the catalog decides. An error after the commit stays.
@@ -64,9 +63,9 @@ def on_what_is_known(lakes: Lakes, run: Callable[[], _Done]) -> _Done | None:
     Args:
         run: reads no rows of lakes.
     """
-    if lakes.is_writing:
+    if transactions.is_writing:
         return None
-    with lakes.assuming() as known:
+    with transactions.assuming() as known:
         if not known:
             return None
         try:
@@ -74,6 +73,6 @@ def on_what_is_known(lakes: Lakes, run: Callable[[], _Done]) -> _Done | None:
         except CommitUnknownError:
             raise
         except DuckLakeError:
-            if lakes.last is not None and lakes.last.snapshot is not None:
+            if transactions.last is not None and transactions.last.snapshot is not None:
                 raise
             return None

@@ -1,0 +1,76 @@
+"""States at which lakes are read: one snapshot of each in a statement or a transaction, with its staged changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.transaction.transaction import Transaction
+
+#: A snapshot: its id, a time at which it was the newest, or its tag; None for the newest.
+At = int | datetime | str | None
+
+
+class ReadStates:
+    """The snapshots that a session has pinned, and the transaction whose staged changes it reads.
+
+    Attributes:
+        transaction: what statements write in; its lake is read with its changes.
+        held: a BEGIN keeps the pins until its end.
+        at: what the statement reads of the current lake where it does not say.
+        pins: snapshots by the alias of a lake.
+    """
+
+    def __init__(self) -> None:
+        self.transaction: Transaction | None = None
+        self.held = False
+        self.at: At = None
+        self.pins: dict[str, Snapshot] = {}
+        self._in_statement = False
+
+    @contextmanager
+    def statement(self, at: At = None) -> Iterator[None]:
+        """Around one statement, which reads each lake at one snapshot."""
+        self.at, self._in_statement = at, True
+        try:
+            yield
+        finally:
+            self.at, self._in_statement = None, False
+            if not self.held:
+                self.pins.clear()
+
+    def unpin(self, aliases: Iterable[str]) -> None:
+        for alias in aliases:
+            self.pins.pop(alias, None)
+
+    def state(self, lake: Lake, at: At = None) -> CatalogState:
+        """The entries of a lake: at a snapshot, else with the open transaction's changes, else the newest."""
+        if at is None and self.transaction is not None and self.transaction.lake is lake:
+            return self.transaction.state
+        if at is not None:
+            with lake.connect() as connection:
+                return lake.state(connection, lake.snapshot(connection, at))
+        pinned = self.pins.get(lake.alias) or lake.newest()
+        state = lake.known_state(pinned) if pinned is not None else None
+        if state is None and pinned is not None:
+            with lake.connect() as connection:
+                state = lake.state(connection, pinned)
+        state = state or lake.read_newest()
+        if self.held or self._in_statement:
+            self.pins[lake.alias] = state.snapshot
+        return state
+
+    def is_newest(self, lake: Lake, state: CatalogState) -> bool:
+        """Whether a state is the newest snapshot of the lake, as this statement found it, and no transaction is open."""
+        pinned = self.pins.get(lake.alias)
+        at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
+        return at_newest and self.transaction is None and not self.held
+
+    def is_uncommitted(self, state: CatalogState) -> bool:
+        """Whether a state is that of the open transaction, which has changed something."""
+        own = self.transaction
+        return self.held and own is not None and own.state is state and own.has_changes

@@ -1,0 +1,1 @@
+"""Begin, commit, roll back and run again: the transactions of a session."""

@@ -1,0 +1,227 @@
+"""The state machine of a session's transactions: an open one, or one for each statement that writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ducklake_lab.catalog.kept import Kept
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.errors import (
+    BindError,
+    CommitUnknownError,
+    EntryExistsError,
+    EntryNotFoundError,
+    TransactionError,
+    UsageError,
+)
+from ducklake_lab.files.deletes import restamped
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.transactions.commit_notes import CommitNotes
+from ducklake_lab.transaction.commit import commit
+from ducklake_lab.transaction.transaction import Transaction
+
+
+class Transactions:
+    """At most one open transaction over the lakes of a session, and the commits of statements outside of it.
+
+    Args:
+        database: the session's own database, which takes part in the transactions.
+
+    Attributes:
+        lakes: what they write to; `lakes.reads` has the open transaction.
+        immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+        notes: the author, message and statements that commits record.
+        committed: snapshots that the statements of the text that runs have made.
+        last: the transaction that a statement last wrote in by itself.
+    """
+
+    def __init__(self, lakes: Lakes, database: SessionDatabase) -> None:
+        self.lakes = lakes
+        self._reads = lakes.reads
+        self._database = database
+        self.immediate = False
+        self.notes = CommitNotes()
+        self.committed: list[int] = []
+        self.last: Transaction | None = None
+        self._known: dict[str, Kept] = {}
+        self._aborted = False
+        self._is_preview = False
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a transaction is open, or a statement is within its own."""
+        return self._reads.held or self._reads.transaction is not None
+
+    def check_usable(self) -> None:
+        """Raises TransactionError where a statement of the open transaction has failed."""
+        if self._aborted:
+            raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
+
+    def check_present(self) -> None:
+        """Raises UsageError where the statement reads a snapshot of the past, and so cannot write."""
+        if self._reads.at is not None:
+            raise UsageError(f"Nothing can be written at {self._reads.at}, which is the past; leave at out to write.")
+
+    def abort(self) -> None:
+        """A statement of the open transaction has failed: only ROLLBACK is left."""
+        self._aborted = True
+
+    def begin(self, *, preview: bool = False) -> None:
+        """Opens a transaction; in that of a preview nothing runs outside of it."""
+        if self._reads.held:
+            raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
+        self._reads.held, self._is_preview = True, preview
+        self._database.begin()
+        if self.immediate:
+            for lake in self.lakes:
+                self.lakes.state(lake)
+
+    @property
+    def written(self) -> str | None:
+        """The alias of the lake that the open transaction writes to; None where there is none."""
+        transaction = self._reads.transaction
+        return transaction.lake.alias if transaction is not None else None
+
+    def commit(self) -> Snapshot | None:
+        """Commits the open transaction; gives the new snapshot, or None where nothing was changed."""
+        if not self._reads.held:
+            raise TransactionError("No transaction is open; BEGIN one first.")
+        if self._aborted:
+            self.rollback()
+            raise TransactionError("A statement of this transaction had failed; it was rolled back.")
+        transaction = self._reads.transaction
+        if transaction is None:
+            self._forget(commit=True)
+            return None
+        self.notes.settle(transaction)
+        try:
+            snapshot = commit(transaction)
+            self._note_commit(snapshot)
+        except CommitUnknownError:
+            self._forget()
+            raise
+        except BaseException:
+            self.rollback()
+            raise
+        self._forget(commit=True)
+        return snapshot
+
+    def _note_commit(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            self.committed.append(snapshot.snapshot_id)
+
+    def rollback(self) -> None:
+        if not self._reads.held:
+            raise TransactionError("No transaction is open; BEGIN one first.")
+        transaction = self._reads.transaction
+        self._forget()
+        if transaction is not None:
+            transaction.rollback()
+
+    def _forget(self, *, commit: bool = False) -> None:
+        self._reads.transaction, self._reads.held, self._aborted = None, False, False
+        self._reads.pins.clear()
+        self._database.end(commit=commit)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Around what happens outside of the open transaction, which goes on afterwards.
+
+        Raises:
+            TransactionError: that is a preview, of which all has to be undone.
+        """
+        if self._reads.held and self._is_preview:
+            raise TransactionError(
+                "CHECKPOINT works outside of transactions, so there is no preview of it; run it alone."
+            )
+        reads = self._reads
+        transaction, held, pins, aborted = reads.transaction, reads.held, dict(reads.pins), self._aborted
+        self._forget()
+        try:
+            yield
+        finally:
+            reads.transaction, reads.held, self._aborted = transaction, held, aborted
+            reads.pins.clear()
+            reads.pins.update(pins)
+
+    @contextmanager
+    def assuming(self) -> Iterator[bool]:
+        """Around a statement that reads no rows and begins on what is known of lakes, if anything is."""
+        pins = self._reads.pins
+        self._known = {
+            lake.alias: kept for lake in self.lakes if lake.alias not in pins and (kept := lake.known()) is not None
+        }
+        self.last = None
+        aliases = list(self._known)
+        pins.update({alias: kept.snapshot for alias, kept in self._known.items()})
+        try:
+            yield bool(aliases)
+        finally:
+            self._known = {}
+            self._reads.unpin(aliases)
+
+    @contextmanager
+    def writing(self, lake: Lake) -> Iterator[Transaction]:
+        """The transaction a statement writes in: the open one, or one that is committed at the end.
+
+        When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
+        was only wrong about a name.
+        """
+        self.check_present()
+        own = self._reads.transaction
+        if self._reads.held:
+            if own is not None and own.lake is not lake:
+                raise TransactionError(
+                    f"The open transaction writes to {own.lake.alias}; a transaction writes to one lake only."
+                )
+            with self._in_open(own or self._begun(lake)) as transaction:
+                yield transaction
+        elif own is not None:
+            # within a statement that writes already, such as INSERT … FROM lake.f()
+            if own.lake is not lake:
+                raise TransactionError(f"The statement writes to {own.lake.alias} already.")
+            yield own
+        else:
+            with self._committed(self._begun(lake)) as transaction:
+                yield transaction
+
+    def _begun(self, lake: Lake) -> Transaction:
+        transaction = Transaction(lake, self._reads.pins.get(lake.alias), restamped, self._known.get(lake.alias))
+        transaction.author = self.notes.author()
+        return transaction
+
+    @contextmanager
+    def _in_open(self, transaction: Transaction) -> Iterator[Transaction]:
+        """Around a statement of the open transaction."""
+        self._reads.transaction = transaction
+        self.notes.say(transaction)
+        try:
+            yield transaction
+            self.notes.note(transaction)
+        except (BindError, EntryNotFoundError, EntryExistsError):
+            raise  # found before anything was changed: the transaction goes on, as in DuckDB
+        except BaseException:
+            self._aborted = True
+            raise
+
+    @contextmanager
+    def _committed(self, transaction: Transaction) -> Iterator[Transaction]:
+        """Around a statement that is its own transaction."""
+        self._reads.transaction = self.last = transaction
+        self.notes.say(transaction)
+        try:
+            yield transaction
+            self.notes.note(transaction)
+            self.notes.settle(transaction)
+            self._note_commit(commit(transaction))
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            transaction.rollback()
+            raise
+        finally:
+            self._reads.transaction = None
+            self._reads.pins.clear()
