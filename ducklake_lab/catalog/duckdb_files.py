@@ -7,7 +7,7 @@ Commits are in the file's log, `<file>.wal`, which whoever opens the file next r
 takes as long as a small commit, so it is done when reading the log has taken as long, when a lake is let go of, and
 when the process ends.
 
-Each file's content has a number, which stays the same as long as nobody writes to the file (ADR 0061).
+Each file's content has a number, which stays the same as long as nobody writes to the file (ADR 0081).
 
 A new file has the storage version of DuckDB 1.5, also where DuckDB 2.0 makes it, so that both read it (ADR 0050).
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +16,10 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
+from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
 from ducklake_lab.catalog.creating import absolute, create, folder
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
-from ducklake_lab.catalog.file_marks import FileMark
-from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import OptionRow, Options, SessionOptions, options_of, read_options
 from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
@@ -42,7 +40,6 @@ from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
-_CACHED_STATES = 32
 _storage = Storage()
 
 
@@ -53,7 +50,7 @@ class Lake:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
         at: the snapshot or aware time the lake was attached at, or None for the newest.
-        forgotten: how often its entries were forgotten; what was planned before is out of date.
+        cache: what was read of the catalog.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.
@@ -83,11 +80,7 @@ class Lake:
         self.at = options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
         self._shared = threading.local()
         self.last_committed: int | None = None
-        self.forgotten = 0
-        self._states: OrderedDict[int, CatalogState] = OrderedDict()
-        self._states_lock = threading.Lock()
-        self._newest: tuple[FileMark, Snapshot] | None = None
-        self._kept: Kept | None = None
+        self.cache = CatalogCache(lambda: self.session.report is not None)
 
     def check_writable(self) -> None:
         """Raises where nothing can be committed to the lake.
@@ -158,51 +151,23 @@ class Lake:
 
     def newest_in(self, connection: sa.Connection) -> Snapshot:
         """The newest snapshot that the connection's transaction sees, its time in UTC."""
-        kept = self.kept(connection)
-        if kept is not None:
-            return kept.snapshot
+        cached = self.cached(connection)
+        if cached is not None:
+            return cached.snapshot
         snapshot, content = read_snapshot(connection), self.database.content(connection)
         if content is not None:
-            self._kept = Kept(content, snapshot)
+            self.cache.store(CachedCatalog(content, snapshot))
         return snapshot
 
-    def kept(self, connection: sa.Connection) -> Kept | None:
-        """What was read from the catalog before, where the connection's transaction would read the same (ADR 0061).
+    def cached(self, connection: sa.Connection) -> CachedCatalog | None:
+        """Rows read before, where the connection's transaction would read the same."""
+        return self.cache.by_content(self.database.content(connection))
 
-        Who logs queries wants to see all of them.
-        """
-        kept, content = self._kept, self.database.content(connection)
-        same = kept is not None and content is not None and kept.content == content
-        return kept if same and self.session.report is None else None
-
-    def kept_at(self, newest: Snapshot) -> Kept | None:
-        """What this process knows of the catalog if its newest snapshot is still the given one, its time in UTC.
-
-        Options change without a snapshot; see `kept` for them.
-        """
-        kept = self._kept
-        return kept if kept is not None and kept.snapshot == newest and self.session.report is None else None
-
-    def known(self) -> Kept | None:
-        """What a statement may begin on without asking a server, if its commit finds that it still holds (ADR 0065)."""
-        kept = self._kept
-        if kept is None or kept.content is not None or kept.options is None or self.session.report is not None:
-            return None
-        return kept if self.known_state(kept.snapshot) is not None else None
-
-    def keep(self, kept: Kept | None) -> None:
-        """Keeps what holds after a commit; None forgets what was kept."""
-        self._kept = kept
-
-    def newest(self) -> Snapshot | None:
+    def newest_unopened(self) -> Snapshot | None:
         """The newest snapshot, where the catalog's files say that it is the one read last; nothing is opened."""
         path = self.location.path
-        if self._newest is None or path is None or self.at is not None or self.session.report is not None:
-            return None
-        mark, snapshot = self._newest
-        if not mark.still_holds(path):
-            return None
-        return replace(snapshot, snapshot_time=self.local(snapshot.snapshot_time))
+        found = self.cache.newest_by_files(path) if path is not None and self.at is None else None
+        return replace(found, snapshot_time=self.local(found.snapshot_time)) if found is not None else None
 
     def read_newest(self) -> CatalogState:
         """The entries at the newest snapshot, or at the one attached at, read from the catalog."""
@@ -211,7 +176,7 @@ class Lake:
             snapshot = self.snapshot(connection)
             mark = self.database.mark(connection)
             if not nested and mark is not None and self.at is None:
-                self._newest = mark, snapshot
+                self.cache.mark(mark, snapshot)
             return self.state(connection, snapshot)
 
     def instant(self, value: datetime | date | str) -> datetime:
@@ -228,30 +193,11 @@ class Lake:
 
     def state(self, connection: sa.Connection, snapshot: Snapshot) -> CatalogState:
         """The entries at the snapshot; snapshots of one schema version share them."""
-        known = self.known_state(snapshot)
-        if known is None:
-            known = read_state(connection, snapshot, self.connect)
-            with self._states_lock:
-                self._states[snapshot.schema_version] = known
-                if len(self._states) > _CACHED_STATES:
-                    self._states.popitem(last=False)
-        return known
-
-    def known_state(self, snapshot: Snapshot) -> CatalogState | None:
-        """The entries at the snapshot, where they have been read already."""
-        with self._states_lock:
-            cached = self._states.get(snapshot.schema_version)
-            if cached is None:
-                return None
-            self._states.move_to_end(snapshot.schema_version)
-        return replace(cached, snapshot=snapshot)
-
-    def forget(self) -> None:
-        """Forgets entries that were read: the catalog was changed by hand."""
-        with self._states_lock:
-            self._states.clear()
-        self._newest = self._kept = None
-        self.forgotten += 1
+        state = self.cache.entries(snapshot)
+        if state is None:
+            state = read_state(connection, snapshot, self.connect)
+            self.cache.add_entries(state)
+        return state
 
     def check_data_path(self, files: Iterable[str]) -> None:
         """Raises where one of some files is below the data path and that is not there.
@@ -278,23 +224,23 @@ class Lake:
         return options_of(rows, self.session, self._attached)
 
     def option_rows(self, connection: sa.Connection) -> Sequence[OptionRow]:
-        """What `options` reads."""
-        kept = self.kept(connection)
-        rows = kept.options if kept is not None else None
+        """The rows of `ducklake_metadata`."""
+        cached = self.cached(connection)
+        rows = cached.options if cached is not None else None
         if rows is None:
             rows = read_options(connection)
-            if kept is not None and self._kept is kept:  # else another thread has committed meanwhile
-                self._kept = replace(kept, options=rows)
+            if cached is not None:
+                self.cache.store_more(cached, replace(cached, options=rows))
         return rows
 
     def column_versions(self, connection: sa.Connection, table_id: int) -> Sequence[ColumnVersion]:
-        """What every column that a table ever had was; see `read_column_versions`."""
-        kept = self.kept(connection)
-        found = kept.columns.get(table_id) if kept is not None else None
+        """All versions of every column that a table ever had; see `read_column_versions`."""
+        cached = self.cached(connection)
+        found = cached.columns.get(table_id) if cached is not None else None
         if found is None:
             found = read_column_versions(connection, table_id)
-            if kept is not None and self._kept is kept:
-                self._kept = replace(kept, columns={**kept.columns, table_id: found})
+            if cached is not None:
+                self.cache.store_more(cached, replace(cached, columns={**cached.columns, table_id: found}))
         return found
 
     def __repr__(self) -> str:

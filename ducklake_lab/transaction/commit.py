@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.kept import Kept
+from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import write_option
@@ -95,7 +95,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         try:
             snapshot = _try(transaction, queue=queue)
         except (_LostRace, _Held) as error:
-            transaction.lake.keep(None)  # whatever the reason, the next try reads everything
+            transaction.lake.cache.store(None)  # whatever the reason, the next try reads everything
             if isinstance(error, _Held):
                 if not _goes_on(transaction.lake, began, queue=queue):
                     raise CatalogLockedError(f"{error} Nothing was written.") from error
@@ -134,7 +134,7 @@ def _commit_without_snapshot(transaction: Transaction) -> None:
 def _forget(transaction: Transaction) -> None:
     """Forgets what was read of the catalog where that changed without a snapshot."""
     if transaction.expired or transaction.drops_superseded:
-        transaction.lake.forget()
+        transaction.lake.cache.forget()
 
 
 def _writes_beside(transaction: Transaction) -> bool:
@@ -246,12 +246,12 @@ def _keep(
     lake = transaction.lake
     if writer.facts is None or _writes_beside(transaction):
         return
-    kept, changed = lake.kept_at(latest), lake.database.changed(connection)
+    kept, changed = lake.cache.by_newest(latest), lake.database.changed(connection)
     if changed is None and lake.database.content(connection) is None:
-        known = kept or Kept(None, latest)
-        lake.keep(replace(known, options=transaction.option_rows).after(None, snapshot, writer.facts))
+        known = kept or CachedCatalog(None, latest)
+        lake.cache.store(replace(known, options=transaction.option_rows).after(None, snapshot, writer.facts))
     elif kept is not None and changed is not None and changed[0] == kept.content:
-        lake.keep(kept.after(changed[1], snapshot, writer.facts))
+        lake.cache.store(kept.after(changed[1], snapshot, writer.facts))
 
 
 def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:

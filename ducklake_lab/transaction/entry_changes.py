@@ -8,7 +8,7 @@ from typing import Literal
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog.backends import new_uuid
-from ducklake_lab.catalog.kept import Kept
+from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Scope
 from ducklake_lab.catalog.reader import highest_column_id
@@ -50,11 +50,11 @@ class EntryChanges:
         former_names: the names that tables and views of its own making had for a while, oldest first, likewise.
     """
 
-    def __init__(self, lake: Lake, base: Snapshot | None, known: Kept | None) -> None:
+    def __init__(self, lake: Lake, base: Snapshot | None, known: CachedCatalog | None) -> None:
         """Begins on the snapshot `base`, else on the newest; or on what is `known`, which is to be compared at commit."""
         lake.check_writable()
         self.lake = lake
-        state = lake.known_state(known.snapshot) if known is not None else None
+        state = lake.cache.entries(known.snapshot) if known is not None else None
         if known is None or known.options is None or state is None:
             self.known = None
             with lake.connect() as connection:

@@ -13,9 +13,9 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import TableStats
 from ducklake_lab.catalog.inlined_rows import insert_rows
-from ducklake_lab.catalog.kept import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
+from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change
@@ -113,7 +113,7 @@ class RowWriter:
 
     def _facts(self, table_id: int) -> TableFacts:
         # this commit may have written to a table that it alters
-        kept = self._tx.lake.kept_at(self._latest) if self._tx.state is self._tx.base else None
+        kept = self._tx.lake.cache.by_newest(self._latest) if self._tx.state is self._tx.base else None
         known = kept.tables.get(table_id) if kept is not None else None
         return known or read_table_facts(self._metadata.connection, table_id)
 

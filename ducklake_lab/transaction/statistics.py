@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.kept import TableColumnStats
+from ducklake_lab.catalog.table_facts import TableColumnStats
 from ducklake_lab.duckdb.bounds import extremes, smallest_and_largest
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.extra_stats import merge_geometries, merge_variants

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.files import read_table_stats
-from ducklake_lab.catalog.kept import Kept
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError, TransactionError
 from ducklake_lab.model.commit_notes import StatementNote
@@ -43,7 +43,7 @@ class Transaction(EntryChanges):
         lake: Lake,
         base: Snapshot | None = None,
         restamp: Restamp | None = None,
-        known: Kept | None = None,
+        known: CachedCatalog | None = None,
     ) -> None:
         super().__init__(lake, base, known)
         self.author: str | None = None

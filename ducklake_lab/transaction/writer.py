@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.kept import TableFacts
+from ducklake_lab.catalog.table_facts import TableFacts
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.model.changes import Change, format_changes
 from ducklake_lab.model.entries import Snapshot

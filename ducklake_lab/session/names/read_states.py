@@ -54,8 +54,8 @@ class ReadStates:
         if at is not None:
             with lake.connect() as connection:
                 return lake.state(connection, lake.snapshot(connection, at))
-        pinned = self.pins.get(lake.alias) or lake.newest()
-        state = lake.known_state(pinned) if pinned is not None else None
+        pinned = self.pins.get(lake.alias) or lake.newest_unopened()
+        state = lake.cache.entries(pinned) if pinned is not None else None
         if state is None and pinned is not None:
             with lake.connect() as connection:
                 state = lake.state(connection, pinned)

@@ -413,7 +413,7 @@ class Sources:
     def _kept_scan(self, place: Place, source: Source) -> Scan:
         """A planned read. At the newest snapshot it is kept for later statements: each change of a lake makes a new one."""
         table = place.table()
-        at = (place.lake, place.lake.forgotten, place.state.snapshot.snapshot_id, self._database.time_zone())
+        at = (place.lake, place.lake.cache.generation, place.state.snapshot.snapshot_id, self._database.time_zone())
         key = (*at, table, source.predicate, source.virtual, source.located)
         keeps = self._lakes.reads.is_newest(place.lake, place.state)
         found = self._scans.pop(key, None) if keeps else None

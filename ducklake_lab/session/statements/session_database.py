@@ -99,7 +99,7 @@ class LocalStatements:
         if lake.read_only:
             raise TransactionError(f"The lake {lake.alias} is attached read-only; attach it again for writing.")
         rows, count = run_on_metadata(lake.database, without_qualifier(statement.sql, lake.metadata_name))
-        lake.forget()
+        lake.cache.forget()
         return count_result(count, RunInfo()) if rows is None else Result(arrow=rows, engine=self._engine)
 
     def run(self, statement: op.Statement) -> Result:

@@ -23,7 +23,7 @@ def until_committed(transactions: Transactions, run: Callable[[], _Done], *, rea
     A statement of an open transaction runs once: what its caller decided by may be what has changed.
 
     Args:
-        reads: it reads rows of lakes; others begin on what is known (ADR 65).
+        reads: it reads rows of lakes; others begin on cached rows (ADR 81).
 
     Raises:
         TransactionConflictError: each run was excluded, as often as the session tries; nothing was written.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ducklake_lab.catalog.kept import Kept
+from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import (
@@ -46,7 +46,7 @@ class Transactions:
         self.notes = CommitNotes()
         self.committed: list[int] = []
         self.last: Transaction | None = None
-        self._known: dict[str, Kept] = {}
+        self._known: dict[str, CachedCatalog] = {}
         self._aborted = False
         self._is_preview = False
 
@@ -152,7 +152,9 @@ class Transactions:
         """Around a statement that reads no rows and begins on what is known of lakes, if anything is."""
         pins = self._reads.pins
         self._known = {
-            lake.alias: kept for lake in self.lakes if lake.alias not in pins and (kept := lake.known()) is not None
+            lake.alias: kept
+            for lake in self.lakes
+            if lake.alias not in pins and (kept := lake.cache.assumed()) is not None
         }
         self.last = None
         aliases = list(self._known)

@@ -1,9 +1,9 @@
-"""What was read from a catalog last, and holds as long as nobody has written to it (ADR 0061)."""
+"""Statistics of a table and its columns that a commit reads before it adds rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,8 +13,6 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.files import TableStats
 from ducklake_lab.catalog.inlined import NewestTable, newest_table
-from ducklake_lab.catalog.options import OptionRow
-from ducklake_lab.model.entries import ColumnVersion, Snapshot
 
 _c = t.table_column_stats.c
 
@@ -38,7 +36,7 @@ class TableColumnStats:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a commit has to know of a table that it adds rows to.
+    """Statistics and inlined data tables of a table, read by a commit that adds rows to it.
 
     Attributes:
         stats: None where nothing was inserted yet.
@@ -51,29 +49,6 @@ class TableFacts:
     columns: Mapping[int, TableColumnStats]
     newest_table: NewestTable | None = None
     rows_table: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What was read from a catalog.
-
-    Attributes:
-        content: the number that the file's content had, see `DuckDBFiles`; None of other catalogs.
-        snapshot: the newest.
-        options: the rows of `ducklake_metadata`; None where nobody has read them.
-        tables: by table id.
-        columns: what the columns of a table ever were, by table id.
-    """
-
-    content: int | None
-    snapshot: Snapshot
-    options: Sequence[OptionRow] | None = None
-    tables: Mapping[int, TableFacts] = field(default_factory=dict)
-    columns: Mapping[int, Sequence[ColumnVersion]] = field(default_factory=dict)
-
-    def after(self, content: int | None, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> Kept:
-        """What holds after a commit that changed no more than some tables' rows."""
-        return replace(self, content=content, snapshot=snapshot, tables={**self.tables, **tables})
 
 
 def read_table_facts(connection: sa.Connection, table_id: int) -> TableFacts:
@@ -92,7 +67,7 @@ def read_table_facts(connection: sa.Connection, table_id: int) -> TableFacts:
 
 @cache
 def _facts(*, exact: bool) -> sa.Select[Any]:
-    """What is known of one table beside the statistics of each of its columns; either may be missing.
+    """Select facts of one table beside the statistics of each of its columns; either may be missing.
 
     Args:
         exact: the catalog's version says whether bounds are exact.

@@ -1,0 +1,120 @@
+"""The cache of one catalog: what a process has read or written, and the proof that it still holds (ADR 0081)."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ducklake_lab.catalog.file_marks import FileMark
+from ducklake_lab.catalog.options import OptionRow
+from ducklake_lab.catalog.table_facts import TableFacts
+from ducklake_lab.model.entries import ColumnVersion, Snapshot
+from ducklake_lab.model.state import CatalogState
+
+#: Schema versions whose entries are kept.
+_STATES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CachedCatalog:
+    """Rows of a catalog at its newest snapshot.
+
+    Attributes:
+        content: the number of the file's content, see `DuckDBFiles`; None of other catalogs.
+        snapshot: the newest, its time in UTC.
+        options: the rows of `ducklake_metadata`; None where nobody has read them.
+        tables: by table id.
+        columns: all versions of a table's columns, by table id.
+    """
+
+    content: int | None
+    snapshot: Snapshot
+    options: Sequence[OptionRow] | None = None
+    tables: Mapping[int, TableFacts] = field(default_factory=dict)
+    columns: Mapping[int, Sequence[ColumnVersion]] = field(default_factory=dict)
+
+    def after(self, content: int | None, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> CachedCatalog:
+        """The rows after a commit that changed no more than some tables' rows."""
+        return replace(self, content=content, snapshot=snapshot, tables={**self.tables, **tables})
+
+
+class CatalogCache:
+    """What is cached of one catalog. Each look-up names the proof that it accepts; without one it gives None.
+
+    Args:
+        is_off: whether nothing may be taken from here: a session that logs queries wants to see all of them.
+
+    Attributes:
+        generation: rises when all is forgotten; what was planned before is out of date.
+    """
+
+    def __init__(self, is_off: Callable[[], bool]) -> None:
+        self._is_off = is_off
+        self.generation = 0
+        self._states: OrderedDict[int, CatalogState] = OrderedDict()
+        self._states_lock = threading.Lock()
+        self._marked: tuple[FileMark, Snapshot] | None = None
+        self._rows: CachedCatalog | None = None
+
+    def entries(self, snapshot: Snapshot) -> CatalogState | None:
+        """The entries at a snapshot: its schema version proves them."""
+        with self._states_lock:
+            cached = self._states.get(snapshot.schema_version)
+            if cached is None:
+                return None
+            self._states.move_to_end(snapshot.schema_version)
+        return replace(cached, snapshot=snapshot)
+
+    def add_entries(self, state: CatalogState) -> None:
+        with self._states_lock:
+            self._states[state.snapshot.schema_version] = state
+            if len(self._states) > _STATES:
+                self._states.popitem(last=False)
+
+    def newest_by_files(self, path: Path) -> Snapshot | None:
+        """The newest snapshot: sizes and times of the catalog's files prove it, and nothing is opened."""
+        if self._marked is None or self._is_off():
+            return None
+        mark, snapshot = self._marked
+        return snapshot if mark.still_holds(path) else None
+
+    def mark(self, mark: FileMark, snapshot: Snapshot) -> None:
+        """Notes the newest snapshot with the files it was read from."""
+        self._marked = mark, snapshot
+
+    def by_content(self, content: int | None) -> CachedCatalog | None:
+        """The rows: the number of the file's content proves them."""
+        rows = self._rows
+        same = rows is not None and content is not None and rows.content == content
+        return rows if same and not self._is_off() else None
+
+    def by_newest(self, newest: Snapshot) -> CachedCatalog | None:
+        """The rows but options, which change without a snapshot: the newest snapshot, read just now, proves them."""
+        rows = self._rows
+        return rows if rows is not None and rows.snapshot == newest and not self._is_off() else None
+
+    def assumed(self) -> CachedCatalog | None:
+        """Rows without a proof, on which a statement may begin if its commit checks them."""
+        rows = self._rows
+        if rows is None or rows.content is not None or rows.options is None or self._is_off():
+            return None
+        return rows if self.entries(rows.snapshot) is not None else None
+
+    def store(self, rows: CachedCatalog | None) -> None:
+        """Keeps rows that a commit has left, or that were read; None forgets those kept."""
+        self._rows = rows
+
+    def store_more(self, before: CachedCatalog, rows: CachedCatalog) -> None:
+        """Keeps more rows than `before`, unless another thread has committed since."""
+        if self._rows is before:
+            self._rows = rows
+
+    def forget(self) -> None:
+        """Forgets everything: the catalog was changed by hand, or without a snapshot."""
+        with self._states_lock:
+            self._states.clear()
+        self._marked = self._rows = None
+        self.generation += 1
