@@ -19,7 +19,7 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_query
-from ducklake_lab.sql.plan import Resolver, StoredMacro, StoredView
+from ducklake_lab.sql.plan import InputRows, NamedRows, Resolver, StoredMacro, StoredView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,16 +192,13 @@ class _Inputs(Resolver):
     def __init__(self, inputs: Mapping[str, Columns]) -> None:
         self._inputs = inputs
 
-    def table(self, name: op.TableName, at: op.At | None) -> Columns:
+    def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
         if name.name not in self._inputs:
             raise BindError(f'A query over rows names "{name}", which is none of its inputs.')
-        return self._inputs[name.name]
+        return InputRows(self._inputs[name.name])
 
     def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
         return None
-
-    def qualifiers(self, name: op.TableName, at: op.At | None) -> tuple[str, ...]:
-        return ()
 
     def owns(self, name: op.TableName) -> bool:
         return False

@@ -75,7 +75,7 @@ class TableHandle:
             columns: names of the columns wanted, in order; all for None.
         """
         place = self._place()
-        plan = self._sources.scan(place, place.table())
+        plan = self._sources.scan(place.lake, place.state, place.table())
         with self._engine.running():
             frame = frame_of(Scan(plan, virtual=False), self._engine)
         if where is not None:
@@ -92,7 +92,7 @@ class TableHandle:
 
     def _rows(self) -> pa.Table:
         place = self._place()
-        return local_reader.read(self._sources.scan(place, place.table()))
+        return local_reader.read(self._sources.scan(place.lake, place.state, place.table()))
 
     def files(self) -> FileListing:
         """The data files with sizes, deletions, partition values and column statistics."""
@@ -121,7 +121,7 @@ class TableHandle:
         """The rows to look through: sorted, filtered, by page; read in process, up to MAX_ROWS of them."""
         place = self._place()
         table = place.table()
-        plan = self._sources.scan(place, table)
+        plan = self._sources.scan(place.lake, place.state, table)
         quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)

@@ -59,4 +59,4 @@ def write_rows(
             statements.run(op.Truncate(name))
             return statements.run(insert)
     finally:
-        del sources.names.frames[view]
+        del sources.names.registered[view]

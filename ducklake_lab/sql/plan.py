@@ -46,11 +46,31 @@ class StoredMacro:
     schema: str
 
 
-class Resolver(Protocol):
-    """What the planner has to know of the attached lakes."""
+class NamedRows(Protocol):
+    """Rows that a name stands for: a table of a lake, or others."""
 
-    def table(self, name: TableName, at: At | None) -> Sequence[tuple[str, DataType]]:
-        """The columns of a table.
+    @property
+    def columns(self) -> Sequence[tuple[str, DataType]]:
+        """Names and types."""
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """The schema and the lake that may stand before a column's name; what was written for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRows:
+    """Named rows that are nothing else."""
+
+    columns: Sequence[tuple[str, DataType]]
+    qualifiers: tuple[str, ...] = ()
+
+
+class Resolver(Protocol):
+    """Names of the attached lakes, for the planner."""
+
+    def table(self, name: TableName, at: At | None) -> NamedRows:
+        """The rows that a name stands for.
 
         Raises:
             EntryNotFoundError: there is no such table, schema or lake.
@@ -60,9 +80,6 @@ class Resolver(Protocol):
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
         """The columns of a table function of a lake; None if it is none."""
-
-    def qualifiers(self, name: TableName, at: At | None) -> tuple[str, ...]:
-        """The schema and the lake of a table, which columns may be qualified by; what was written for others."""
 
     def owns(self, name: TableName) -> bool:
         """Whether a name is one of the session's own database, rather than of a lake."""
@@ -125,6 +142,7 @@ class Source:
     """Rows to be put behind the name `view` before the plan's SQL runs; binding fills it in.
 
     Attributes:
+        rows: what the resolver found by the name of a table.
         args: constant arguments of a function, Python values or SqlConstant.
         predicate: implied by the query; rows for which it is not true may be skipped.
         virtual: the view must end with the four virtual columns.
@@ -138,6 +156,7 @@ class Source:
     kind: Literal["table", "function", "local"]
     name: TableName
     at: At | None = None
+    rows: NamedRows | None = None
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
     predicate: Predicate | None = None

@@ -10,7 +10,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +20,7 @@ from ducklake_lab.duckdb.evaluation import Settings, is_aggregate
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import parse_query, plan_query
+from ducklake_lab.sql.plan import InputRows, NamedRows
 from ducklake_lab.sql.types import type_or_none
 from tests.unit.sql.lakes import Lakes
 
@@ -266,8 +267,8 @@ class OneTable(Lakes):
         super().__init__()
         self._settings = settings
 
-    def table(self, name: object, at: object) -> Sequence[tuple[str, DataType]]:
-        return [(column, type_or_none(kind) or DataType("varchar")) for column, kind in _TABLE.items()]
+    def table(self, name: object, at: object) -> NamedRows:
+        return InputRows([(column, type_or_none(kind) or DataType("varchar")) for column, kind in _TABLE.items()])
 
     def macros(self, place: object) -> dict[tuple[str, str], object]:  # type: ignore[override]
         return {}

@@ -20,6 +20,7 @@ from ducklake_lab.model.types import DataType, from_arrow
 from ducklake_lab.spark import querying
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
+from ducklake_lab.sql.plan import InputRows, NamedRows
 from ducklake_lab.version import SINCE_DUCKDB_2
 from tests.spark.sql_queries import QUERIES
 from tests.unit.sql.lakes import Lakes
@@ -73,8 +74,8 @@ TABLES = _tables()
 class _Resolver(Lakes):
     """Knows the tables."""
 
-    def table(self, name: TableName, at: At | None) -> Sequence[tuple[str, DataType]]:
-        return [(field.name, from_arrow(field.type)) for field in TABLES[name.name.lower()].schema]
+    def table(self, name: TableName, at: At | None) -> NamedRows:
+        return InputRows([(field.name, from_arrow(field.type)) for field in TABLES[name.name.lower()].schema])
 
     def function(
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]

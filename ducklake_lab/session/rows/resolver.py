@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,10 +33,11 @@ from ducklake_lab.session.names.stored_definitions import stored_macro, stored_v
 from ducklake_lab.session.names.system_tables import SystemTables
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.handed_in import HandedIn
+from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
-from ducklake_lab.sql.plan import QueryPlan, StoredMacro, StoredView
+from ducklake_lab.sql.plan import NamedRows, QueryPlan, StoredMacro, StoredView
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
@@ -56,19 +56,6 @@ _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Rows handed in under a name: a Spark DataFrame or an Arrow table.
-
-    Attributes:
-        shown: what people call them.
-    """
-
-    columns: tuple[tuple[str, DataType], ...]
-    rows: pa.Table | DataFrame
-    shown: str
-
-
 class NameResolver:
     """Resolves names for the planner; it reads metadata only.
 
@@ -77,7 +64,7 @@ class NameResolver:
         columns_of: the (name, type) of a plan's columns, None where DuckDB cannot tell.
 
     Attributes:
-        frames: rows handed in, by the name under which plans see them.
+        registered: rows handed in, by the name under which plans see them.
         spark_view: the Spark DataFrame of a temporary view of a running Spark; None where there is none.
         functions: the table functions of lakes.
         system: the system tables that list entries of lakes.
@@ -98,25 +85,30 @@ class NameResolver:
         self._columns_of = columns_of
         self.functions = functions
         self.system = SystemTables(lakes, database, self._query_columns)
-        self.frames: dict[str, Frame] = {}
+        self.registered: dict[str, HandedInRows] = {}
         self.spark_view = spark_view
         self._counter = itertools.count(1)
         self._handed_in = HandedIn()
         self._views: dict[int, StoredView] = {}
-        self._registered: dict[tuple[str, str], op.TableName] = {}
+        self._by_variable: dict[tuple[str, str], op.TableName] = {}
 
-    def table(self, name: op.TableName, at: op.At | None) -> Sequence[tuple[str, DataType]]:
-        """The columns of a table, or of rows handed in."""
-        frame = self.frame(name)
-        if frame is not None:
-            return frame.columns
-        metadata = self.metadata_table(name)
-        if metadata is not None:
-            return metadata
-        listing = self.listing(name)
-        if listing is not None:
-            return _typed(self._columns_of(plan_in_process(listing, self, UnsupportedFeatureError(name.name))))
-        return [(column.name, column.data_type) for column in self.place(name, at).table().columns]
+    def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
+        """The rows that a name stands for: handed in, of a catalog's database, listed by a system view, or of a lake."""
+        if (handed_in := self._handed_in_rows(name)) is not None:
+            return handed_in
+        if (lake := self._metadata_lake(name)) is not None:
+            with lake.connect() as connection:
+                columns = metadata_columns(lake.database, connection, name.name)
+            return MetadataTable(lake, name.name, columns, name.qualifiers)
+        if (query := self._listing(name)) is not None:
+            plan = plan_in_process(query, self, UnsupportedFeatureError(name.name))
+            return SystemListing(plan, _typed(self._columns_of(plan)), name.qualifiers)
+        moment = self.moment(at)
+        place = self._lakes.place(name.catalog, name.schema, name.name, moment)
+        table = place.table()
+        columns = [(column.name, column.data_type) for column in table.columns]
+        qualifiers = op.TableName(place.lake.alias, place.schema, place.name).qualifiers
+        return LakeTable(place.lake, moment, table, columns, qualifiers)
 
     def function(
         self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
@@ -185,17 +177,9 @@ class NameResolver:
     def place(self, name: op.TableName, at: op.At | None = None) -> Place:
         return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
 
-    def qualifiers(self, name: op.TableName, at: op.At | None) -> tuple[str, ...]:
-        """The schema and the lake of a table; what was written for other rows."""
-        other = self.frame(name) is not None or self.metadata_lake(name) is not None or self.listing(name) is not None
-        if other:
-            return name.qualifiers
-        place = self.place(name, at)
-        return op.TableName(place.lake.alias, place.schema, place.name).qualifiers
-
     def owns(self, name: op.TableName) -> bool:
         """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
-        if self.listing(name) is not None:
+        if self._listing(name) is not None:
             return False
         if name.catalog is not None:
             return self._is_own_catalog(name.catalog)
@@ -203,11 +187,11 @@ class NameResolver:
             if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
                 return False
             return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
-        if self.frame(name) or self.handed_in(name) or self.temporary_view(name):
+        if self._handed_in_rows(name) or self.handed_in(name) or self.temporary_view(name):
             return False
         return self._lakes.at_home or self._database.has_temporary(name.name)
 
-    def listing(self, name: op.TableName) -> str | None:
+    def _listing(self, name: op.TableName) -> str | None:
         """The query of a system view that lists entries of lakes too; None for all other names."""
         named_so = name.name.casefold().startswith(_SYSTEM_PREFIXES) if name.schema is None else False
         if not named_so and (name.schema or "").casefold() not in _SYSTEM_SCHEMAS:
@@ -229,15 +213,11 @@ class NameResolver:
             return None
         return [(name, type_or_none(kind)) for name, kind in found]
 
-    def metadata_table(self, name: op.TableName) -> Sequence[tuple[str, DataType]] | None:
-        """The columns of a table of a lake's catalog database; None if the name is not of one."""
-        found = self.metadata_lake(name)
-        if found is None:
-            return None
-        with found.connect() as connection:
-            return metadata_columns(found.database, connection, name.name)
+    def is_metadata_table(self, name: op.TableName) -> bool:
+        """Whether a name is one of a lake's catalog database."""
+        return self._metadata_lake(name) is not None
 
-    def metadata_lake(self, name: op.TableName) -> Lake | None:
+    def _metadata_lake(self, name: op.TableName) -> Lake | None:
         alias = name.catalog or name.schema
         return self._lakes.metadata_of(alias) if alias is not None else None
 
@@ -292,14 +272,14 @@ class NameResolver:
     @contextmanager
     def handing_in(self, rows: HandedIn) -> Iterator[None]:
         """Around the statements of a text: names may mean these rows."""
-        before = self._handed_in, self._registered
-        self._handed_in, self._registered = rows, {}
+        before = self._handed_in, self._by_variable
+        self._handed_in, self._by_variable = rows, {}
         try:
             yield
         finally:
-            for view in self._registered.values():
-                del self.frames[view.name]
-            self._handed_in, self._registered = before
+            for view in self._by_variable.values():
+                del self.registered[view.name]
+            self._handed_in, self._by_variable = before
 
     def handed_in(self, name: op.TableName) -> op.TableName | None:
         """The name that plans have for rows handed in with the text, which hide tables; None where there are none.
@@ -327,12 +307,12 @@ class NameResolver:
         if name.schema is not None:
             return None
         key = kind, name.name
-        if key not in self._registered:
+        if key not in self._by_variable:
             rows = find(name.name)
             if rows is None:
                 return None
-            self._registered[key] = op.TableName(None, None, self.register(rows, name.name))
-        return self._registered[key]
+            self._by_variable[key] = op.TableName(None, None, self.register(rows, name.name))
+        return self._by_variable[key]
 
     def _is_here(self, name: op.TableName) -> bool:
         """Whether the database in use, which is no lake, has a table of that name."""
@@ -342,8 +322,8 @@ class NameResolver:
             return False
         return True
 
-    def frame(self, name: op.TableName) -> Frame | None:
-        return self.frames.get(name.name) if name.catalog is None and name.schema is None else None
+    def _handed_in_rows(self, name: op.TableName) -> HandedInRows | None:
+        return self.registered.get(name.name) if name.catalog is None and name.schema is None else None
 
     def new_view_name(self) -> str:
         return f"ducklake_rows_{next(self._counter)}"
@@ -368,7 +348,7 @@ class NameResolver:
         if len(set(folded)) < len(folded):
             twice = next(column for column in folded if folded.count(column) > 1)
             raise UsageError(f'{shown} has two columns named "{twice}"; rename one of them.')
-        self.frames[name] = Frame(columns, rows, shown)
+        self.registered[name] = HandedInRows(columns, rows, shown)
         return name
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
@@ -21,21 +22,22 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions import FeedCall, functions_of
-from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
+from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
 from ducklake_lab.session.rows.row_sources import Scan, facts, frame_of, to_duckdb
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import plan_in_process, plan_spark_text
+from ducklake_lab.sql import plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 from ducklake_lab.sql.planning.own_source import is_of_one_function
@@ -73,15 +75,19 @@ class Sources:
 
     # Rows
 
-    def scan(self, place: Place, table: Table, predicate: Predicate | None = None) -> ScanPlan:
+    def state(self, rows: LakeTable) -> CatalogState:
+        """The entries of the lake at the state that a table of a plan is read at."""
+        return self._lakes.state(rows.lake, rows.at)
+
+    def scan(self, lake: Lake, state: CatalogState, table: Table, predicate: Predicate | None = None) -> ScanPlan:
         """Plans to read a table, the open transaction's changes to it included when it is not read at a snapshot."""
         transaction = self._lakes.transaction
-        own = transaction if transaction is not None and place.state is transaction.state else None
-        with place.lake.connect() as connection:
+        own = transaction if transaction is not None and state is transaction.state else None
+        with lake.connect() as connection:
             return plan_scan(
-                place.lake,
+                lake,
                 connection,
-                place.state,
+                state,
                 table,
                 predicate=predicate,
                 staged=own.peek(table) if own is not None else None,
@@ -208,12 +214,12 @@ class Sources:
         columns = [scan.plan.table.column(name) for name in wanted.columns]
         counted = [scan.plan.table.column(name) for name in wanted.counted]
         known = [column for column in (*columns, *counted) if column is not None]
-        place = self.names.place(source.name, source.at)
+        assert isinstance(source.rows, LakeTable)  # only scans have digests
         stats: Mapping[int, Mapping[int, ColumnStats]] = {}
         if known:
-            with place.lake.connect() as connection:
+            with source.rows.lake.connect() as connection:
                 ids = {column.column_id for column in known}
-                at = place.state.snapshot.snapshot_id
+                at = self.state(source.rows).snapshot.snapshot_id
                 stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
         found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
@@ -301,8 +307,8 @@ class Sources:
         return tables
 
     def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:
-        if source.kind == "table":
-            return self.names.table(source.name, source.at)
+        if source.rows is not None:
+            return source.rows.columns
         return self.names.function(source.name, source.args, source.kwargs) or ()
 
     def _with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
@@ -393,32 +399,33 @@ class Sources:
                 return found
             info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
             return plan_call(self._lakes, found, virtual=source.virtual)
-        frame = self.names.frame(source.name)
-        if frame is not None:
-            return frame.rows
-        catalog = self.names.metadata_lake(source.name)
-        if catalog is not None:
-            with catalog.connect() as connection:
-                return read_metadata(catalog.database, connection, source.name.name)
-        listing = self.names.listing(source.name)
-        if listing is not None:
-            return self.run(plan_in_process(listing, self.names, UnsupportedFeatureError(source.name.name))).arrow()
-        place = self.names.place(source.name, source.at)
-        scan = self._kept_scan(place, source)
-        uncommitted = self._lakes.reads.is_uncommitted(place.state)
-        info.note(place.lake.alias, place.state.snapshot.snapshot_id, uncommitted=uncommitted)
-        info.add(scan.plan)
-        return scan
+        match source.rows:
+            case HandedInRows(data=data):
+                return data
+            case MetadataTable(lake=lake, name=table):
+                with lake.connect() as connection:
+                    return read_metadata(lake.database, connection, table)
+            case SystemListing(plan=plan):
+                return self.run(plan).arrow()
+            case LakeTable() as found:
+                state = self.state(found)
+                scan = self._kept_scan(found, state, source)
+                snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
+                info.note(found.lake.alias, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                info.add(scan.plan)
+                return scan
+        raise AssertionError(source)  # the planner names no other rows
 
-    def _kept_scan(self, place: Place, source: Source) -> Scan:
+    def _kept_scan(self, rows: LakeTable, state: CatalogState, source: Source) -> Scan:
         """A planned read. At the newest snapshot it is kept for later statements: each change of a lake makes a new one."""
-        table = place.table()
-        at = (place.lake, place.lake.cache.generation, place.state.snapshot.snapshot_id, self._database.time_zone())
+        lake = rows.lake
+        table = state.tables[rows.table.table_id]
+        at = (lake, lake.cache.generation, state.snapshot.snapshot_id, self._database.time_zone())
         key = (*at, table, source.predicate, source.virtual, source.located)
-        keeps = self._lakes.reads.is_newest(place.lake, place.state)
+        keeps = self._lakes.reads.is_newest(lake, state)
         found = self._scans.pop(key, None) if keeps else None
         if found is None:
-            found = Scan(self.scan(place, table, source.predicate), source.virtual, source.located)
+            found = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
         if keeps and len(found.plan.files) <= _KEPT_FILES:
             self._scans[key] = found
             while len(self._scans) > _KEPT_SCANS:

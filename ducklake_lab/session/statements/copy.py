@@ -108,7 +108,7 @@ class Copying:
             names = tuple(column.name for column in chosen)
             return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))
         finally:
-            del self._sources.names.frames[view]
+            del self._sources.names.registered[view]
 
 
 def _counted(rows: pa.Table, info: RunInfo) -> Result:

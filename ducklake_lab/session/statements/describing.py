@@ -116,12 +116,7 @@ class Describing:
     def _table(self, name: op.TableName) -> Table | None:
         """The table of a lake that a name stands for; None where it stands for something else."""
         names = self._sources.names
-        if (
-            names.handed_in(name)
-            or names.temporary_view(name)
-            or names.owns(name)
-            or names.metadata_table(name) is not None
-        ):
+        if names.handed_in(name) or names.temporary_view(name) or names.owns(name) or names.is_metadata_table(name):
             return None
         place = names.place(name)
         if place.find() is None and (

@@ -131,7 +131,7 @@ class Dml:
             # which order rows have in a file is a matter of speed only; compaction, in process, sorts them
             return frame
         finally:
-            del self._sources.names.frames[name]
+            del self._sources.names.registered[name]
 
     def _write_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> list[WrittenFile]:
         """Writes rows that are in memory, in process: shipping them to Spark would cost more than writing them."""
@@ -295,7 +295,7 @@ class Dml:
 
     def truncate(self, place: Place, table: Table) -> int:
         """Deletes all rows without reading any; how many there were."""
-        plan = self._sources.scan(place, table)
+        plan = self._sources.scan(place.lake, place.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.labels import state_title
+from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable
 from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
@@ -64,8 +65,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             if source.predicate is not None:
                 lines.append(f"  files skipped by {source.predicate}")
         else:
-            frame = sources.names.frame(source.name)
-            name = frame.shown if frame is not None else source.name
+            name = source.rows.shown if isinstance(source.rows, HandedInRows) else source.name
             lines.append(f"{name}: {f'{rows.num_rows:,} rows' if isinstance(rows, pa.Table) else 'rows by Spark'}")
     placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
     here = placement.is_here
@@ -91,8 +91,8 @@ def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Resul
 
 
 def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:
-    place = sources.names.place(source.name, source.at)
-    read = place.lake.alias, place.state.snapshot.snapshot_id
+    assert isinstance(source.rows, LakeTable)  # only scans have a snapshot
+    read = source.rows.lake.alias, sources.state(source.rows).snapshot.snapshot_id
     return state_title(read[1], uncommitted=source.at is None and read in info.uncommitted)
 
 

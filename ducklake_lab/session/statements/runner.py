@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -268,10 +269,16 @@ class Statements:
 
     # Rows
 
-    def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
-        place = self._sources.names.place(statement.table)
+    @contextmanager
+    def _changing(self, name: op.TableName) -> Iterator[tuple[Transaction, Place]]:
+        """Around a statement that changes rows: its transaction, and the entry of the name in it."""
+        place = self._sources.names.place(name)
         with self._transactions.writing(place.lake) as transaction:
-            table = self._sources.names.place(statement.table).table()
+            yield transaction, replace(place, state=transaction.state)
+
+    def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
+        with self._changing(statement.table) as (transaction, place):
+            table = place.table()
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
                 transaction.is_one_statement = not self._lakes.in_transaction
@@ -307,36 +314,31 @@ class Statements:
             )
 
     def _update(self, statement: op.Update) -> Result:
-        place = self._sources.names.place(statement.table)
-        with self._transactions.writing(place.lake) as transaction:
+        with self._changing(statement.table) as (transaction, place):
             transaction.is_one_statement = not self._lakes.in_transaction
-            table = self._sources.names.place(statement.table).table()
+            table = place.table()
             count = self._dml.update(
                 table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
             )
         return count_result(count, _made_by(transaction))
 
     def _delete(self, statement: op.Delete) -> Result:
-        place = self._sources.names.place(statement.table)
-        with self._transactions.writing(place.lake) as transaction:
-            table = self._sources.names.place(statement.table).table()
+        with self._changing(statement.table) as (transaction, place):
+            table = place.table()
             count = self._dml.delete(table, plan_delete(statement, self._sources.names))
         return count_result(count, _made_by(transaction))
 
     def _merge(self, statement: op.Merge) -> Result:
-        place = self._sources.names.place(statement.table)
-        with self._transactions.writing(place.lake) as transaction:
-            table = self._sources.names.place(statement.table).table()
+        with self._changing(statement.table) as (transaction, place):
+            table = place.table()
             plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             transaction.is_one_statement = not self._lakes.in_transaction
             count = merge(self._dml, self._engine, table, plan)
         return count_result(count, _made_by(transaction))
 
     def _truncate(self, statement: op.Truncate) -> Result:
-        place = self._sources.names.place(statement.table)
-        with self._transactions.writing(place.lake) as transaction:
-            target = self._sources.names.place(statement.table)
-            count = self._dml.truncate(target, target.table())
+        with self._changing(statement.table) as (transaction, place):
+            count = self._dml.truncate(place, place.table())
         return count_result(count, _made_by(transaction))
 
     # CREATE TABLE

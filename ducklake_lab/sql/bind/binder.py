@@ -84,10 +84,10 @@ class QueryBinder:
         return self.resolver.hint(name) if self._is_own else ""
 
     def _source(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]]:
-        columns = self.resolver.table(name, at)
-        source = Source(self.view_name(), "table", name, at)
+        rows = self.resolver.table(name, at)
+        source = Source(self.view_name(), "table", name, at, rows)
         self.sources.append(source)
-        return source, tuple(Output(column, kind) for column, kind in columns)
+        return source, tuple(Output(column, kind) for column, kind in rows.columns)
 
     def owns(self, name: TableName) -> bool:
         """Whether a name is one of the session's own database: inside of a view, its lake comes first."""

@@ -290,7 +290,7 @@ def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> ex
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         return _expanded(node, tree, relation, [*found.columns, *names] or _repeated(outputs), scope)
     source, columns = found
-    qualifiers = () if alias else binder.resolver.qualifiers(source.name, source.at)
+    qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
     # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.
@@ -360,7 +360,9 @@ def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: 
     columns = binder.resolver.function(name, args, kwargs)
     if columns is None:
         return _local(binder, node, scope, shown, names, name)
-    source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs, stored=bool(binder.expanding))
+    source = Source(
+        binder.view_name(), "function", name, args=tuple(args), kwargs=kwargs, stored=bool(binder.expanding)
+    )
     binder.sources.append(source)
     outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
     relation = Relation(shown, shown, outputs, (), source)

@@ -67,7 +67,7 @@ def _source(
             return None
         if binder.resolver.function(name, args, kwargs) is None:
             return None
-        source = Source(binder.view_name(), "function", name, None, tuple(args), kwargs)
+        source = Source(binder.view_name(), "function", name, args=tuple(args), kwargs=kwargs)
         binder.sources.append(source)
         return source
     if reference.at is None and elsewhere(name):

@@ -10,7 +10,7 @@ from ducklake_lab.model.entries import Column, MacroImplementation, MacroParamet
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import QueryPlan, parse, plan_delete, plan_insert, plan_query, plan_update
 from ducklake_lab.sql.operations import At, Delete, Insert, Query, TableName, Update
-from ducklake_lab.sql.plan import Resolver, StoredMacro, StoredView
+from ducklake_lab.sql.plan import InputRows, NamedRows, Resolver, StoredMacro, StoredView
 
 INTEGER, VARCHAR, DOUBLE = DataType("int32"), DataType("varchar"), DataType("float64")
 SPOT = DataType("struct", (("x", INTEGER), ("deep", DataType("struct", (("y", VARCHAR),)))))
@@ -65,11 +65,11 @@ class Lakes(Resolver):
         self.tables: list[tuple[TableName, At | None]] = []
         self.functions: list[tuple[TableName, tuple[object, ...], dict[str, object]]] = []
 
-    def table(self, name: TableName, at: At | None) -> Sequence[tuple[str, DataType]]:
+    def table(self, name: TableName, at: At | None) -> NamedRows:
         self.tables.append((name, at))
         if name.name.lower() not in TABLES:
             raise EntryNotFoundError(f'There is no table "{name}".{did_you_mean(name.name, TABLES)}')
-        return TABLES[name.name.lower()]
+        return InputRows(TABLES[name.name.lower()], (name.schema or "main", name.catalog or "lake"))
 
     def function(
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]
@@ -87,9 +87,6 @@ class Lakes(Resolver):
 
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         return MACROS
-
-    def qualifiers(self, name: TableName, at: At | None) -> tuple[str, ...]:
-        return (name.schema or "main", name.catalog or "lake")
 
     def owns(self, name: TableName) -> bool:
         return name.catalog == "memory" or name.schema in ("memory", "temp")

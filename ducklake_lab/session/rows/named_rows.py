@@ -1,0 +1,70 @@
+"""Rows that a name in SQL stands for, as a plan's sources carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.types import DataType
+from ducklake_lab.session.names.read_states import At
+from ducklake_lab.sql.plan import QueryPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A table of a lake, found by its name once.
+
+    Attributes:
+        at: the snapshot of its AT clause; None where it is read at the statement's.
+    """
+
+    lake: Lake
+    at: At
+    table: Table
+    columns: Sequence[tuple[str, DataType]]
+    qualifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandedInRows:
+    """Rows handed in under a name: a Spark DataFrame or an Arrow table.
+
+    Attributes:
+        shown: what people call them.
+    """
+
+    columns: tuple[tuple[str, DataType], ...]
+    data: pa.Table | DataFrame
+    shown: str
+    qualifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A table of a lake's catalog database."""
+
+    lake: Lake
+    name: str
+    columns: Sequence[tuple[str, DataType]]
+    qualifiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemListing:
+    """A system view that lists entries of lakes too.
+
+    Attributes:
+        plan: of the query behind it.
+    """
+
+    plan: QueryPlan
+    columns: Sequence[tuple[str, DataType]]
+    qualifiers: tuple[str, ...]
