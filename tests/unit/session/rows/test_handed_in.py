@@ -134,7 +134,7 @@ def test_nothing_stays_after_the_statement(session: dl.Session) -> None:
     session.sql("FROM df", df=pd.DataFrame({"i": [1]}))
     with pytest.raises(BindError, match='no table "df"'):
         session.sql("FROM df")
-    assert session._sources.names.frames == {}
+    assert session._sources.names.registered == {}
 
 
 def test_internals_are_out_of_reach(session: dl.Session) -> None:
