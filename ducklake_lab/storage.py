@@ -335,12 +335,8 @@ class Storage:
         Raises:
             DataFileError: it cannot be written, or the store refuses it in the end.
         """
-        try:
-            with self._writing(path) as sink:
-                yield sink
-        except BaseException:
-            self.discard([path])
-            raise
+        with self._writing(path, is_new=True) as sink:
+            yield sink
 
     def upload(self, source: str, path: str, *, is_new: bool = True) -> None:
         """Copies a file of this machine to a path or URL.
@@ -351,34 +347,29 @@ class Storage:
         Raises:
             DataFileError: it cannot be written, or the store refuses it in the end.
         """
-        try:
-            with self._writing(path) as sink, open(source, "rb") as rows:
-                while piece := rows.read(_PIECE):
-                    sink.write(piece)
-        except BaseException:
-            if is_new:
-                self.discard([path])
-            raise
+        with self._writing(path, is_new=is_new) as sink, open(source, "rb") as rows:
+            while piece := rows.read(_PIECE):
+                sink.write(piece)
 
     @contextmanager
-    def _writing(self, path: str) -> Iterator[pa.NativeFile]:
-        """A stream that is closed in the end: some stores say only then that they refuse the file."""
+    def _writing(self, path: str, *, is_new: bool) -> Iterator[pa.NativeFile]:
+        """A stream that is closed in the end, also after a failure: some stores say only then that they refuse the file."""
         filesystem, _, inner = resolve(path)
         with saying(path, "written"):
             sink = filesystem.open_output_stream(inner)
             try:
-                yield sink
-            except OSError:
-                with suppress(OSError):
-                    sink.close()
+                try:
+                    yield sink
+                except BaseException:
+                    with suppress(OSError):
+                        sink.close()
+                    raise
+                sink.close()
+            except BaseException as error:
+                # a store that refuses a file keeps what was there; else closing has made one of what was written so far
+                if is_new or not isinstance(error, OSError):
+                    self.discard([path])
                 raise
-            except BaseException:
-                # closing makes a file of what was written so far
-                with suppress(OSError):
-                    sink.close()
-                self.discard([path])
-                raise
-            sink.close()
 
     @contextmanager
     def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:

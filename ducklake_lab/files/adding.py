@@ -18,6 +18,7 @@ from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.constraints import check_added
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
@@ -123,7 +124,7 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
 
     Raises:
         DataFileError: there is no such file, or it cannot be read.
-        ConstraintError: its columns are not those of the table.
+        ConstraintError: its columns are not those of the table, or a row has NULL in one that is NOT NULL.
         UnsupportedFeatureError: it is not on a filesystem of this machine.
     """
     describer = _Describer(table, options, time_zone)
@@ -138,9 +139,12 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
             for path, *footer in _footers(connection, whole):
                 if path not in found:
                     found[path] = describer.describe(path, footer)
+        added = [file for file in found.values() if file.record_count]
+        for file in added:
+            check_added(connection, table, file)
+        return added
     finally:
         connection.close()
-    return [file for file in found.values() if file.record_count]
 
 
 def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:

@@ -25,6 +25,7 @@ from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.constraints import broken, check_statistics, required_sql, uncounted
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
 from ducklake_lab.files.statistics import column_statistics
@@ -58,13 +59,14 @@ def write_rows(
 
     Raises:
         UnsupportedFeatureError: a partition key cannot be computed here; nothing was written.
+        ConstraintError: a row has NULL in a column that is NOT NULL; what was written is removed.
     """
     if rows.num_rows == 0:
         return []
     keys = key_sql(table, options.time_zone)
     written: list[WrittenFile] = []
     storage = Storage()
-    with Writer(table, options, keeps_ids=row_ids is not None) as writer:
+    with Writer(table, options, keeps_ids=row_ids is not None, is_new=True) as writer:
         parts = list(groups(writer.evaluate(rows, keys), table)) if keys else [((), None)]
         places = [hive_folder(table, values) if options.hive_file_pattern else "" for values, _ in parts]
         rows = rows if row_ids is None else rows.append_column(ROW_ID_COLUMN, row_ids)
@@ -73,20 +75,25 @@ def write_rows(
             if len(parts) > 1 and rows.nbytes <= options.target_file_size and not options.encrypted:
                 numbers = [numbers for _, numbers in parts]
                 files = writer.write_groups(rows, numbers, folder, places, storage)
-                return [_described(file, places[i] + file.path, parts[i][0]) for i, file in files]
-            for (values, numbers), place in zip(parts, places, strict=True):
-                part = rows if numbers is None else rows.take(numbers)
-                if part.nbytes > options.target_file_size:
-                    split = writer.write_split(part, join(folder, place), storage)
-                    written += [_described(file, place + file.path, values) for file in split]
-                else:
-                    path = f"{place}ducklake-{new_uuid()}.parquet"
-                    file = writer.write(part, join(folder, path), storage)
-                    written.append(_described(file, path, values))
+                written = [_described(file, places[i] + file.path, parts[i][0]) for i, file in files]
+            else:
+                for (values, numbers), place in zip(parts, places, strict=True):
+                    part = rows if numbers is None else rows.take(numbers)
+                    files_of_part = _files_of(writer, part, folder, place, storage)
+                    written += [_described(file, place + file.path, values) for file in files_of_part]
+            check_statistics(table, [file.column_stats for file in written])
         except BaseException:
             storage.discard(join(folder, file.path) for file in written)
             raise
     return written
+
+
+def _files_of(writer: Writer, rows: pa.Table, folder: str, place: str, storage: Storage) -> list[WrittenFile]:
+    """One file, or several where the rows reach the size that files aim at; with paths relative to the place."""
+    if rows.nbytes > writer.options.target_file_size:
+        return writer.write_split(rows, join(folder, place), storage)
+    name = f"ducklake-{new_uuid()}.parquet"
+    return [replace(writer.write(rows, join(folder, place + name), storage), path=name)]
 
 
 def _described(file: WrittenFile, path: str, values: tuple[str | None, ...]) -> WrittenFile:
@@ -101,7 +108,8 @@ class Writer:
         keeps_ids: the rows come with their row ids, which the file holds.
         keeps_snapshots: likewise with the ids of the snapshots that inserted them.
         convert: gives the SQL that makes a value of a type of what the rows hold; by default they hold the Arrow forms.
-        checks_nulls: a NULL in a column that is NOT NULL is an error here.
+        is_new: the rows are new to the table. A NULL in a column that is NOT NULL is an error where no statistics count
+            it; `check_statistics` looks at the others. Old rows that only move may be older than the constraint.
     """
 
     table: Table
@@ -109,7 +117,7 @@ class Writer:
     keeps_ids: bool = False
     keeps_snapshots: bool = False
     convert: Callable[[str, DataType], str] = typed_sql
-    checks_nulls: bool = True
+    is_new: bool = False
     connection: duckdb.DuckDBPyConnection = field(init=False)
 
     def __enter__(self) -> Writer:
@@ -132,13 +140,15 @@ class Writer:
             self.connection.unregister("source")
 
     def _query(self, kept: Iterable[str]) -> str:
-        selected = [
-            f"{self.convert(f'c{i}', column.data_type)} AS {quote_identifier(column.name)}"
-            for i, column in enumerate(self.table.columns)
-        ]
+        selected = [f"{self._value(i)} AS {quote_identifier(c.name)}" for i, c in enumerate(self.table.columns)]
         for name in kept:
             selected.append(f"c{len(selected)} AS {name}")
         return f"SELECT {', '.join(selected)} FROM source"
+
+    def _value(self, index: int) -> str:
+        column = self.table.columns[index]
+        value = self.convert(f"c{index}", column.data_type)
+        return required_sql(value, self.table, column) if self.is_new and column in uncounted(self.table) else value
 
     def _kept(self) -> dict[str, int]:
         """The field ids of what the file holds beside the table's columns."""
@@ -238,12 +248,15 @@ class Writer:
         except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
             raise ConstraintError(worded(error)) from None
         except (duckdb.NotImplementedException, duckdb.InvalidInputException) as error:
-            raise UnsupportedFeatureError(f"{self.table.name} cannot be written: {worded(error)}") from None
+            said = worded(error)
+            if any(broken(self.table, column) in said for column in uncounted(self.table)):
+                raise ConstraintError(said) from None
+            raise UnsupportedFeatureError(f"{self.table.name} cannot be written: {said}") from None
         except duckdb.IOException as error:
             raise DataFileError(f"A data file cannot be written: {worded(error)}") from None
         finally:
             self.connection.unregister("source")
-        files = [
+        return [
             WrittenFile(
                 path=path,
                 record_count=count,
@@ -256,10 +269,6 @@ class Writer:
             )
             for path, count, size, footer, reports, *_ in written
         ]
-        if self.checks_nulls:
-            for file in files:
-                self._check_not_null(file)
-        return files
 
     def _row_groups(self, path: str, rows: int) -> int | None:
         options = self.options
@@ -267,14 +276,6 @@ class Writer:
             return 1  # DuckDB begins another one only where this one is full
         # nothing here reads the footer of an encrypted file
         return None if options.encrypted else pq.read_metadata(path).num_row_groups
-
-    def _check_not_null(self, file: WrittenFile) -> None:
-        required = {column.column_id: column.name for column in self.table.columns if not column.nulls_allowed}
-        for stats in file.column_stats:
-            if stats.column_id in required and stats.null_count:
-                raise ConstraintError(
-                    f"Column {required[stats.column_id]} of {self.table.name} is NOT NULL, and a row has NULL."
-                )
 
     def _options(self) -> str:
         ids = {**_ids(self.table.columns), **self._kept()}

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import through, typed_sql
+from ducklake_lab.files.constraints import uncounted
 from ducklake_lab.files.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
@@ -55,12 +56,13 @@ def is_needed(table: Table, options: WriteOptions) -> bool:
     """Whether Spark's own writer cannot write the table's columns as the format wants them, or files as the options do.
 
     It has no size at which to begin another file, counts no rows of row groups, and knows the levels of one codec only.
+    Nothing that it leaves behind says whether a struct is NULL.
     """
     levels = options.compression_level is not None and options.compression != "zstd"
     sizes = options.row_group_size is not None or options.target_file_size < DEFAULT_TARGET_FILE_SIZE
     types = (column.data_type for column in table.all_columns())
     others = any(kind.name not in _BY_SPARK and kind.decimal is None for kind in types)
-    return options.encrypted or sizes or levels or others
+    return options.encrypted or sizes or levels or others or bool(uncounted(table))
 
 
 def from_spark_sql(expression: str, data_type: DataType) -> str:
@@ -106,7 +108,7 @@ def _task(
         written: list[tuple[list[str], WrittenFile]] = []
         with (
             marking(),
-            Writer(table, options, keeps_ids, convert=from_spark_sql, checks_nulls=False) as writer,
+            Writer(table, options, keeps_ids, convert=from_spark_sql, is_new=True) as writer,
         ):
             runs = (run for batch in batches for run in _runs(batch, key_count))
             for keys, group in groupby(runs, key=lambda item: item[0]):

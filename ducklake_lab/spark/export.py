@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.spark.objects import reach
 from ducklake_lab.storage import is_local
 
 #: DuckDB's options and the names they have in Spark, by format.
@@ -47,6 +48,7 @@ def export(frame: DataFrame, path: str, kind: str, partition_by: Sequence[str], 
         if name not in known:
             raise UnsupportedFeatureError(f"The COPY option {name.upper()} is not supported on Spark.")
         chosen[known[name]] = value
+    reach(frame.sparkSession, [path])
     frame = frame.persist()
     try:
         count = frame.count()

@@ -53,7 +53,7 @@ from ducklake_lab.scan.positions import (
 from ducklake_lab.spark import in_workers, listing, mapped
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.objects import reach
-from ducklake_lab.spark.types import FIELD_ID, from_stored, spark_type, stored_field
+from ducklake_lab.spark.types import FIELD_ID, differs, from_stored, spark_type, stored_field
 from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
 _storage = Storage()
@@ -296,10 +296,7 @@ def _output(column: Column, names: Mapping[int, str], frame: DataFrame) -> Spark
 
 
 def _computed(plan: ScanPlan, absent: tuple[int, ...]) -> bool:
-    return bool(absent) or any(
-        spark_type(column.data_type) != stored_field(column, column.name, with_ids=False).dataType
-        for column in plan.columns
-    )
+    return bool(absent) or any(differs(column.data_type) for column in plan.columns)
 
 
 def _is_deleted(words: SparkColumn, index: SparkColumn) -> SparkColumn:

@@ -218,7 +218,7 @@ def _with_ids(column: Column) -> T.DataType:
 
 def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
     """A value as the Parquet reader gives it, as a DataFrame shows it; the same expression where they agree."""
-    if not _differs(data_type):
+    if not differs(data_type):
         return value
     if data_type.name == "uuid":
         digits = F.lower(F.hex(value))
@@ -233,6 +233,9 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
         return F.concat(value.cast("string"), F.lit("+00"))
     if data_type.name == "interval":
         return _interval_text(value)
+    if data_type.name == "variant":
+        # files have no other NULL of a variant than a variant that is null, and DuckDB makes no difference
+        return F.when(~F.is_variant_null(value), value)
     return _through(value, data_type, from_stored)
 
 
@@ -329,8 +332,9 @@ def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
     return value
 
 
-def _differs(data_type: DataType) -> bool:
-    return any(part.name in _STORED for part in data_type.walk())
+def differs(data_type: DataType) -> bool:
+    """Whether the Parquet reader gives other values than a DataFrame shows."""
+    return any(part.name in _STORED or part.name == "variant" for part in data_type.walk())
 
 
 def _through(

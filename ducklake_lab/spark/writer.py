@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ducklake_lab.catalog.backends import new_uuid
-from ducklake_lab.errors import ConstraintError
+from ducklake_lab.files.constraints import check_statistics
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import hive_folder
 from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Table
-from ducklake_lab.model.files import ColumnStats, WrittenFile
+from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.parallel import in_parallel
 from ducklake_lab.spark import arrow_writer
 from ducklake_lab.spark.objects import reach
@@ -99,7 +99,7 @@ def write(
     try:
         if not is_local(folder) or arrow_writer.is_needed(table, options):
             written = arrow_writer.write(frame, table, temporary, names, keeps_ids, options)
-            _check_not_null(table, [file.column_stats for _, file in written])
+            check_statistics(table, [file.column_stats for _, file in written])
             values = decode_keys(table, [keys for keys, _ in written])
             files = [replace(file, partition_values=value) for (_, file), value in zip(written, values, strict=True)]
         else:
@@ -162,7 +162,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
     types = [leaf.data_type for leaf in leaves]
     footers = in_parallel(parts, lambda part: read_footer(part.path, _storage, types))
     statistics = column_statistics(leaves, footers)
-    _check_not_null(table, statistics)
+    check_statistics(table, statistics)
     values = decode_keys(table, [part.keys for part in parts])
     return [
         WrittenFile(
@@ -214,12 +214,3 @@ def _publish(
         _storage.discard_folder(temporary)
         raise
     return published
-
-
-def _check_not_null(table: Table, statistics: Sequence[Sequence[ColumnStats]]) -> None:
-    required = {column.column_id: column.name for column in table.columns if not column.nulls_allowed}
-    for stats in (entry for file in statistics for entry in file):
-        if stats.column_id in required and stats.null_count != 0:
-            raise ConstraintError(
-                f"Column {required[stats.column_id]} of {table.name} is NOT NULL, and a row has NULL."
-            )

@@ -162,7 +162,7 @@ class FileBrowser(Mounted):
 
     def answer_stats(self, content: dict[str, Any]) -> dict[str, Any]:
         """The statistics of one file, as static HTML."""
-        return {"html": files_view.statistics(self.shown[int(content["place"])])}
+        return {"html": files_view.statistics(self.shown[int(content["place"])], self.files.types)}
 
     def answer_mend(self, content: dict[str, Any]) -> dict[str, Any]:
         """Runs one of the calls, after its dry run was seen."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from posixpath import basename
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.history import FileEntry
+from ducklake_lab.model.statistics import null_count
+from ducklake_lab.model.types import DataType
 from ducklake_lab.widgets import ranges
 from ducklake_lab.widgets.html import (
     DOT,
@@ -61,16 +63,16 @@ def render(files: FileListing) -> str:
     more = ""
     if len(entries) > LIMIT:
         more = f'<div class="dlk-foot">first {count(LIMIT)} of {counted(len(entries), "file")}</div>'
-    body = header + scroll(_listing(entries), "Data files") + more + ranges.section(files)
+    body = header + scroll(_listing(entries, files.types), "Data files") + more + ranges.section(files)
     return view(body, style=_STYLE + ranges.STYLE, label=title)
 
 
-def statistics(entry: FileEntry) -> str:
-    """The statistics of one file per column."""
-    return view(scroll(_stats(entry), "Statistics"), label="Statistics of the file")
+def statistics(entry: FileEntry, types: Mapping[str, DataType]) -> str:
+    """The statistics of one file per column, whose types are given by name."""
+    return view(scroll(_stats(entry, types), "Statistics"), label="Statistics of the file")
 
 
-def _listing(entries: Sequence[FileEntry]) -> str:
+def _listing(entries: Sequence[FileEntry], types: Mapping[str, DataType]) -> str:
     largest = max(entry.data_file.file_size_bytes for entry in entries)
     partitioned = any(entry.partition for entry in entries)
     head = [
@@ -83,11 +85,15 @@ def _listing(entries: Sequence[FileEntry]) -> str:
     ]
     if partitioned:
         head.insert(1, heading("partition"))
-    rows = (_row(entry, largest, partitioned, index < _WITH_STATS) for index, entry in enumerate(entries[:LIMIT]))
+    rows = (
+        _row(entry, largest, partitioned, types if index < _WITH_STATS else None)
+        for index, entry in enumerate(entries[:LIMIT])
+    )
     return table(head, rows)
 
 
-def _row(entry: FileEntry, largest: int, partitioned: bool, with_stats: bool) -> str:
+def _row(entry: FileEntry, largest: int, partitioned: bool, types: Mapping[str, DataType] | None) -> str:
+    """One row of the table; with the types of its columns a file shows their statistics."""
     data = entry.data_file
     name = f'<span class="dlk-mono">{escape(_short(entry.path))}</span>'
     share = entry.deleted / entry.rows if entry.rows else 0.0
@@ -102,8 +108,8 @@ def _row(entry: FileEntry, largest: int, partitioned: bool, with_stats: bool) ->
     if partitioned:
         pairs = ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in entry.partition)
         cells.insert(1, cell(escape(clip(pairs, 60)), title=pairs if len(pairs) > 60 else ""))
-    if with_stats and entry.stats:
-        cells.append(cell(f"<details><summary>statistics</summary>{_stats(entry)}</details>"))
+    if types is not None and entry.stats:
+        cells.append(cell(f"<details><summary>statistics</summary>{_stats(entry, types)}</details>"))
     else:
         cells.append(cell(""))
     return f"<tr>{''.join(cells)}</tr>"
@@ -119,14 +125,15 @@ def _bar(share: float, deleted: float) -> str:
     return f'<span class="dlk-bar" aria-hidden="true"><i style="width:{width:.1f}%"></i>{red}</span>'
 
 
-def _stats(entry: FileEntry) -> str:
+def _stats(entry: FileEntry, types: Mapping[str, DataType]) -> str:
     rows = []
     for name, stats in list(entry.stats.items())[:200]:
+        nulls = null_count(stats, types[name])
         cells = (
             cell(escape(clip(name, 60))),
             cell(escape(clip(stats.min_value or "", 40)), title=stats.min_value or ""),
             cell(escape(clip(stats.max_value or "", 40)), title=stats.max_value or ""),
-            cell("" if stats.null_count is None else count(stats.null_count), right=True),
+            cell('<span class="dlk-soft">unknown</span>' if nulls is None else count(nulls), right=True),
             cell("" if stats.column_size_bytes is None else size(stats.column_size_bytes), right=True),
         )
         rows.append(f"<tr>{''.join(cells)}</tr>")

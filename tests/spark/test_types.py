@@ -122,3 +122,21 @@ def test_a_number_of_39_digits_is_refused_on_spark(kind: str, spark: Any, tmp_pa
         assert result.fetchall() == [(int("9" * 38),)]
         with pytest.raises(dl.UnsupportedFeatureError, match="more than 38 digits; cast it to DOUBLE or VARCHAR"):
             session.sql(f"SELECT {number} FROM t").fetchall()
+
+
+def test_a_variant_that_is_null_is_null(spark: SparkSession, tmp_path: Path) -> None:
+    """Files keep no NULL of a variant but a variant that is null."""
+    with dl.connect(
+        f"ducklake:{tmp_path}/lake.ducklake", data_path=f"{tmp_path}/data", alias="lake", spark=spark, engine="spark"
+    ) as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE t (i INTEGER, x VARIANT)")
+        rows = "SELECT i, CASE WHEN i < 3 THEN i::VARIANT END FROM range(5) r(i)"
+        session.sql(f"INSERT INTO t {rows}", engine="duckdb")
+        for query in (
+            "SELECT count(x), count(*) FILTER (x IS NULL), count(*) FROM t",
+            "SELECT i FROM t WHERE x IS NULL ORDER BY i",
+            "SELECT i, x, x IS NULL, coalesce(x::VARCHAR, 'none') FROM t ORDER BY i",
+        ):
+            assert session.sql(query).fetchall() == session.sql(query, engine="duckdb").fetchall(), query
+        session.sql("DELETE FROM t WHERE i = 4; UPDATE t SET i = -i WHERE x IS NULL")
+        assert session.sql("SELECT i FROM t WHERE x IS NULL").fetchall() == [(-3,)]

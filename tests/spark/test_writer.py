@@ -7,6 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import ducklake_lab as dl
+from ducklake_lab.datasource import register
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.scan.plan import ScanPlan
@@ -175,5 +177,32 @@ def test_a_failure_leaves_nothing(spark: SparkSession, tmp_path: Path, query: st
         writer.write(spark, spark.sql(query), plan.table, plan.data_path)
     if "IF" in query:
         assert isinstance(caught.value, ConstraintError)
-        assert "Column i of t is NOT NULL" in str(caught.value)
+        assert "t.i is NOT NULL" in str(caught.value)
     assert not Path(plan.data_path).exists() or list(Path(plan.data_path).iterdir()) == []
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", ["INTEGER", "INTERVAL", "VARIANT", "STRUCT(a INTEGER)", "INTEGER[]"])
+def test_nulls_are_noticed_that_no_file_counts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    value = {"INTEGER": "1", "INTERVAL": "'1 day'", "VARIANT": "42", "INTEGER[]": "[1]"}.get(kind, "{'a': 1}")
+    with dl.connect(
+        f"ducklake:{tmp_path}/lake.ducklake", data_path=f"{tmp_path}/data", alias="lake", spark=spark, engine="spark"
+    ) as session:
+        session.sql(f"CREATE TABLE source (i INTEGER, x {kind}); CREATE TABLE t (i INTEGER, x {kind} NOT NULL)")
+        rows = f"SELECT i, CASE WHEN i <> 7 THEN CAST({value} AS {kind}) END FROM range(50) r(i)"
+        session.sql(f"INSERT INTO source {rows}", engine="duckdb")
+        register(spark)
+        frame = session.table("source").spark()
+        by_source = frame.write.format("ducklake").mode("append")
+        for write in (
+            lambda: session.sql("INSERT INTO t FROM source"),
+            lambda: session.write(frame, "t"),
+            lambda: by_source.option("table", "t").save(f"ducklake:{tmp_path}/lake.ducklake"),
+            lambda: session.sql("ALTER TABLE source ALTER x SET NOT NULL"),
+        ):
+            with pytest.raises(Exception, match=r"NOT NULL|Cannot SET") as caught:
+                write()
+            assert isinstance(caught.value, ConstraintError) or "t.x is NOT NULL" in str(caught.value)
+        assert session.sql("SELECT count(*) FROM t", engine="duckdb").fetchall() == [(0,)]
+        session.sql("INSERT INTO t FROM source WHERE i <> 7")
+        assert session.sql("SELECT count(x) FROM t", engine="duckdb").fetchall() == [(49,)]

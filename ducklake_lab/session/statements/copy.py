@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
@@ -34,10 +35,13 @@ class Copying:
         run: runs an operation on a lake.
     """
 
-    def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase, run: Run) -> None:
+    def __init__(
+        self, lakes: Lakes, sources: Sources, database: SessionDatabase, engine: SparkEngine, run: Run
+    ) -> None:
         self._lakes = lakes
         self._sources = sources
         self._database = database
+        self._engine = engine
         self._run = run
 
     def to_file(self, statement: op.CopyTo) -> Result:
@@ -86,7 +90,8 @@ class Copying:
         ]
         values = {name: value.strip("'\"") for name, value in options.items()}
         frame = self._sources.run(plan, purpose="change").spark()
-        return export(frame, statement.path, kind, partitions, values)
+        with self._engine.running():
+            return export(frame, statement.path, kind, partitions, values)
 
     def from_file(self, statement: op.CopyFrom) -> Result:
         """COPY lake.table FROM: the number of rows inserted. DuckDB reads the file as it would for a table like it."""

@@ -18,7 +18,8 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.rows import Here, OnSpark, Rows, held
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.files.constraints import check_rows
 from ducklake_lab.files.deletes import write_matched
 from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.sorting import sort_rows, sort_sql
@@ -103,7 +104,7 @@ class Dml:
         """Adds rows that are in memory: a few are inlined, unless that is not wanted, many are written to files."""
         types = {column.name: column.data_type for column in table.columns}
         rows = cast_columns(rows.rename_columns(list(types)), types)
-        _check_not_null(table, rows)
+        check_rows(table, rows)
         count: int = rows.num_rows
         transaction = self._transaction
         if self._sorts(table):
@@ -185,7 +186,7 @@ class Dml:
         if found is not None:
             types = {column.name: column.data_type for column in table.columns}
             rows = cast_columns(new_values(found, table), types)
-            _check_not_null(table, rows)
+            check_rows(table, rows)
             row_ids = found.column(ROW_ID).combine_chunks()
             if rows.num_rows <= self._row_limit(table) and self._fit(table, rows):
                 transaction.append_rows(table, rows, row_ids)
@@ -322,9 +323,3 @@ def new_values(rows: pa.Table, table: Table) -> pa.Table:
     first = len(VIRTUAL_COLUMNS)
     values = rows.select(range(first, first + len(table.columns)))
     return values.rename_columns([column.name for column in table.columns])
-
-
-def _check_not_null(table: Table, rows: pa.Table) -> None:
-    for column in table.columns:
-        if not column.nulls_allowed and rows.column(column.name).null_count:
-            raise ConstraintError(f"{table.name}.{column.name} is NOT NULL; a row has no value for it.")

@@ -101,7 +101,7 @@ class Statements:
         self._sources = sources
         self._database = database
         self._local = LocalStatements(transactions, sources, database, engine)
-        self._copying = Copying(lakes, sources, database, self.run)
+        self._copying = Copying(lakes, sources, database, engine, self.run)
         self._prepared: dict[str, str] = {}
         self._ddl = Ddl(transactions)
         self._definitions = Definitions(transactions, sources.names.place, sources.names.system.view_columns)

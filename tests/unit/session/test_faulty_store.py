@@ -49,6 +49,7 @@ WRITING: dict[str, Callable[[dl.Session], object]] = {
     "flush_inlined_data": lambda s: s.sql("CALL lake.flush_inlined_data(table_name => 'n')"),
     "restore": lambda s: s.sql("CALL lake.restore('d', to => 9)"),
     "CHECKPOINT": lambda s: s.sql("CHECKPOINT lake"),
+    "appender": lambda s: by_appender(s),
     "transaction": lambda s: in_transaction(s, "INSERT INTO t SELECT i, 'b' FROM range(2000, 2050) r(i)"),
 }
 #: What reads files, or looks for them.
@@ -65,6 +66,11 @@ READING: dict[str, Callable[[dl.Session], object]] = {
 def in_transaction(session: dl.Session, statement: str) -> None:
     with session.transaction():
         session.sql(statement)
+
+
+def by_appender(session: dl.Session) -> None:
+    with session.appender("t", rows=60) as appender:
+        appender.extend(BIG)
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +202,26 @@ def test_what_cannot_be_listed_or_deleted_is_one_line(session: dl.Session, store
         session.sql("DELETE FROM t WHERE i < 40; DELETE FROM t WHERE i < 80")
     assert session.sql("SELECT count(s) FROM t").fetchall() == [(40,)]
     assert len(session.sql(orphans).fetchall()) == 1
+
+
+def test_expiry_and_cleanup_of_all_that_is_old(session: dl.Session, store: FaultyStore) -> None:
+    session.sql("CALL lake.merge_adjacent_files('t'); CALL lake.rewrite_data_files('d', delete_threshold => 0)")
+    expire = "CALL lake.expire_snapshots(older_than => now() + INTERVAL 1 DAY)"
+    cleanup = "CALL lake.cleanup_old_files(cleanup_all => true)"
+    before = state(session)
+    with store.failing(*WRITES, "GET", "HEAD", "LIST", "DELETE", how=503):
+        # this is the catalog's alone
+        assert session.sql(expire).fetchall()
+        refused(session, lambda s: s.sql(cleanup))
+    assert state(session) == before
+    for kind, how in (("HEAD", 403), ("DELETE", 403), ("DELETE", "drop"), ("DELETE", "lose")):
+        with store.failing(kind, how=how):  # type: ignore[arg-type]
+            refused(session, lambda s: s.sql(cleanup))
+        assert store.failed and state(session) == before
+    # what a lost answer has deleted is no error the next time
+    assert session.sql(cleanup).fetchall() and not session.sql(cleanup).fetchall()
+    assert state(session) == before
+    assert session.sql("CALL lake.delete_orphaned_files(cleanup_all => true)").fetchall() == []
 
 
 def test_cleanup_looks_for_what_took_the_place(session: dl.Session, store: FaultyStore) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,30 +11,23 @@ import ducklake_lab as dl
 from ducklake_lab.errors import DataFileError, UsageError
 from ducklake_lab.object_access import S3Access, access_of, access_to
 
-moto = pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
+pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
+
+from tests.object_store import object_store
+
 SECRET = "t0p-s3cret"
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with object_store("lake") as store:
+        yield store.endpoint
 
 
 @pytest.fixture
-def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    import boto3
-
+def bucket(monkeypatch: pytest.MonkeyPatch) -> str:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
-    client = boto3.client(
-        "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s"
-    )
-    client.create_bucket(Bucket="lake")
     return "s3://lake"
 
 

@@ -276,3 +276,13 @@ def test_nested_type_of_a_list_of_structs_shows_its_fields():
     text = plain(schema.render(schema.build("flights", [info])))  # type: ignore[list-item]
     assert "struct(a integer)[]" in text
     assert "└ a" in text
+
+
+def test_a_count_of_nulls_that_no_writer_keeps_is_unknown() -> None:
+    entry = samples.files()[0]
+    stats = {name: replace(entry.stats["carrier"], null_count=0) for name in ("s", "span")}
+    types = {"s": DataType("varchar"), "span": DataType("interval")}
+    shown = plain(files.statistics(replace(entry, stats=stats), types))
+    assert re.search(r" s 9E YV 0 .*? span 9E YV unknown ", shown), shown
+    listed = plain(files.render(FileListing("t", 1, [replace(entry, stats=stats)], types=types)))
+    assert listed.count(" unknown ") == 1
