@@ -27,6 +27,8 @@ from tests.spark import random_queries as made
 
 _MANY = os.environ.get("QUERIES")
 _SEEDS = [random.SystemRandom().randrange(2**32) for _ in range(int(_MANY))] if _MANY else range(24)
+#: A sample of the suite takes one part of the queries in so many.
+_PARTS = 4
 #: The largest share of queries that Spark may refuse.
 _REFUSED = 0.05
 
@@ -142,15 +144,18 @@ def _outcome(both: Any, query: str) -> str:
     return "same"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
 
 
-def test_queries_at_random(both: Any) -> None:
+@pytest.mark.sampled(_PARTS)
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_queries_at_random(both: Any, part: int) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    for seed in _SEEDS:
+    for seed in _SEEDS[part::_PARTS]:
         outcome = _outcome(both, made.made(seed))
         kind = outcome.partition(":")[0]
         counts[kind] += 1
