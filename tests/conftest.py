@@ -114,7 +114,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return _ORDER.index(folder(item)) if folder(item) in _ORDER else len(_ORDER)
 
     def group(item: pytest.Item, fixtures: Sequence[str]) -> str:
-        return "wheel" if "installed" in fixtures or folder(item) in _OF_THE_WHEEL else str(item.path)
+        if "installed" in fixtures or folder(item) in _OF_THE_WHEEL:
+            return "wheel"
+        # one JupyterLab; Spark and servers serve files of every folder, and start in each worker
+        return "lab" if "lab" in fixtures else str(item.path)
 
     in_groups = config.pluginmanager.hasplugin("xdist")
     for item in items:

@@ -52,7 +52,7 @@ def test_a_file_is_a_family_and_a_function_of_it_another(request: pytest.Fixture
     here = [case for case in cases.values() if case.id.startswith("tests/unit/test_sampling.py::test_options_choose")]
     assert {(case.family, case.one_of) for case in here} == {("tests/unit/test_sampling.py::test_options_choose", 5)}
     elsewhere = [case for case in cases.values() if case.id.startswith("tests/interop/test_old_lakes.py::")]
-    assert {(case.family, case.one_of) for case in elsewhere} <= {("tests/interop/test_old_lakes.py", 4)}
+    assert {(case.family, case.one_of) for case in elsewhere} <= {("tests/interop/test_old_lakes.py", 5)}
 
 
 def test_runs_of_consecutive_days_take_the_whole_suite_on_every_catalog(request: pytest.FixtureRequest) -> None:
