@@ -21,7 +21,7 @@ from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.memory import FOLDER
 from tests.reference import connect
-from tests.sampling import CATALOGS, case_of, chosen, seed_of_today
+from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, seed_of_today, take_all_examples, whole
 
 if FOLDER:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(FOLDER))
@@ -30,8 +30,8 @@ os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 
-# how long an example takes says something about the machine
-settings.register_profile("suite", deadline=None)
+# how long an example takes says something about the machine; other runs draw other examples, in CI too
+settings.register_profile("suite", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("suite")
 
 _database_numbers = itertools.count(1)
@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.seed is None:
         # before workers start, which take it over: midnight does not part them
         config.option.seed = seed_of_today()
+    take_all_examples(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -98,8 +99,8 @@ _OF_THE_WHEEL = ("binder", "release")
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what this run does not take; puts tests that share something together, in one of several workers."""
-    if not config.option.everything and not any("::" in argument for argument in config.args):
-        cases = [case_of(item) for item in items]
+    cases = config.stash[COLLECTED] = [case_of(item) for item in items]
+    if not whole(config):
         if config.option.catalog:
             cases = [replace(case, on_every_catalog=True) for case in cases]
         taken = chosen(cases, config.option.seed)
@@ -113,7 +114,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return _ORDER.index(folder(item)) if folder(item) in _ORDER else len(_ORDER)
 
     def group(item: pytest.Item, fixtures: Sequence[str]) -> str:
-        return "wheel" if "installed" in fixtures or folder(item) in _OF_THE_WHEEL else str(item.path)
+        if "installed" in fixtures or folder(item) in _OF_THE_WHEEL:
+            return "wheel"
+        # one JupyterLab; Spark and servers serve files of every folder, and start in each worker
+        return "lab" if "lab" in fixtures else str(item.path)
 
     in_groups = config.pluginmanager.hasplugin("xdist")
     for item in items:

@@ -1,19 +1,22 @@
-"""The part of the suite that one run takes: one kind of catalog for each test, a share of large sets of cases.
+"""The part of the suite that one run takes: one kind of catalog for each test, a share of each family of tests.
 
-A seed chooses, which is today's date by default, so that runs of other days take other parts. `--everything` takes all, as
-`make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists what runs where.
+A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Each run takes one in n of
+its members, one at least. A seed chooses, which is today's date by default, so that runs of other days take other parts.
+`--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
+what runs where.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import date
+from io import StringIO
 from zlib import crc32
 
 import pytest
@@ -22,8 +25,13 @@ import pytest
 CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
 #: Marks a test that runs on every kind of catalog each time.
 EVERY_CATALOG = "every_catalog"
-#: Marks a test of which one case of n runs.
+#: Marks a family of tests, one of n of which runs.
 SAMPLED = "sampled"
+#: Cases that pytest has collected, those that this run leaves out included.
+COLLECTED = pytest.StashKey["list[Case]"]()
+
+#: This run takes all examples of properties.
+_all_examples = False
 
 
 def seed_of_today() -> int:
@@ -39,18 +47,15 @@ class Case:
         id: what pytest calls it, e.g. `tests/unit/test_a.py::test_b[sqlite-1]`.
         catalog: the kind of catalog that it runs on; None without the parameter `catalog`.
         on_every_catalog: runs on each kind.
-        one_of: one of so many cases of its function runs; 1 for all.
+        one_of: one of so many members of its family runs; 1 for all.
+        family: the id of what the mark `sampled` stands on; empty without one.
     """
 
     id: str
     catalog: str | None = None
     on_every_catalog: bool = False
     one_of: int = 1
-
-    @property
-    def function(self) -> str:
-        """The id without parameters."""
-        return self.id.partition("[")[0]
+    family: str = ""
 
     @property
     def without_catalog(self) -> str:
@@ -58,37 +63,65 @@ class Case:
         return re.sub(rf"(?<=[\[-]){self.catalog}(?=[\]-])", "", self.id, count=1) if self.catalog else self.id
 
 
-def chosen(cases: Sequence[Case], seed: int) -> set[str]:
+def chosen(cases: Iterable[Case], seed: int) -> set[str]:
     """Return the ids of the cases that a run with this seed takes.
 
-    With the seeds of as many days as there are kinds of catalogs, each case runs on each; the same goes for `one_of`.
+    With the seeds of `cycle(cases)` consecutive days, each case runs on each of its kinds of catalogs.
     """
-    alike: defaultdict[str, list[Case]] = defaultdict(list)
+    families: defaultdict[str, defaultdict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
-        alike[case.without_catalog].append(case)
-    on_catalogs: list[Case] = []
-    for key, members in alike.items():
-        all_of_them = members[0].catalog is None or members[0].on_every_catalog
-        on_catalogs += members if all_of_them else [members[(crc32(key.encode()) + seed) % len(members)]]
-    functions: defaultdict[str, list[Case]] = defaultdict(list)
-    for case in on_catalogs:
-        functions[case.function].append(case)
+        key = case.without_catalog
+        families[case.family or key][key].append(case)
     found: set[str] = set()
-    for function, members in functions.items():
-        start = crc32(function.encode()) + seed
-        found |= {case.id for number, case in enumerate(members) if (start + number) % case.one_of == 0}
+    for family, members in families.items():
+        start = crc32(family.encode()) + seed
+        for number, (key, on_catalogs) in enumerate(members.items()):
+            one_of = min(on_catalogs[0].one_of, len(members))
+            if (start + number) % one_of:
+                continue
+            if on_catalogs[0].catalog is not None and not on_catalogs[0].on_every_catalog:
+                # the turns of the family, rather than days, go through the catalogs: some days would never meet some catalog
+                turn = crc32(key.encode()) + (start + number) // one_of
+                on_catalogs = [on_catalogs[turn % len(on_catalogs)]]
+            found |= {case.id for case in on_catalogs}
     return found
+
+
+def cycle(cases: Iterable[Case]) -> int:
+    """Return after how many days every case has run on each of its kinds of catalogs."""
+    return len(CATALOGS) * max((case.one_of for case in cases), default=1)
+
+
+def examples(count: int) -> int:
+    """Return how many of the examples of a property a run takes: a quarter in a sample, three at least.
+
+    Hypothesis draws others in each run.
+    """
+    return count if _all_examples else min(count, max(3, count // 4))
+
+
+def take_all_examples(config: pytest.Config) -> None:
+    """Note whether a run takes all examples; call this before tests are imported."""
+    global _all_examples
+    _all_examples = whole(config)
+
+
+def whole(config: pytest.Config) -> bool:
+    """Whether a run leaves out nothing of what its arguments name."""
+    return bool(config.option.everything) or any("::" in argument for argument in config.args)
 
 
 def case_of(item: pytest.Item) -> Case:
     """Return what the choice needs to know about a test that pytest has collected."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    sampled = item.get_closest_marker(SAMPLED)
+    node, mark = next(item.iter_markers_with_node(SAMPLED), (None, None))
     return Case(
         item.nodeid,
         parameters.get("catalog"),
         item.get_closest_marker(EVERY_CATALOG) is not None,
-        sampled.args[0] if sampled else 1,
+        mark.args[0] if mark else 1,
+        # a function's cases are nodes of their own
+        "" if node is None else item.nodeid.partition("[")[0] if node is item else node.nodeid,
     )
 
 
@@ -99,21 +132,37 @@ def table(everything: Iterable[str], taken: Iterable[str]) -> str:
     return "\n".join([*lines, f"{some_of.total():5} of {all_of.total():5}  in all"])
 
 
+class _Collector:
+    """Keeps the cases that pytest collects."""
+
+    cases: Sequence[Case] = ()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.cases = session.config.stash[COLLECTED]
+
+
 def main() -> None:
-    """Print the table for a seed."""
+    """Print the table for a seed, and the ids that a run takes where that is asked."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.sampling", description="List what one run of the tests takes."
     )
     parser.add_argument("--seed", type=int, default=seed_of_today(), help="of the run; default: today's")
+    parser.add_argument("--ids", action="store_true", help="list the tests themselves")
     options = parser.parse_args()
-
-    def collected(*arguments: str) -> list[str]:
-        command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", *arguments, "tests"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return [line for line in done.stdout.splitlines() if "::" in line]
-
-    print(table(collected("--everything"), collected("--seed", str(options.seed))))
+    collector, output = _Collector(), StringIO()
+    with redirect_stdout(output):
+        status = pytest.main(["--collect-only", "-qq", "--everything", "tests"], plugins=[collector])
+    if status != pytest.ExitCode.OK:
+        sys.exit(output.getvalue())
+    taken = chosen(collector.cases, options.seed)
+    if options.ids:
+        print("\n".join(case.id for case in collector.cases if case.id in taken))
+    print(table((case.id for case in collector.cases), taken))
+    print(f"each on each of its kinds of catalogs within {cycle(collector.cases)} days")
 
 
 if __name__ == "__main__":
-    main()
+    # pytest imports this module by its name, beside the one that runs
+    from tests import sampling
+
+    sampling.main()

@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.first_paint import first_paint, settle
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
+pytestmark = pytest.mark.sampled(4)
+
 SETUP = """%load_ext ducklake_lab
 from pathlib import Path
 from tests.browser import hostile, samples

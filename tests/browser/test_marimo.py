@@ -17,6 +17,8 @@ from playwright.sync_api import Browser, Page, expect
 import ducklake_lab as dl
 from tests.browser.lab import ROOT, Screenshot, Theme, brightness, serious, themes
 
+pytestmark = pytest.mark.sampled(4)
+
 NOTEBOOK = """
 import marimo
 

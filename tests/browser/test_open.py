@@ -22,6 +22,8 @@ from tests.browser.hostile import NAME, VALUES
 from tests.browser.lab import ROOT, Screenshot, serious
 from tests.reference import connect
 
+pytestmark = pytest.mark.sampled(4)
+
 QUOTED = '"' + NAME.replace('"', '""') + '"'
 FLIGHTS = """SELECT i::INTEGER, CASE i * 7919 % 4 WHEN 0 THEN 'UA' WHEN 1 THEN 'AA' WHEN 2 THEN 'DL' END,
     (i * 7919 % 3000) / 10.0 - 5 FROM range(60000) r(i)"""

@@ -6,11 +6,14 @@ import json
 import re
 import urllib.request
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
 from tests.browser.sidebar import row, sidebar, sources
+
+pytestmark = pytest.mark.sampled(4)
 
 LOAD = "%load_ext ducklake_lab"
 

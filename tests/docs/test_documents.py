@@ -76,6 +76,7 @@ def test_every_block_is_of_a_kind_that_is_run_or_shown(page: Path):
     assert {block.language for block in blocks(page)} <= {*RUN, *SHOWN}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("page", [page for page in pages() if code(page)], ids=lambda page: str(page.relative_to(DOCS)))
 def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path):
     """A page is a notebook in an empty folder; SQL without a magic is DuckDB's own."""

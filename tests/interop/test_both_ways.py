@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pytest
 
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, our_history, reference_history
@@ -50,7 +49,6 @@ OURS_AGAIN = [
 ]
 
 
-@pytest.mark.every_catalog
 def test_each_reads_what_the_other_wrote(
     lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection, spark: Any
 ) -> None:

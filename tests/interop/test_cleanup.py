@@ -13,6 +13,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, metadata, our_history, reference_history
 
+pytestmark = pytest.mark.sampled(3)
+
 HISTORY = [
     "CREATE TABLE t (i INTEGER, s VARCHAR)",
     "INSERT INTO t SELECT i, 'a' FROM range(20) AS r(i)",

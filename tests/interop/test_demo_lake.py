@@ -78,14 +78,22 @@ def everything(session: dl.Session, since: int = 0) -> list[tuple[int, str]]:
     return [(snapshot_id, name) for snapshot_id in snapshots for name in names_at(session, snapshot_id)]
 
 
-@pytest.mark.timeout(1200)
-def test_both_read_the_same_at_every_snapshot(lake: str, reference: duckdb.DuckDBPyConnection, spark: Any) -> None:
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("part", range(4))
+def test_both_read_the_same_at_every_snapshot(
+    part: int, lake: str, reference: duckdb.DuckDBPyConnection, spark: Any
+) -> None:
     session = dl.connect(lake, alias="lake", spark=spark)
     wanted = everything(session)
     assert len(wanted) > 17 * 4
-    expected = theirs(reference, lake, wanted)
-    assert ours(session, wanted) == expected
+    # a snapshot's tables are of several parts
+    some = wanted[part::4]
+    expected = theirs(reference, lake, some)
+    assert ours(session, some) == expected
 
+
+def test_we_read_what_the_reference_does_to_it(lake: str, reference: duckdb.DuckDBPyConnection, spark: Any) -> None:
+    session = dl.connect(lake, alias="lake", spark=spark)
     last = session.current_snapshot().snapshot_id
     attach(reference, lake)
     for statement in STATEMENTS:

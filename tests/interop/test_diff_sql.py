@@ -14,6 +14,8 @@ from ducklake_lab.diff.diff import Diff
 from tests.interop.comparing import attach, detach, normal
 from tests.type_matrix import VALUES
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def uri(lake_uri: Callable[..., str]) -> str:

@@ -20,6 +20,8 @@ from tests.interop import everything
 from tests.interop.comparing import attach, detach, metadata, normal
 from tests.reference import connect
 
+pytestmark = pytest.mark.sampled(4)
+
 MAKERS = ("theirs", "ours")
 Rows = list[str]
 

@@ -17,6 +17,8 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets import values as shown_values
 from tests.type_matrix import VALUES
 
+pytestmark = pytest.mark.sampled(3)
+
 #: Further values, at which the forms of a type differ between libraries.
 EDGES: dict[str, tuple[str, ...]] = {
     "int128": ("'-170141183460469231731687303715884105728'", "'170141183460469231731687303715884105727'"),

@@ -13,6 +13,8 @@ from tests.interop.comparing import detach
 from tests.interop.test_encryption import _INSTALLED, _UNSAFE
 from tests.reference import extension
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Statements, each with the rows it adds to the table, removes from it and leaves in it.
 STEPS = [
     ("CREATE TABLE t AS SELECT i AS id, 'x' AS v FROM range(10000) r(i)", 10000, 0, 10000),

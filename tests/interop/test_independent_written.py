@@ -18,6 +18,8 @@ from ducklake_lab.catalog.uri import parse_uri
 from tests.independent import KINDS, history, numbers, open_lake, schema_of
 from tests.interop.test_independent import Make, check_history
 
+pytestmark = pytest.mark.sampled(3)
+
 #: What cannot be equal: names of files and their sizes, UUIDs, times, who wrote it.
 IGNORED = {
     "schema_uuid", "table_uuid", "view_uuid", "snapshot_time", "path", "file_size_bytes", "footer_size",

@@ -19,6 +19,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres", "mysql"])
 def test_the_lake_is_before_or_after(

@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, by_row_id, detach, normal, our_history, reference_history
 
+pytestmark = pytest.mark.sampled(3)
+
 SCRIPT = [
     "CREATE TABLE t (i INTEGER, s VARCHAR)",
     "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, metadata, our_history, reference_history
 
+pytestmark = pytest.mark.sampled(3)
+
 SCRIPTS = {
     "flush": [
         "CREATE TABLE t (i INTEGER, s VARCHAR)",

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, metadata
 
+pytestmark = pytest.mark.sampled(2)
+
 SCRIPTS = {
     "create": [
         "CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'x', d DECIMAL(10,2), n INTEGER NOT NULL)",

@@ -19,6 +19,8 @@ from tests.interop.test_independent_written import content
 from tests.interop.test_old_lakes import check_rows, uri
 from tests.old_lakes.make import unpack
 
+pytestmark = pytest.mark.sampled(3)
+
 SCRIPT = """
 CREATE SCHEMA lake.other; USE lake;
 CREATE TABLE n (i INTEGER, s VARCHAR, d DATE, st STRUCT(a INTEGER, b VARCHAR));

@@ -13,6 +13,8 @@ import ducklake_lab as dl
 from ducklake_lab.session.rows.sources import Sources
 from tests.interop.comparing import attach, detach, normal, our_history, reference_history
 
+pytestmark = pytest.mark.sampled(4)
+
 CREATE = (
     "CREATE TABLE ev (a INTEGER, b STRUCT(x INTEGER, y VARCHAR), "
     "m MAP(VARCHAR, STRUCT(p INTEGER, q INTEGER)), l STRUCT(i INTEGER, r STRUCT(s INTEGER, u INTEGER))[])"

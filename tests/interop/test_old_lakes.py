@@ -17,6 +17,8 @@ from ducklake_lab.catalog.duckdb_files import FileConnection
 from tests.interop.comparing import attach, detach, metadata
 from tests.old_lakes.make import KINDS, unpack, with_catalog
 
+pytestmark = pytest.mark.sampled(5)
+
 OLD = ("0.1", "0.2", "0.3", "0.4")
 READABLE = (*OLD, "1.1-dev1")
 

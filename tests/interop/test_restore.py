@@ -14,6 +14,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import our_history, reference_history
 
+pytestmark = pytest.mark.sampled(3)
+
 HISTORY = [
     "CREATE TABLE t (i INTEGER, s VARCHAR)",
     "INSERT INTO t VALUES (1, 'a'), (2, 'b')",

@@ -14,6 +14,8 @@ import ducklake_lab as dl
 from tests.independent import KINDS, open_lake
 from tests.interop.comparing import attach
 
+pytestmark = pytest.mark.sampled(2)
+
 Make = Callable[..., str]
 CREATED = "CREATE TABLE t (i INTEGER, f FLOAT)"
 ROWS = "INSERT INTO t SELECT i, 0.1::FLOAT FROM range(100) AS r(i)"

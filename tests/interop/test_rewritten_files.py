@@ -122,12 +122,15 @@ def test_they_are_filtered_as_the_table_is(
             assert dict(zip(expected, found, strict=True)) == expected
 
 
-def test_spark_filters_them_as_the_table_is(tmp_path: Path, spark: Any, reference: duckdb.DuckDBPyConnection) -> None:
-    for name, case in CASES.items():
-        for writer in WRITERS:
-            uri = f"ducklake:sqlite:{tmp_path}/{name}-{writer}.sqlite"
-            made(uri, tmp_path / name / writer, case, writer, reference)
-            with dl.Session(spark=spark, engine="spark") as session:
-                session.attach(uri, alias="lake")
-                session.use("lake")
-                check(session, case)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", CASES)
+def test_spark_filters_them_as_the_table_is(
+    name: str, writer: str, tmp_path: Path, spark: Any, reference: duckdb.DuckDBPyConnection
+) -> None:
+    uri = f"ducklake:sqlite:{tmp_path}/lake.sqlite"
+    made(uri, tmp_path / "data", CASES[name], writer, reference)
+    with dl.Session(spark=spark, engine="spark") as session:
+        session.attach(uri, alias="lake")
+        session.use("lake")
+        check(session, CASES[name])

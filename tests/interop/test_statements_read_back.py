@@ -11,6 +11,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 SCRIPTS = {
     "merge": [
         "MERGE INTO t USING (VALUES (1, 'x'), (9, 'z')) u(i, s) ON t.i = u.i WHEN MATCHED THEN UPDATE SET s = u.s "

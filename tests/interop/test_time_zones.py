@@ -17,6 +17,8 @@ import pytest
 import ducklake_lab as dl
 from tests.reference import connect, extension
 
+pytestmark = pytest.mark.sampled(4)
+
 ROOT = Path(__file__).parents[2]
 
 

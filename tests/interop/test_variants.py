@@ -10,6 +10,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Values whose kinds Parquet's variant has.
 _IN_PARQUET = (
     "NULL",

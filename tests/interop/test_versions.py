@@ -11,6 +11,8 @@ from ducklake_lab.catalog import versions
 from tests.interop.test_independent import Make
 from tests.interop.test_independent_written import connect
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.mark.parametrize("name", ["1.2", "0.4", "latest", "1.1-dev1"])
 def test_only_versions_that_are_written_can_be_asked_for(name: str, tmp_path: Path) -> None:

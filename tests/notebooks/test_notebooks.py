@@ -13,6 +13,8 @@ from nbformat import NotebookNode
 
 from tests.notebooks.running import execute, execute_file, text_of
 
+pytestmark = pytest.mark.sampled(4)
+
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NAMES = ("time_travel", "undo", "spark_pipelines", "lake_health", "beside_duckdb")
 

@@ -17,6 +17,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import versions
 from ducklake_lab.magics.questions import Questions
 from ducklake_lab.widgets.schema import of_catalog
+from tests.sampling import examples
 
 TABLES = versions.tables(versions.DEFAULT)
 _SCRIPT = """
@@ -145,7 +146,7 @@ def _check(path: Path, uri: str, name: str, call: Callable[[dl.Session], Any]) -
         assert unchanged or name == "checkpoint", (name, failed)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(what=_damages, names=st.sets(st.sampled_from(sorted(_CALLS)), min_size=5, max_size=8))
 @example(what=("text", ("ducklake_data_file", "row_id_start"), 1), names={"flush", "merge", "checkpoint"})
 @example(what=("null", ("ducklake_column", "column_id"), 0), names={"schema browser", "files", "alter", "checkpoint"})

@@ -8,12 +8,9 @@ asked a few times only. More of them, and others each time:
 
 from __future__ import annotations
 
-import math
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -22,8 +19,8 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from ducklake_lab.engine.placement import Limits
 from ducklake_lab.sql import parse_query
+from tests.spark.beside import beside_duckdb, comparable
 
 COLUMNS = {"i": "INTEGER", "b": "BIGINT", "d": "DECIMAL(10,2)", "f": "DOUBLE", "s": "VARCHAR"}
 COLUMNS |= {"o": "BOOLEAN", "day": "DATE", "ts": "TIMESTAMP", "l": "INTEGER[]"}
@@ -286,34 +283,9 @@ WINDOW = _one_of(
 @pytest.fixture(scope="module")
 def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """(a session whose table is in a file, DuckDB with the same table)."""
-    folder: Path = tmp_path_factory.mktemp("expressions")
-    session = dl.connect(
-        f"ducklake:{folder}/x.ducklake",
-        alias="lake",
-        data_path=f"{folder}/data",
-        spark=spark,
-        engine="spark",
-        limits=Limits(refused=-1),
-    )
-    plain = duckdb.connect()
-    plain.execute("SET TimeZone = 'UTC'")
-    session.sql("SET ducklake_default_data_inlining_row_limit = 0")
-    definition = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    for text in (f"CREATE TABLE t (k INTEGER, {definition})", f"INSERT INTO t VALUES {ROWS}"):
-        session.sql(text)
-        plain.execute(text)
-    yield session, plain
-    session.close()
-    plain.close()
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float | Decimal):
-        number = float(value)
-        return str(number) if not math.isfinite(number) else float(f"{number:.9g}") + 0.0
-    if isinstance(value, dict):
-        return {name: _value(part) for name, part in value.items()}
-    return [_value(item) for item in value] if isinstance(value, list) else value
+    tables = {"t": {"k": "INTEGER", **COLUMNS}}
+    with beside_duckdb(tmp_path_factory.mktemp("expressions"), spark, tables, {"t": ROWS}) as found:
+        yield found
 
 
 def _made(kind: Text, seed: int, count: int) -> list[str]:
@@ -322,7 +294,7 @@ def _made(kind: Text, seed: int, count: int) -> list[str]:
 
 
 def _rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [tuple(_value(value) for value in row) for row in rows]
+    return [tuple(comparable(value) for value in row) for row in rows]
 
 
 def _compare(both: Any, expressions: list[str], query: Callable[[list[str]], str]) -> int:

@@ -17,6 +17,7 @@ from tests.interop.comparing import detach
 from tests.interop.patching import apply, attach_copy, opened
 from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
+from tests.sampling import examples
 
 #: What a statement raises where its table is not there, or one of the name is.
 NO_SUCH_TABLE = (
@@ -118,7 +119,7 @@ def expected(before: dict[int, Any], after: dict[int, Any]) -> tuple[set[tuple[A
     return found, same
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(histories(), st.data())
 def test_a_lakes_diff_says_what_sql_finds(
     reference: duckdb.DuckDBPyConnection, history: list[Step], data: st.DataObject

@@ -76,6 +76,7 @@ def answers(run: Run, table: str, wanted: list[str]) -> dict[str, object]:
     return found
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_conditions_find_the_same_rows(session: dl.Session, plain: Run, kind: str) -> None:
@@ -90,6 +91,7 @@ def test_conditions_find_the_same_rows(session: dl.Session, plain: Run, kind: st
         assert sum(found == "an error" for found in many.values()) <= len(many) / 5
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_aggregates_are_those_of_the_rows(session: dl.Session, plain: Run, kind: str) -> None:
     number = KINDS[kind]
@@ -104,6 +106,7 @@ def test_aggregates_are_those_of_the_rows(session: dl.Session, plain: Run, kind:
                 assert session.sql(query).fetchall() == plain(query), query
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_statements_change_the_same_rows(session: dl.Session, plain: Run, kind: str) -> None:
     table = f"many{KINDS[kind]}"
@@ -118,6 +121,7 @@ def test_statements_change_the_same_rows(session: dl.Session, plain: Run, kind: 
             assert left[0] == left[1], statement
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("GEOMETRY", "VARIANT", "TIMETZ")])
 def test_a_small_side_of_a_join_leaves_the_rows_that_match(session: dl.Session, plain: Run, kind: str) -> None:
     number = KINDS[kind]
@@ -132,6 +136,7 @@ def test_a_small_side_of_a_join_leaves_the_rows_that_match(session: dl.Session, 
         assert found or where
 
 
+@pytest.mark.sampled(2)
 def test_files_are_skipped_at_all(session: dl.Session) -> None:
     wanted = {
         "DATE": "x = 'infinity'",

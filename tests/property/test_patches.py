@@ -18,6 +18,7 @@ from tests.interop.comparing import detach, normal
 from tests.interop.patching import CLIENTS, apply, attach_copy, contents, copied, opened
 from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
+from tests.sampling import examples
 
 #: A column with NULL, NaN and an infinity, of the key `i`.
 F = "CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN '-inf' ELSE i / 4 END::DOUBLE"
@@ -151,7 +152,7 @@ def check_history(history: History, root: Path, reference: duckdb.DuckDBPyConnec
             assert rows == (len(state[1]), len(keys), sum(keys) if keys else None)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(histories())
 def test_a_patch_makes_one_state_of_the_other(reference: duckdb.DuckDBPyConnection, history: History) -> None:
     root = Path(tempfile.mkdtemp(dir=FOLDER))

@@ -21,6 +21,7 @@ import ducklake_lab as dl
 from ducklake_lab.magics.ducklake import DuckLakeMagics
 from ducklake_lab.redaction import hide
 from tests.property.secret_kinds import KINDS, NAMED, Drawn
+from tests.sampling import examples
 
 #: Either half would be enough to tell that it was shown.
 HALVES = ("zq7hunter", "k9tailx")
@@ -100,7 +101,7 @@ def _sessions_hold_nothing(session: dl.Session) -> None:
     _check_hidden(repr((session, session.lakes, locations, [repr(place.url) for place in locations])))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=damaged(STATEMENTS))
 @example("CREATE SECRET (TYPE s3, KEY_ID 'AKIA', SECRET zq7hunterk9tailx')")
 @example("CREATE SECRET s (TYPE s3, SECRET 'x' zq7hunterk9tailx)")
@@ -113,7 +114,7 @@ def test_statements(text: str) -> None:
         _sessions_hold_nothing(session)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(uri=damaged(URIS))
 @example("ducklake:postgre:dbname=x password=zq7hunterk9tailx")
 @example("ducklake:postgresql//me:zq7hunterk9tailx@localhost/x")
@@ -124,7 +125,7 @@ def test_uris(uri: str) -> None:
     _run(lambda: dl.connect(uri, data_path="data", engine="duckdb"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(line=st.sampled_from(LINES).flatmap(lambda line: damaged(tuple(line.replace("{uri}", uri) for uri in URIS))))
 @example("connect ducklake:postgres:dbname=x password=zq7hunterk9tailx")
 @example("connectducklake:postgres:dbname=x,password=zq7hunterk9tailx")
@@ -223,14 +224,14 @@ def _failure(call: Callable[[], object]) -> str:
     return ""
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(drawn=DRAWN, around=st.sampled_from(("{}", "SELECT {}", "It says: {}", "INSERT INTO t VALUES (1, {}, 'Ann')")))
 def test_each_kind_is_found(drawn: Drawn, around: str) -> None:
     _check_none(hide(around.replace("{}", _literal(drawn.text))), drawn)
     _check_none(hide(drawn.text), drawn)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(drawn=DRAWN, statement=st.sampled_from(WRITES))
 def test_commits_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
     lake.sql(_filled(statement, drawn.text))
@@ -239,21 +240,21 @@ def test_commits_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> No
     lake.sql("DROP VIEW IF EXISTS v")
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(drawn=DRAWN, statement=st.sampled_from(FAILING))
 def test_errors_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
     text = _filled(statement, drawn.text)
     _check_none(_failure(lambda: lake.sql(text)), drawn)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(drawn=DRAWN, statement=st.sampled_from(FAILING[:3] + FAILING[6:8]))
 def test_errors_of_parameters_hold_none(lake: dl.Session, drawn: Drawn, statement: str) -> None:
     params = {"given": drawn.text}
     _check_none(_failure(lambda: lake.sql(_filled(statement, "").replace("''", ":given"), params)), drawn)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(name=st.sampled_from(NAMED), seed=st.integers(0, 2**32))
 def test_passwords_are_known_by_their_places(lake: dl.Session, name: str, seed: int) -> None:
     secret = "".join(random.Random(seed).choices(string.ascii_lowercase, k=9))
@@ -262,7 +263,7 @@ def test_passwords_are_known_by_their_places(lake: dl.Session, name: str, seed: 
     _check_none(repr(lake.snapshots()[-1]), Drawn(text, (secret,)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(drawn=DRAWN, statement=st.sampled_from(FAILING), option=st.sampled_from(("", " --traceback")))
 def test_cells_hold_none(lake: dl.Session, drawn: Drawn, statement: str, option: str) -> None:
     magics = DuckLakeMagics(InteractiveShell.instance())

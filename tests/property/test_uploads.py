@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
+from tests.sampling import examples
 
 _CELL = st.text(alphabet="ab1.é;,\"\n\r\t|' ", max_size=5)
 _ROWS = st.lists(st.lists(_CELL, min_size=1, max_size=4), min_size=1, max_size=6)
 _RAW = st.text(alphabet='a1,;"\n\r\t ', min_size=1, max_size=30)
-_OPTIONS = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+_OPTIONS = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

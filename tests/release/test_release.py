@@ -18,6 +18,8 @@ import pytest
 import ducklake_lab
 from tests.installed import ROOT, Installed
 
+pytestmark = pytest.mark.sampled(3)
+
 EXTENSION = "share/jupyter/labextensions/jupyterlab-ducklake/"
 
 

@@ -14,6 +14,8 @@ import pytest
 from ducklake_lab.spark import class_archive
 from ducklake_lab.spark.java import Java, find_java
 
+pytestmark = pytest.mark.sampled(3)
+
 _FINISHED = class_archive._MAGIC.to_bytes(4, sys.byteorder) + b"classes"
 #: Starts Spark, and prints which archives its JVM has mapped.
 _START = """

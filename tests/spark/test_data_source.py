@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def uri(new_catalog: Callable[..., str], tmp_path: Path, spark: SparkSession) -> str:

@@ -14,6 +14,8 @@ from ducklake_lab.spark import reader
 from ducklake_lab.spark.deletes import write_deletes
 from tests.spark.lakes import ReferenceLake
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def _lake(folder: Path) -> ReferenceLake:
     lake = ReferenceLake(folder)

@@ -25,6 +25,8 @@ from tests.spark import expressions as made
 from tests.spark.expressions import Expression
 
 ALL = os.environ.get("EXPRESSIONS") == "all"
+#: A sample of the suite takes one part of the expressions in so many.
+_PARTS = 6
 _BATCH = 250
 #: What holds of the values that are not refused, by their type.
 _HELD = {
@@ -187,15 +189,18 @@ def taken(both: Both) -> list[Expression]:
     return made.chosen(made.every(), 1.0 if ALL else 0.1, 1, lambda expression: made.is_bound(expression, both.plain))
 
 
-def test_what_spark_computes(both: Both, taken: list[Expression]) -> None:
-    native = [e for e in taken if made.where_it_runs(e.sql) == "native"]
-    assert len(native) > 500
+in_parts = pytest.mark.parametrize("part", range(_PARTS))
+
+
+@pytest.mark.sampled(_PARTS)
+@in_parts
+def test_what_spark_computes_and_workers_evaluate(both: Both, taken: list[Expression], part: int) -> None:
+    by_place: dict[str, list[Expression]] = {"native": [], "worker": []}
+    for expression in taken[part::_PARTS]:
+        by_place.setdefault(made.where_it_runs(expression.sql), []).append(expression)
+    native, evaluated = by_place["native"], by_place["worker"]
+    assert min(len(native), len(evaluated)) > 100
     _check(both, native)
-
-
-def test_what_workers_evaluate(both: Both, taken: list[Expression]) -> None:
-    evaluated = [e for e in taken if made.where_it_runs(e.sql) == "worker"]
-    assert len(evaluated) > 500
     _check(both, evaluated if ALL else made.chosen(evaluated, 0.05, 2))
 
 
@@ -240,7 +245,8 @@ def _accepted(both: Both, items: Sequence[str], query: Any) -> tuple[list[str], 
     return found, refused
 
 
-def _compare(both: Both, items: Sequence[str], query: Any, together: int = 120) -> None:
+def _compare(both: Both, part: int, items: Sequence[str], query: Any, together: int = 120) -> None:
+    items = items[part::_PARTS]
     able, refused = _accepted(both, items, query)
     assert refused < 0.12 * len(able)
     different = []
@@ -249,25 +255,34 @@ def _compare(both: Both, items: Sequence[str], query: Any, together: int = 120) 
     assert not different, f"{len(different)} differ:\n" + "\n".join(different)
 
 
-def test_aggregates(both: Both) -> None:
+@pytest.mark.sampled(_PARTS)
+@in_parts
+def test_aggregates(both: Both, part: int) -> None:
     def query(items: Sequence[str]) -> str:
         return f"SELECT k % 3 AS k, {_named(items)} FROM t GROUP BY k % 3 ORDER BY 1"
 
-    _compare(both, _of_all_types(_AGGREGATES), query)
+    _compare(both, part, _of_all_types(_AGGREGATES), query)
 
 
-def test_aggregates_of_no_rows(both: Both) -> None:
+@pytest.mark.sampled(_PARTS)
+@in_parts
+def test_aggregates_of_no_rows(both: Both, part: int) -> None:
     _compare(
-        both, _of_all_types(_AGGREGATES[:2]), lambda items: f"SELECT 1 AS k, {_named(items)} FROM t WHERE k + 0 < 0"
+        both,
+        part,
+        _of_all_types(_AGGREGATES[:2]),
+        lambda items: f"SELECT 1 AS k, {_named(items)} FROM t WHERE k + 0 < 0",
     )
 
 
-def test_windows(both: Both) -> None:
+@pytest.mark.sampled(_PARTS)
+@in_parts
+def test_windows(both: Both, part: int) -> None:
     def query(items: Sequence[str]) -> str:
         return f"SELECT k, {_named(items)} FROM t ORDER BY k"
 
     # each window stands inside of the one before: 120 are too deep for the stack of a task
-    _compare(both, _of_all_types(_WINDOWS), query, together=30)
+    _compare(both, part, _of_all_types(_WINDOWS), query, together=30)
 
 
 #: Queries that sort, group and join by a column.
@@ -284,10 +299,12 @@ _BY_COLUMN = (
 )
 
 
-def test_rows_are_sorted_and_grouped(both: Both) -> None:
+@pytest.mark.sampled(_PARTS)
+@in_parts
+def test_rows_are_sorted_and_grouped(both: Both, part: int) -> None:
     different = []
     # the small size takes each for a third of the types, and each type for a third of these
-    for n, column in enumerate(made.TYPES):
+    for n, column in list(enumerate(made.TYPES))[part::_PARTS]:
         for template in _BY_COLUMN if ALL else _BY_COLUMN[n % 3 :: 3]:
             query = template.format(column)
             if made.where_it_runs_in(query) in ("native", "worker"):
@@ -314,6 +331,7 @@ _SET = (
 )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in _SETTINGS.items() for value in values])
 def test_settings_go_with_the_query(both: Both, name: str, value: str) -> None:
     both.set(name, value)

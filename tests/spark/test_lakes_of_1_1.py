@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from tests.independent import open_lake, schema_of
+
+pytestmark = pytest.mark.sampled(2)
 
 SCRIPT = """
 CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE SCHEMA "sales.europe";

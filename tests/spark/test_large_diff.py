@@ -12,6 +12,8 @@ import ducklake_lab as dl
 from ducklake_lab.diff import compute
 from ducklake_lab.diff.model import RowChoice
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, spark: SparkSession) -> Iterator[dl.Session]:

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.merges import MERGES, TABLES, duckdb_rows
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def test_merge_on_files_as_the_reference_reads_it(
     spark: Any, new_catalog: Callable[..., str], tmp_path: Path, reference: Any

@@ -11,6 +11,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(3)
+
 COLUMNS = {
     "i": "i::INTEGER",
     "b": "i::BIGINT * 1000000007",

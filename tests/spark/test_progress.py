@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from ducklake_lab.spark.progress import Progress, running
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def test_progress_is_reported(spark: SparkSession) -> None:
     seen: list[Progress] = []

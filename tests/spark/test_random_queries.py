@@ -9,24 +9,23 @@ It prints the share that Spark refuses, and fails where that is above one in twe
 
 from __future__ import annotations
 
-import math
 import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.engine.placement import Limits
 from tests.spark import random_queries as made
+from tests.spark.beside import beside_duckdb, comparable
 
 _MANY = os.environ.get("QUERIES")
 _SEEDS = [random.SystemRandom().randrange(2**32) for _ in range(int(_MANY))] if _MANY else range(24)
+#: A sample of the suite takes one part of the queries in so many.
+_PARTS = 4
 #: The largest share of queries that Spark may refuse.
 _REFUSED = 0.05
 
@@ -86,35 +85,12 @@ WRITTEN = [
 @pytest.fixture(scope="module")
 def both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """(a session whose tables are in files, DuckDB with the same tables)."""
-    folder: Path = tmp_path_factory.mktemp("queries")
-    options: dict[str, Any] = {"alias": "lake", "data_path": f"{folder}/data", "engine": "spark", "spark": spark}
-    session = dl.connect(f"ducklake:{folder}/x.ducklake", limits=Limits(refused=-1), **options)
-    plain = duckdb.connect()
-    plain.execute("SET TimeZone = 'UTC'")
-    session.sql("SET TimeZone = 'UTC'")
-    session.sql("SET ducklake_default_data_inlining_row_limit = 0")
-    for name, columns in made.TABLES.items():
-        definition = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-        for text in (f"CREATE TABLE {name} ({definition})", f"INSERT INTO {name} VALUES {made.ROWS[name]}"):
-            session.sql(text)
-            plain.execute(text)
-    yield session, plain
-    session.close()
-    plain.close()
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float | Decimal):
-        number = float(value)
-        # sums depend on the order of rows; a zero by which rows are sorted or grouped may lose its sign
-        return str(number) if not math.isfinite(number) else float(f"{number:.9g}") + 0.0
-    if isinstance(value, dict):
-        return {name: _value(part) for name, part in value.items()}
-    return [_value(item) for item in value] if isinstance(value, list) else value
+    with beside_duckdb(tmp_path_factory.mktemp("queries"), spark, made.TABLES, made.ROWS) as found:
+        yield found
 
 
 def _rows(rows: Sequence[Sequence[Any]], ordered: bool) -> list[str]:
-    shown = [repr([_value(value) for value in row]) for row in rows]
+    shown = [repr([comparable(value) for value in row]) for row in rows]
     return shown if ordered else sorted(shown)
 
 
@@ -142,15 +118,18 @@ def _outcome(both: Any, query: str) -> str:
     return "same"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
 
 
-def test_queries_at_random(both: Any) -> None:
+@pytest.mark.sampled(_PARTS)
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_queries_at_random(both: Any, part: int) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    for seed in _SEEDS:
+    for seed in _SEEDS[part::_PARTS]:
         outcome = _outcome(both, made.made(seed))
         kind = outcome.partition(":")[0]
         counts[kind] += 1

@@ -24,6 +24,8 @@ from tests.old_lakes.make import unpack
 from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
 
+pytestmark = pytest.mark.sampled(3)
+
 _ALL_TYPES = (
     "b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INTEGER, i64 BIGINT, u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, "
     "u64 UBIGINT, f FLOAT, d DOUBLE, c DECIMAL(20,3), dt DATE, ti TIME, ts TIMESTAMP, tz TIMESTAMPTZ, "

@@ -16,6 +16,8 @@ from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.spark import in_workers
 
+pytestmark = pytest.mark.sampled(3)
+
 ROWS = "SELECT rowid, * FROM t ORDER BY ALL"
 CHANGES = (
     "UPDATE t SET s = upper(s) || '!', d = CASE WHEN i % 3 = 0 THEN NULL ELSE d / 2 END WHERE i % 7 = 3",

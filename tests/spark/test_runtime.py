@@ -13,6 +13,8 @@ import ducklake_lab as dl
 from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
 
+pytestmark = pytest.mark.sampled(3)
+
 _START = """
 from ducklake_lab.spark import runtime
 spark = runtime.start({"spark.master": "local[1]"})

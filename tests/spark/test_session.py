@@ -21,6 +21,8 @@ from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def session(new_catalog: Callable[..., str], tmp_path: Path, spark: Any) -> Iterator[dl.Session]:

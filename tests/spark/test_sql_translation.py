@@ -177,6 +177,7 @@ def _utc(spark: Any) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("text", QUERIES)
 def test_spark_gives_what_duckdb_gives(spark: Any, folder: Path, text: str) -> None:
     if SINCE_DUCKDB_2:

@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from ducklake_lab.datasource import DuckLakeDataSource
 
+pytestmark = pytest.mark.sampled(3)
+
 
 class Pipeline:
     """The rows of a lake's table, streamed into another lake's."""

@@ -14,6 +14,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 
+pytestmark = pytest.mark.sampled(3)
+
 ZONES = ("America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana", "UTC")
 #: Around the changes of clocks in these zones.
 STARTS = ("2024-11-01T03:30", "2024-03-09T03:00", "2024-04-05T13:00", "2024-10-04T13:00", "2024-07-01T00:00")

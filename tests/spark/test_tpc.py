@@ -32,6 +32,7 @@ def on_spark(benchmarks: dict[str, Benchmark], spark: Any) -> Iterator[dict[str,
         session.close()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_in_process(benchmarks: dict[str, Benchmark], name: str) -> None:
     benchmark = benchmarks[name]
@@ -41,7 +42,7 @@ def test_in_process(benchmarks: dict[str, Benchmark], name: str) -> None:
     assert differing == dict.fromkeys(benchmark.queries)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("name", "number"), [(name, number) for name, (_, count) in BENCHMARKS.items() for number in range(1, count + 1)]
 )

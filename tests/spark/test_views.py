@@ -9,6 +9,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 QUERIES = [
     "FROM odd ORDER BY i",
     "SELECT o.k, t.s FROM odd AS o(k) JOIN t ON o.k = t.i WHERE twice(o.k) > 10 ORDER BY ALL",

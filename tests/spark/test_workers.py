@@ -21,6 +21,8 @@ from ducklake_lab.spark.errors import translate_error
 from ducklake_lab.spark.tasks import run_tasks
 from tests.cluster import standalone_cluster
 
+pytestmark = pytest.mark.sampled(4)
+
 #: Hides packages of the worker's Python; ours is found in what the session sent, and nowhere else.
 _HIDING = """
 import sys

@@ -15,6 +15,8 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.spark import reader, writer
 from tests.spark.lakes import ReferenceLake, ordered
 
+pytestmark = pytest.mark.sampled(3)
+
 _NATIVE = (
     "b BOOLEAN, i8 TINYINT, i INTEGER, f FLOAT, d DOUBLE, c DECIMAL(10,2), h DECIMAL(38,2), dt DATE, ti TIME, "
     "ts TIMESTAMP, tz TIMESTAMPTZ, s TIMESTAMP_S, v VARCHAR, bl BLOB, st STRUCT(a INTEGER, b STRUCT(x VARCHAR)), "

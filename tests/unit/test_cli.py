@@ -14,6 +14,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.cli import main
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from tests.installed import ROOT
-from tests.sampling import CATALOGS, Case, chosen, table
+from tests.sampling import CATALOGS, COLLECTED, Case, chosen, cycle, table
 
 _FUNCTION = "tests/unit/test_a.py::test_b"
 
@@ -24,13 +26,43 @@ def test_each_case_runs_on_one_catalog(seed: int) -> None:
     assert sorted(name.partition("-")[2] for name in taken) == sorted(f"{value}]" for value in values)
 
 
+def _family(cases: Iterable[Case], one_of: int) -> list[Case]:
+    return [replace(case, one_of=one_of, family="a family") for case in cases]
+
+
 def test_seeds_of_some_days_take_each_case() -> None:
     catalogs = _on_catalogs("x", "y")
-    sampled = [Case(f"{_FUNCTION}[{number}]", one_of=4) for number in range(10)]
-    once = [Case(_FUNCTION, one_of=4)]
-    for cases in (catalogs, sampled, once):
-        by_day = [chosen(cases, seed) for seed in range(7, 11)]
+    sampled = _family((Case(f"{_FUNCTION}[{number}]") for number in range(10)), 4)
+    both = _family(_on_catalogs("x", "y", "z"), 2)
+    for cases, days in ((catalogs, 4), (sampled, 4), (both, 8)):
+        by_day = [chosen(cases, seed) for seed in range(7, 7 + days)]
         assert sorted(name for taken in by_day for name in taken) == sorted(case.id for case in cases)
+
+
+def test_each_run_takes_a_member_of_a_family_at_least() -> None:
+    for count in range(1, 9):
+        cases = _family((Case(f"{_FUNCTION}[{number}]") for number in range(count)), 4)
+        for seed in range(12):
+            assert max(1, count // 4) <= len(chosen(cases, seed)) <= -(-count // 4)
+    assert chosen(_family([Case(_FUNCTION)], 4), 3) == {_FUNCTION}
+
+
+def test_a_file_is_a_family_and_a_function_of_it_another(request: pytest.FixtureRequest) -> None:
+    cases = {case.id: case for case in request.config.stash[COLLECTED]}
+    here = [case for case in cases.values() if case.id.startswith("tests/unit/test_sampling.py::test_options_choose")]
+    assert {(case.family, case.one_of) for case in here} == {("tests/unit/test_sampling.py::test_options_choose", 5)}
+    elsewhere = [case for case in cases.values() if case.id.startswith("tests/interop/test_old_lakes.py::")]
+    assert {(case.family, case.one_of) for case in elsewhere} <= {("tests/interop/test_old_lakes.py", 5)}
+
+
+def test_runs_of_consecutive_days_take_the_whole_suite_on_every_catalog(request: pytest.FixtureRequest) -> None:
+    """Of all tests that this run has collected, those that it leaves out included."""
+    cases = request.config.stash[COLLECTED]
+    assert request.node.nodeid.partition("@")[0] in {case.id for case in cases}
+    days = cycle(cases)
+    for start in (0, request.config.option.seed):
+        left = {case.id for case in cases}.difference(*(chosen(cases, start + day) for day in range(days)))
+        assert left == set()
 
 
 def test_a_case_on_every_catalog_runs_on_each() -> None:
@@ -54,10 +86,15 @@ def test_the_table_counts_by_file() -> None:
 
 
 def _collected(*arguments: str) -> str:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *arguments]
+    return _run("--collect-only", "--quiet", *arguments)
+
+
+def _run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "count"),
@@ -78,3 +115,8 @@ def test_options_choose(arguments: tuple[str, ...], count: int) -> None:
 def test_what_is_named_runs() -> None:
     named = "tests/unit/session/test_health.py::test_small_worn_and_inlined_is_found_and_mended"
     assert _collected(named).count(f"{named}[") == len(CATALOGS)
+
+
+@pytest.mark.slow
+def test_a_run_prints_its_seed() -> None:
+    assert "takes: a sample; the same again: --seed 77\n" in _run("--seed", "77", "tests/unit/test_package.py")

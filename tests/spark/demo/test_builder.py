@@ -14,6 +14,8 @@ from ducklake_lab.demo.builder import build
 from ducklake_lab.demo.places import Catalog, Place, place
 from ducklake_lab.demo.steps import steps
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture(params=get_args(Catalog))
 def half_built(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Catalog, Place]]:

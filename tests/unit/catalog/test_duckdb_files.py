@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.catalog.duckdb_files import DuckDBFiles
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def held(path: Path) -> bool:
     """Whether another process cannot open the file for writing."""

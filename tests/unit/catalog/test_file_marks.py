@@ -47,7 +47,6 @@ def test_a_change_that_is_too_new_settles_nothing() -> None:
     assert FileMark((None, None), 0).is_settled
 
 
-@pytest.mark.every_catalog
 @pytest.mark.slow
 def test_a_query_of_a_quiet_lake_opens_no_catalog(
     lake_uri: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 import ducklake_lab as dl
 from ducklake_lab.catalog.duckdb_files import FILES
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

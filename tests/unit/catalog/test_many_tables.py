@@ -12,6 +12,8 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import reader
 from ducklake_lab.model.entries import Column
 
+pytestmark = pytest.mark.sampled(2)
+
 TABLES = 105
 
 

@@ -12,6 +12,8 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.tables import one_of
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.mark.every_catalog
 @pytest.mark.slow

@@ -16,6 +16,8 @@ from ducklake_lab.cli import text
 from ducklake_lab.diff import baseline_stats
 from ducklake_lab.diff.diff import Diff
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:

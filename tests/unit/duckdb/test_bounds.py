@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ducklake_lab.duckdb.bounds import extremes, smallest_and_largest
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.types import DataType
+from tests.sampling import examples
 
 TEXTS = {
     "int32": st.integers(-(2**31), 2**31 - 1).map(str),
@@ -37,7 +38,7 @@ TEXTS = {
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_texts_are_ordered_as_the_values_they_spell(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(TEXTS)))
@@ -57,7 +58,7 @@ def test_texts_are_ordered_as_the_values_they_spell(data: st.DataObject) -> None
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_extremes_of_many_columns_are_those_of_each(data: st.DataObject) -> None:
     length = data.draw(st.integers(0, 4))

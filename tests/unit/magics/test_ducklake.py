@@ -24,6 +24,8 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result
 from tests.browser import samples
 
+pytestmark = pytest.mark.sampled(2)
+
 
 class Session:
     """Stands for a session: records what it is asked."""

@@ -13,6 +13,8 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+pytestmark = pytest.mark.sampled(2)
+
 SETUP = """
 import time
 import pyarrow as pa

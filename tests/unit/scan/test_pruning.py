@@ -21,6 +21,7 @@ from ducklake_lab.model.transforms import Bucket
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import may_match
+from tests.sampling import examples
 
 COLUMNS = {
     "i": (DataType("int32"), st.integers(-50, 50)),
@@ -138,7 +139,7 @@ SPECS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(ROWS, PREDICATES, SPECS)
 def test_a_partition_with_a_matching_row_is_kept(
     rows: list[dict[str, Any]], predicate: Predicate, fields: list[tuple[str, str]]
@@ -190,7 +191,7 @@ def test_partitions_are_skipped_at_all() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(ROWS, PREDICATES, st.lists(st.booleans(), min_size=7, max_size=7))
 def test_a_file_with_a_matching_row_is_kept(
     rows: list[dict[str, Any]], predicate: Predicate, known: list[bool]

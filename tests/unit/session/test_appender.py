@@ -20,6 +20,8 @@ from ducklake_lab.errors import BindError, ConstraintError, EntryNotFoundError, 
 from ducklake_lab.session import appender as module
 from ducklake_lab.version import READS_VARIANT_BYTES
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(lake_uri: Callable[[str], str], tmp_path: Path) -> Iterator[dl.Session]:

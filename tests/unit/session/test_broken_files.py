@@ -17,6 +17,8 @@ import ducklake_lab as dl
 from ducklake_lab.duckdb.wording import worded_of_file
 from tests.reference import installed
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Writing encrypted files needs it.
 ENCRYPTS = pytest.mark.skipif(not installed("httpfs"), reason="needs duckdb-extension-httpfs")
 #: In a process of its own: what a process wrote it need not read.

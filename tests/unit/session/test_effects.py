@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.session.functions import FUNCTIONS
 
+pytestmark = pytest.mark.sampled(3)
+
 #: A call of each function with effects.
 CALLS = {
     "expire_snapshots": "ducklake_expire_snapshots('lake', older_than => now() + INTERVAL '1 day')",

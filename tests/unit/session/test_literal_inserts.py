@@ -16,6 +16,7 @@ from ducklake_lab.session.statements import runner
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
+from tests.sampling import examples
 
 COLUMNS = {
     "a": "INTEGER",
@@ -67,7 +68,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_values_are_those_of_duckdb(session: dl.Session, data: st.DataObject) -> None:
     zone = data.draw(st.sampled_from(["UTC", "America/New_York"]))

@@ -13,6 +13,8 @@ from ducklake_lab.errors import BindError
 from ducklake_lab.version import READS_VARIANT_BYTES
 from ducklake_lab.widgets.result import summary
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:

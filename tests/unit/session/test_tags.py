@@ -13,6 +13,8 @@ import ducklake_lab as dl
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
 from tests.interop.comparing import attach, detach
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def uri(lake_uri: Callable[..., str]) -> str:

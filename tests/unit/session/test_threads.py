@@ -17,6 +17,8 @@ import ducklake_lab as dl
 from ducklake_lab.engine import turn
 from ducklake_lab.engine.placement import Limits
 
+pytestmark = pytest.mark.sampled(2)
+
 _THREADS, _ROUNDS = 5, 4
 
 

@@ -16,6 +16,8 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import database, servers
 from ducklake_lab.transaction import commit
 
+pytestmark = pytest.mark.sampled(3)
+
 #: Commits a row, and stops on the way: with the lock of commits only, or with all of its rows written.
 _CLIENT = """
 import os, signal, sys

@@ -26,6 +26,8 @@ from ducklake_lab.web.access import Access
 from ducklake_lab.web.server import application
 from tests.unit.web.talking import unpacked
 
+pytestmark = pytest.mark.sampled(2)
+
 ROOT = Path(__file__).parents[3]
 NAME = "<b>lake</b>"
 

@@ -15,6 +15,8 @@ import ducklake_lab as dl
 from ducklake_lab.catalog.attach_options import AttachOptions
 from tests.reference import connect as reference
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dl.Session]:

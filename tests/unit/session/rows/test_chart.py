@@ -21,6 +21,7 @@ from ducklake_lab.session.rows import chart as chart_module
 from ducklake_lab.session.rows import view as view_module
 from ducklake_lab.session.rows.chart import KINDS, Chart
 from ducklake_lab.session.rows.view import RowsView, ViewColumn
+from tests.sampling import examples
 
 SALES = """SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east', NULL][i % 4 + 1] AS region, i AS order_id,
     CASE WHEN i % 9 > 0 THEN ((i * 7919 % 1000) / 10)::DECIMAL(9,1) END AS price, (i % 50)::DOUBLE AS amount FROM range(1000) AS r(i)"""
@@ -182,7 +183,7 @@ def position(value: Any) -> float | None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(tables(), st.sampled_from(KINDS))
 def test_no_row_is_lost_or_counted_twice(made: tuple[pa.Table, str], kind: str) -> None:
     table, _ = made

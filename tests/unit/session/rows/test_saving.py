@@ -21,6 +21,7 @@ from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows import saving
 from ducklake_lab.widgets import handing_over
 from ducklake_lab.widgets.table_view import ResultBrowser
+from tests.sampling import examples
 
 KINDS = {
     "i": ("BIGINT", "i"),
@@ -96,7 +97,7 @@ HOSTILE = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=8), st.sampled_from([",", "\t"]))
 def test_texts_survive_csv(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str | None, ...]], delim: str

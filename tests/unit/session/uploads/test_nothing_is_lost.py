@@ -15,6 +15,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import SqlError, UsageError
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[dl.Session]:
