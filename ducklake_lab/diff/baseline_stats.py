@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
 
 import pyarrow as pa
 
@@ -13,11 +14,12 @@ from ducklake_lab.engine.in_process import reader
 from ducklake_lab.model.entries import LOCAL_ID_START
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.statistics import counted
-from ducklake_lab.model.values import decode
 from ducklake_lab.scan.plan import ScanPlan
 
 #: Rows of the earlier state up to which changed rows are compared with unchanged ones.
 MAX_COMPARED_ROWS = 2_000_000
+#: Those of the difference of the largest DOUBLE and the smallest.
+_DIGITS = 640
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,18 @@ class Known:
     Attributes:
         constant: columns of one value.
         null_shares: share of NULL.
-        ranges: (smallest, largest) of numbers.
+        ranges: (smallest, largest) of numbers, as texts.
     """
 
     constant: frozenset[str] = frozenset()
     null_shares: Mapping[str, float] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def exact_width(low: str, high: str) -> Decimal:
+    """How far two numbers are apart, exactly; not finite where one of them is not."""
+    with localcontext(prec=_DIGITS, traps=[]):
+        return Decimal(high) - Decimal(low)
 
 
 def known(side: Side) -> Known:
@@ -56,9 +64,9 @@ def known(side: Side) -> Known:
         if len(texts) == 1 and None not in texts:
             constant.add(column.name)
         elif column.data_type.is_numeric and None not in texts:
-            values = [float(value) for text in texts if (value := decode(text, column.data_type)) is not None]  # type: ignore[arg-type]
-            if len(values) == len(texts) and values:
-                ranges[column.name] = (min(values), max(values))
+            numbers = [text for text in texts if text is not None and Decimal(text).is_finite()]
+            if len(numbers) == len(texts) and numbers:
+                ranges[column.name] = (min(numbers, key=Decimal), max(numbers, key=Decimal))
     return Known(frozenset(constant), shares, ranges)
 
 

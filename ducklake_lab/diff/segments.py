@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Literal
 
+from ducklake_lab.diff.baseline_stats import exact_width
 from ducklake_lab.diff.model import Pattern
 from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.rows import ChangedRows
@@ -18,12 +19,12 @@ from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 _MOST = 0.5
 #: A condition is worth showing where it holds for at most this part of the changed rows' share among unchanged rows.
 _RARER = 0.8
-#: A range without its ends is a candidate where it holds this share of the rows, and is at most so wide beside all.
-_INSIDE, _TRIMMED = 0.95, 0.5
+#: A range without its ends is a candidate where it holds this share of the rows, and all are at least so many times as wide.
+_INSIDE, _TRIMMED = 0.95, 2
 #: Changed rows from which an interval of their values says something.
 _RANGE_ROWS = 20
-#: Where unchanged rows are not compared, it is one only in at most this share of the table's range.
-_NARROW = 0.2
+#: Where unchanged rows are not compared, it is one only where the table's range is this many times as wide.
+_NARROW = 5
 _PER_KIND = 4
 
 Kind = Literal["inserted", "deleted", "updated"]
@@ -43,7 +44,7 @@ class _Candidate:
     test: str
     rows: int
     share: float
-    width: float | None = None
+    width: Decimal | None = None
 
     @property
     def sql(self) -> str:
@@ -90,13 +91,17 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
         "SELECT count(*), "
         + ", ".join(
             f"count(*) - count(c{index}), mode(left(c{index}::VARCHAR, 200)), "
-            + (f"quantile_disc(c{index}, [0, {tail}, {1 - tail}, 1])" if column.data_type.is_numeric else "NULL")
+            + (
+                f"quantile_disc(c{index}, [0, {tail}, {1 - tail}, 1])::VARCHAR[]"
+                if column.data_type.is_numeric
+                else "NULL"
+            )
             for index, column in columns
         )
         + f" {source}"
     )
     rows = int(str(total))
-    tests: list[tuple[int, str, float | None]] = []
+    tests: list[tuple[int, str, Decimal | None]] = []
     for (index, column), nulls, mode, bounds in zip(columns, facts[::3], facts[1::3], facts[2::3], strict=True):
         if int(str(nulls)) / rows > _MOST:
             tests.append((index, "IS NULL", None))
@@ -105,8 +110,8 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
             tests.append((index, f"= {_literal(mode, column)}", None))
         if isinstance(bounds, list) and rows >= _RANGE_ROWS:
             low, high, width = _range(bounds)
-            if isfinite(width) and width > 0:
-                tests.append((index, f"BETWEEN {low} AND {high}", width))
+            if width.is_finite() and width > 0:
+                tests.append((index, f"BETWEEN {_literal(low, column)} AND {_literal(high, column)}", width))
     found = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
     taken = set()
     for (index, test, wide), count in zip(tests, found, strict=True):
@@ -115,11 +120,17 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
             yield _Candidate(kind, index, test, count, count / rows, wide)
 
 
-def _range(bounds: Sequence[Any]) -> tuple[Any, Any, float]:
-    """The bounds of all values, or of nearly all where a few lie far away, and how far apart they are."""
+def _range(bounds: Sequence[str]) -> tuple[str, str, Decimal]:
+    """The bounds of all values, or of nearly all where a few lie far away, and how far apart they are.
+
+    Args:
+        bounds: as DuckDB writes them, which a DOUBLE could not hold.
+    """
     lowest, low, high, highest = bounds
-    inner, outer = float(high) - float(low), float(highest) - float(lowest)
-    return (low, high, inner) if not isfinite(outer) or inner <= _TRIMMED * outer else (lowest, highest, outer)
+    inner, outer = exact_width(low, high), exact_width(lowest, highest)
+    if not outer.is_finite() or inner * _TRIMMED <= outer:
+        return low, high, inner
+    return lowest, highest, outer
 
 
 def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:
@@ -153,7 +164,7 @@ def _is_telling(changed: ChangedRows, one: _Candidate) -> bool:
     if one.width is None:
         return True
     bounds = known.ranges.get(name)
-    return bounds is not None and one.width <= _NARROW * (bounds[1] - bounds[0])
+    return bounds is not None and one.width * _NARROW <= exact_width(*bounds)
 
 
 def _literal(value: str, column: Column) -> str:

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 #: Points in the table.
 POINTS = 20
+#: Where the browser puts its drawing into the saved picture.
+PLACE_OF_DRAWING = '<div class="dlk-chart"></div>'
+
+_STYLE = """
+.dlk .dlk-tb-axis{stroke:var(--dlk-line)}
+.dlk .dlk-tb-line{fill:none;stroke-width:1.5}
+.dlk svg .dlk-tb-name{font-weight:600}
+"""
 
 
 def render(chart: Chart) -> str:
@@ -23,17 +31,25 @@ def render(chart: Chart) -> str:
     columns = [
         ("label", chart.x_title),
         ("until", "until"),
+        ("series", chart.choice.color or ""),
         ("value", chart.y_title),
         ("value_until", "until"),
         ("rows", "rows"),
     ]
-    shown = [(name, title) for name, title in columns if chart.points.column(name).null_count < chart.points.num_rows]
+    is_colored = bool(chart.series[0][0])
+    shown = [
+        (name, title)
+        for name, title in columns
+        if (is_colored if name == "series" else chart.points.column(name).null_count < chart.points.num_rows)
+    ]
     if chart.y_title == "rows":
         shown = [(name, title) for name, title in shown if name != "rows"]
     listed = chart.points.slice(0, POINTS).to_pylist()
-    head = [heading(clip(title, 80), right=name != "label") for name, title in shown]
+    head = [heading(clip(title, 80), right=name not in ("label", "series")) for name, title in shown]
     body = (
-        "<tr>" + "".join(cell(values.html(point[name]), right=name != "label") for name, _ in shown) + "</tr>"
+        "<tr>"
+        + "".join(cell(values.html(point[name]), right=name not in ("label", "series")) for name, _ in shown)
+        + "</tr>"
         for point in listed
     )
     more = f"first {POINTS} of {count(chart.points.num_rows)} points" if chart.points.num_rows > POINTS else ""
@@ -45,9 +61,22 @@ def render(chart: Chart) -> str:
     )
 
 
+def picture(data: RowsView, chart: Chart) -> str:
+    """A chart over the saved rows: what was aggregated, what is left out, and room for the drawing."""
+    seen = [f"of the {count(data.passing)} rows that are seen"] if data.filters or data.search.strip() else []
+    notes = " · ".join(escape(clip(part, 200)) for part in (*seen, *chart.notes))
+    return view(
+        f'<p><span class="dlk-title">{escape(clip(chart.title, 160))}</span> <span class="dlk-soft">{notes}</span></p>'
+        f"{PLACE_OF_DRAWING}",
+        style=_STYLE,
+        label=clip(chart.title, 160),
+    )
+
+
 def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
     """A chart for a browser: what it shows, what else it may show, and its points."""
-    from ducklake_lab.session.rows.chart import AGGREGATES, KINDS, role
+    from ducklake_lab.session.rows.chart import AGGREGATES, KINDS, PALETTE
+    from ducklake_lab.session.rows.chart_bins import UNITS, role
 
     roles = {column.name: role(column.kind) for column in data.columns}
     kind = chart.choice.kind
@@ -56,6 +85,11 @@ def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
         "kinds": list(KINDS),
         "xs": [_named(name) for name, its in roles.items() if kind == "bar" or its != "category"],
         "ys": [_named(name) for name, its in roles.items() if its == "number"],
+        "colors": [_named(name) for name in roles],
+        "palette": list(PALETTE),
+        "bins": list(UNITS),
+        "is_time": roles[chart.choice.x] == "time",
+        "ticks": [list(tick) for tick in chart.ticks],
         "aggregates": [name for name in AGGREGATES if name != "count"],
         "title": visible(chart.title),
         "notes": [visible(note) for note in chart.notes],
@@ -67,7 +101,7 @@ def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
     points: dict[str, tuple[str, list[object]]] = {}
     for name, column in zip(chart.points.column_names, chart.points.columns, strict=True):
         listed = column.to_pylist()
-        is_text = name in ("label", "until", "value", "value_until")
+        is_text = name in ("label", "until", "value", "value_until", "series")
         points[name] = (
             ("text", [None if one is None else visible(one) for one in listed]) if is_text else ("float", listed)
         )

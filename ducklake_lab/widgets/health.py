@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 LIMIT = 200
 
 _STYLE = """
-.dlk.dlk.dlk .dlk-call{overflow-wrap:anywhere;white-space:normal}
-.dlk.dlk.dlk .dlk-wrap{min-width:9em;overflow-wrap:anywhere}
+.dlk.dlk.dlk .dlk-wrap{min-width:6em;overflow-wrap:anywhere}
+.dlk.dlk.dlk .dlk-told>*{border-bottom:0}
 """
 
 
 def render(health: Health) -> str:
-    """One row per finding; a dry run gives the effect."""
+    """Per finding a row, and its call in another below it; a dry run gives the effect."""
     title = f'<p><span class="dlk-title">Health of {escape(clip(health.title, 160))}</span></p>'
     if not health.findings:
         return view(f'{title}<div class="dlk-foot">Nothing to mend.</div>', label="Health")
     rows = (
-        f"<tr>{cell(escape(clip(one.table, 80)), wrap=True)}{cell(escape(one.problem), wrap=True)}{cell(escape(one.effect), wrap=True)}"
-        f'{cell(f"""<code class="dlk-mono dlk-call">{escape(clip(one.call, 400))}</code>""", wrap=True)}</tr>'
+        f'<tr class="dlk-told">{cell(escape(clip(one.table, 80)), wrap=True)}{cell(escape(one.problem), wrap=True)}{cell(escape(one.effect), wrap=True)}</tr>'
+        f'<tr><td class="dlk-wrap" colspan="3"><code class="dlk-mono">{escape(clip(one.call, 400))}</code></td></tr>'
         for one in health.findings[:LIMIT]
     )
-    head = (heading("table"), heading("what"), heading("dry run"), heading("call"))
+    head = (heading("table"), heading("what"), heading("dry run"))
     shown = f"first {count(LIMIT)} of " if len(health.findings) > LIMIT else ""
     foot = f'<div class="dlk-foot">{shown}{counted(len(health.findings), "finding")} · nothing has changed yet</div>'
     return view(f"{title}{scroll(table(head, rows), 'Findings')}{foot}", style=_STYLE, label="Health")

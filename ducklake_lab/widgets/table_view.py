@@ -13,9 +13,22 @@ from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
-from ducklake_lab.widgets.chart_view import answer
+from ducklake_lab.widgets.chart_view import PLACE_OF_DRAWING, answer, picture
 from ducklake_lab.widgets.handing_over import file_of, offered
-from ducklake_lab.widgets.html import DOT, clip, count, counted, escape, heading, readable, scroll, table, view, visible
+from ducklake_lab.widgets.html import (
+    DOT,
+    clip,
+    count,
+    counted,
+    escape,
+    heading,
+    mounted_at,
+    readable,
+    scroll,
+    table,
+    view,
+    visible,
+)
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
@@ -71,6 +84,7 @@ class TableBrowser(Mounted):
     Attributes:
         data: the rows; `browser.data.sql` is what is seen as SQL.
         shows: what is unfolded, of filter, profile, chart, sql and download.
+        drawn: the chart's kind, x, y, aggregate, color and bins, as chosen; {} where the columns' types choose.
         sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column.
@@ -102,6 +116,7 @@ class TableBrowser(Mounted):
     heading = traitlets.Unicode().tag(sync=True)
     shows: traitlets.List[object] = traitlets.List().tag(sync=True)
     kinds: traitlets.List[object] = traitlets.List().tag(sync=True)
+    drawn = traitlets.Dict().tag(sync=True)
     place = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(
@@ -220,6 +235,13 @@ class TableBrowser(Mounted):
         """The rows that are seen as points; what is not given is chosen."""
         return answer(self.data, _chosen(self.data, content))
 
+    def answer_still(self, content: dict[str, Any]) -> dict[str, Any]:
+        """What the notebook holds, with room for the picture of a chart where one is given."""
+        if not content.get("chart"):
+            return {"html": self._repr_html_()}
+        chart = picture(self.data, _chosen(self.data, content["chart"]))
+        return {"html": mounted_at(self.mount, chart + self.still()), "place": PLACE_OF_DRAWING}
+
     def answer_code(self, content: dict[str, object]) -> dict[str, Any]:
         """Python that draws the same chart by Plotly."""
         from ducklake_lab.plots.chart import code
@@ -271,5 +293,6 @@ def _shown(column: ViewColumn) -> tuple[str, str]:
 
 
 def _chosen(data: RowsView, content: dict[str, object]) -> Chart:
-    given = [content.get(name) for name in ("kind", "x", "y", "aggregate")]
-    return data.chart(*(None if one is None else str(one) for one in given))
+    names = ("kind", "x", "y", "aggregate", "color", "bins")
+    kind, x, y, aggregate, color, bins = (None if content.get(name) is None else str(content[name]) for name in names)
+    return data.chart(kind, x, y, aggregate, color=color, bins=bins)

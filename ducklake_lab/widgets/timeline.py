@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from math import sqrt
 
 from ducklake_lab.model.history import HistoryEntry
@@ -16,6 +17,7 @@ _HEIGHT = 62.0
 SCALE = "bar height: square root of the rows"
 #: Share of the width between two time labels.
 _LABEL_GAP = 13.0
+_SHORT = timedelta(minutes=10)
 
 
 def svg(history: Sequence[HistoryEntry]) -> str:
@@ -68,12 +70,14 @@ def _mark(entry: HistoryEntry, at: str, width: int, base: float, largest: int) -
 def _labels(entries: Sequence[HistoryEntry], slot: float, y: float) -> list[str]:
     """Dates where the day changes, times between them, as close as they fit."""
     labels = []
+    # clocks of snapshots that were made within minutes differ in their seconds
+    is_short = entries[-1].info.snapshot_time - entries[0].info.snapshot_time < _SHORT
     day = ""
     previous = ""
     free_from = -1.0
     for index, entry in enumerate(entries):
         moment = entry.info.snapshot_time
-        date, clock = moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M")
+        date, clock = moment.strftime("%Y-%m-%d"), moment.strftime("%H:%M:%S" if is_short else "%H:%M")
         text = date if date != day else clock
         at = slot * (index + 0.5)
         if at < free_from or text == previous or at > 100 - _LABEL_GAP / 2:

@@ -16,7 +16,7 @@ VIEWS = (
     ".dlk-page",
 )
 #: Widths of the window.
-WIDTHS = (1280, 1320, 1920)
+WIDTHS = (900, 1280, 1320, 1920)
 
 _PROBLEMS = """
 ([selectors]) => {

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterator
 
 import duckdb
+import nbformat
 import openpyxl
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.first_paint import first_paint, settle
-from tests.browser.lab import Lab, Screenshot, close, run_all, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -172,7 +173,7 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     panel.get_by_label("X", exact=True).select_option("day")
     panel.get_by_label("Y", exact=True).select_option("price")
     panel.get_by_label("Of", exact=True).select_option("max")
-    expect(caption).to_have_text("max of price by day")
+    expect(caption).to_have_text("max of price by day, in intervals of 1 month")
     expect(note).to_contain_text("max of price leaves out 334 rows where it is NULL")
     panel.get_by_label("Chart", exact=True).select_option("histogram")
     expect(caption).to_have_text("rows by n, in intervals of 100")
@@ -192,6 +193,57 @@ def test_what_is_seen_is_drawn(view: Locator, notebook: Page, look: Callable[[st
     assert "chart = view.chart('scatter', 'n', 'price', None)" in clipboard(notebook)
     view.get_by_role("button", name="Chart").click()
     expect(view.get_by_role("grid", name="Rows of Result")).to_be_visible()
+
+
+def test_a_chart_stays_as_it_was_chosen(lab: Lab, screenshot: Screenshot):
+    query = (
+        "SELECT TIMESTAMP '2025-01-01' + to_hours(i) AS moment, ['north', 'south', '<b>', NULL][i % 4 + 1] AS region, i AS n "
+        "FROM range(300) AS r(i)"
+    )
+    lab.write("chosen.ipynb", [SETUP.format(name="chosen"), f"%%ducklake\n{query}"])
+    page = lab.open("chosen.ipynb", fresh=True)
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    run_all(page)
+    view = page.locator(".dlk-tb")
+    view.get_by_role("button", name="Chart").click()
+    panel = view.get_by_role("region", name="Chart", exact=True)
+    marks = panel.locator(".dlk-tb-drawing rect title")
+
+    def choose(name: str, value: str) -> None:
+        panel.get_by_label(name, exact=True).focus()
+        panel.get_by_label(name, exact=True).select_option(value)
+
+    choose("Chart", "histogram")
+    choose("X", "moment")
+    choose("Bins", "day")
+    expect(panel.locator(".dlk-tb-caption strong")).to_have_text("rows by moment, in intervals of 1 day")
+    choose("Colour", "region")
+    expect(panel.get_by_role("status")).to_have_text("52 points")
+    expect(panel.get_by_label("Colour", exact=True)).to_be_focused()
+    days = duckdb.execute(
+        f"SELECT moment::DATE::TIMESTAMP AS d, region, count(*) FROM ({query}) GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    told = [f"region: {'NULL' if region is None else region}\nrows: {rows}" for _, region, rows in days]
+    expect(marks.nth(0)).to_have_text(f"moment: 2025-01-01 00:00:00 to 2025-01-02 00:00:00\n{told[0]}")
+    # the legend has a title for each name, too
+    assert ["\n".join(text.split("\n")[1:]) for text in marks.all_text_contents()] == told
+    expect(panel.locator(".dlk-tb-drawing svg > text", has_text="2025-01-")).to_have_count(7)
+    assert first_paint(page) is None
+    assert serious(page, ".dlk-live") == []
+    screenshot(page, "grid-chosen")
+    save(page)
+    saved = nbformat.read(lab.files / "chosen.ipynb", 4).cells[1].outputs[0].data["text/html"]
+    assert "rows by moment, in intervals of 1 day" in saved and saved.count("&lt;b&gt;") > 1 and "<b>" not in saved
+    assert saved.count("<rect") == 52 + 4
+    page.reload()
+    expect(marks).to_have_count(52)
+    expect(panel.get_by_label("Bins", exact=True)).to_have_value("day")
+    page.evaluate("() => [...window.jupyterapp.shell.widgets('main')][0].sessionContext.restartKernel()")
+    output = page.locator(".jp-CodeCell").nth(1).locator(".jp-OutputArea-output")
+    expect(output).to_contain_text("The kernel was restarted; run the cell again.rows by moment, in intervals of 1 day")
+    expect(output.locator("svg:visible rect")).to_have_count(56)
+    screenshot(page, "grid-chosen-still")
+    close(page, window=True)
 
 
 #: Cells of results that are looked at in part, wide, and of few names.

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.binning import RoundBins, round_bins
 from ducklake_lab.model.labels import distinct, label
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
+from ducklake_lab.session.rows.chart_bins import UNITS, Bins, Role, bins_of, number, role, ticks
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.view import RowsView, ViewColumn
-
-Role = Literal["number", "time", "category"]
 
 KINDS = ("bar", "line", "scatter", "histogram")
 AGGREGATES = ("count", "sum", "avg", "min", "max")
@@ -26,6 +23,9 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 _SEEN = "ducklake_seen"
 #: Bars, points of a line or marks of a scatter, intervals of a longer line, of a histogram, and of a crowded scatter.
 MOST_BARS, MOST_POINTS, LINE_BINS, BINS, ACROSS, UP = 40, 2000, 400, 40, 60, 40
+#: Colours of the values of a column, each readable on white and on near-black, and how many have one.
+PALETTE = ("#4f7fd6", "#c07c00", "#159a72", "#d9482f", "#8a63d2", "#1590a8", "#b8598f", "#7d8590")
+MOST_SERIES = len(PALETTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,16 @@ class Choice:
         kind: one of KINDS.
         y: None where rows are counted.
         aggregate: one of AGGREGATES, of bars and lines; None of others.
+        color: a column whose values are drawn in a colour each; None for one colour.
+        bins: one of UNITS, for the intervals of an x of times; None where they are chosen by its span.
     """
 
     kind: str
     x: str
     y: str | None = None
     aggregate: str | None = None
+    color: str | None = None
+    bins: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,10 @@ class Chart:
         x_role: "category" where points stand beside each other, else "number" or "time".
         points: `label` and `value` are DuckDB's texts of x and y, `x` and `y` the numbers to draw, of times seconds since
             1970; `until`, `x_end`, `value_until` and `y_end` the same of the ends of intervals, which do not belong to
-            them; `rows` how many rows a point stands for.
+            them; `rows` how many rows a point stands for; `series` is the text of its value of the column of colours,
+            and `color` the number of that, from 0 on; both are NULL where there are no colours. Points of one value of x have
+            one `place`.
+        ticks: positions on an axis of times, and what stands there; () where labels of points will do.
         notes: what the chart leaves out, for whom reads it.
         sql: gives x, y, the ends of intervals and the number of rows.
     """
@@ -67,11 +74,28 @@ class Chart:
     points: pa.Table
     notes: tuple[str, ...]
     sql: str
+    ticks: tuple[tuple[float, str], ...] = ()
 
     @property
     def labels(self) -> list[str]:
         """What the points stand for on the x axis, no two alike."""
-        return distinct(label(text) for text in self.points.column("label").to_pylist())
+        texts = self.points.column("label").to_pylist()
+        places = self.points.column("place").to_pylist()
+        known = dict(zip(places, texts, strict=True))
+        names = dict(zip(known, distinct(label(text) for text in known.values()), strict=True))
+        return [names[place] for place in places]
+
+    @property
+    def series(self) -> list[tuple[str, pa.Table]]:
+        """The points of each colour with the name of what it stands for; all of them, nameless, where there is but one."""
+        numbers = self.points.column("color").to_pylist()
+        if None in numbers or not numbers:
+            return [("", self.points)]
+        places: dict[int, list[int]] = {}
+        for at, color in enumerate(numbers):
+            places.setdefault(color, []).append(at)
+        parts = [self.points.take(pa.array(places[color], pa.int64())) for color in sorted(places)]
+        return list(zip(distinct(label(part.column("series")[0].as_py()) for part in parts), parts, strict=True))
 
     def _repr_html_(self) -> str:
         html: str = hook("chart.html")(self)
@@ -81,21 +105,28 @@ class Chart:
         return f"<Chart: {self.title}>"
 
 
-def role(kind: DataType | None) -> Role:
-    """What a column may be on an axis."""
-    if kind is not None and kind.is_numeric:
-        return "number"
-    return "time" if kind is not None and (kind.name == "date" or kind.name in TIMESTAMPS) else "category"
-
-
-def choose(
-    columns: Sequence[ViewColumn], kind: str | None, x: str | None, y: str | None, aggregate: str | None
-) -> Choice:
+def choose(columns: Sequence[ViewColumn], given: Choice) -> Choice:
     """Fills in what is not given, by the types of the columns.
 
+    Args:
+        given: `kind` and `x` may be empty.
+
     Raises:
-        UsageError: there is no such kind or aggregate, or no column that suits it.
+        UsageError: there is no such kind, aggregate or interval, or no column that suits it.
     """
+    chosen = _axes(columns, given.kind or None, given.x or None, given.y, given.aggregate)
+    kinds = {column.name: column.kind for column in columns}
+    if given.bins is not None:
+        if given.bins not in UNITS:
+            raise UsageError(f'There are no intervals of "{given.bins}"; there are {", ".join(UNITS)}.')
+        if role(kinds[chosen.x]) != "time":
+            raise UsageError(f"Intervals of {given.bins}s need a column of times, which {chosen.x} is not.")
+    return replace(chosen, color=given.color, bins=given.bins)
+
+
+def _axes(
+    columns: Sequence[ViewColumn], kind: str | None, x: str | None, y: str | None, aggregate: str | None
+) -> Choice:
     for given, known, what in ((kind, KINDS, "kind of chart"), (aggregate, AGGREGATES, "aggregate")):
         if given is not None and given not in known:
             raise UsageError(f'There is no {what} "{given}"; there are {", ".join(known)}.')
@@ -166,13 +197,17 @@ class _Drawing:
         self._choice = choice
         self._kinds = {column.name: column.kind for column in view.columns}
         self._role: Role = "category" if choice.kind == "bar" else role(self._kinds[choice.x])
-        self._rows = view.seen([choice.x, *([choice.y] if choice.y is not None else [])])
+        self._rows = view.seen([name for name in (choice.x, choice.y, choice.color) if name is not None])
+        self._source = f"(\n{view.sql}\n)"
         self._notes: list[str] = []
         self._over = ""
         #: Every point is one row: nothing is summed.
         self._is_single = False
+        #: SQL of what a row's colour stands for.
+        self._series = None if choice.color is None else self._category(choice.color)
 
     def chart(self) -> Chart:
+        self._leave_out_colors()
         make = {"bar": self._bars, "line": self._line, "scatter": self._scatter, "histogram": self._histogram}
         sql = make[self._choice.kind]()
         points = self._points(sql)
@@ -193,18 +228,53 @@ class _Drawing:
             self._role,
             points,
             tuple(self._notes),
-            sql.replace(_SEEN, f"(\n{self._view.sql}\n)"),
+            sql.replace(_SEEN, self._source),
+            self._ticks(sql) if self._role == "time" else (),
         )
 
+    def _leave_out_colors(self) -> None:
+        """Keeps the rows of the values that most rows have, where there are too many for a colour each."""
+        if self._series is None:
+            return
+        values = self._evaluate(f"SELECT count(*) FROM (SELECT {self._series} AS s FROM {_SEEN} GROUP BY ALL)")
+        if values <= MOST_SERIES:
+            return
+        kept = (
+            f"SELECT r.*\nFROM {_SEEN} AS r SEMI JOIN (\n  SELECT {self._series} AS kept FROM {_SEEN} GROUP BY ALL "
+            f"ORDER BY count(*) DESC, 1 LIMIT {MOST_SERIES}\n) AS k ON r.{self._series} IS NOT DISTINCT FROM k.kept"
+        )
+        before = self._rows.num_rows
+        self._rows = self._view.evaluate(kept, {_SEEN: self._rows})
+        self._source = f"(\n{kept.replace(_SEEN, self._source)}\n)"
+        self._notes.append(
+            f"the {MOST_SERIES} most frequent of {values:,} values of {self._choice.color}; {values - MOST_SERIES:,} others, of "
+            f"{_rows(before - self._rows.num_rows)}, are not drawn"
+        )
+
+    def _colored(self, text: str = "") -> str:
+        """SQL that adds the value of the colour to what is selected, or to an order."""
+        return "" if self._series is None else f", {text or self._series}"
+
     def _bars(self) -> str:
-        x, y = self._category(), self._aggregated()
+        x, y = self._category(self._choice.x), self._aggregated()
         groups = self._evaluate(f"SELECT count(*) FROM (SELECT {x} AS x FROM {_SEEN} GROUP BY ALL)")
-        self._is_single = groups == self._rows.num_rows
+        is_time = role(self._kinds[self._choice.x]) == "time"
+        if self._choice.bins is not None or (is_time and groups > MOST_BARS):
+            return self._aggregated_bins(MOST_BARS - 1, MOST_BARS)
+        self._is_single = self._series is None and groups == self._rows.num_rows
         self._leave_out_nulls()
-        order = "y DESC NULLS LAST, x" if role(self._kinds[self._choice.x]) == "category" or groups > MOST_BARS else "x"
-        sql = f'SELECT {x} AS x, {y} AS y, count(*) AS "rows"\nFROM {_SEEN}\nGROUP BY ALL\nORDER BY {order}'
+        is_category = role(self._kinds[self._choice.x]) == "category" or groups > MOST_BARS
+        sql = f'SELECT {x} AS x, {y} AS y, count(*) AS "rows"{self._colored(f"{self._series} AS series")}\nFROM {_SEEN}\nGROUP BY ALL'
+        if self._series is None:
+            sql += f"\nORDER BY {'y DESC NULLS LAST, x' if is_category else 'x'}"
+            sql += f"\nLIMIT {MOST_BARS}" if groups > MOST_BARS else ""
+        else:
+            order = "best DESC NULLS LAST, x" if is_category else "x"
+            sql = (
+                f'SELECT x, y, "rows", series\nFROM (SELECT *, max(y) OVER (PARTITION BY x) AS best FROM (\n{sql}\n))\n'
+                f"QUALIFY dense_rank() OVER (ORDER BY {order}) <= {MOST_BARS}\nORDER BY {order}, series"
+            )
         if groups > MOST_BARS:
-            sql += f"\nLIMIT {MOST_BARS}"
             shown = self._evaluate(f'SELECT sum("rows")::BIGINT FROM ({sql})')
             self._notes.append(
                 f"the {MOST_BARS} largest of {groups:,} values of {self._choice.x}; {groups - MOST_BARS:,} others, of "
@@ -214,30 +284,60 @@ class _Drawing:
 
     def _line(self) -> str:
         x, y = quote_identifier(self._choice.x), self._aggregated()
+        if self._choice.bins is not None:
+            return self._aggregated_bins(LINE_BINS, MOST_POINTS)
         where = f"WHERE {self._is_finite(self._choice.x)}"
-        groups = self._evaluate(f"SELECT count(DISTINCT {x}) FROM {_SEEN} {where}")
-        self._is_single = groups == self._rows.num_rows and groups <= MOST_POINTS
+        of_color = self._colored(f"{self._series} AS series")
+        groups = self._evaluate(f"SELECT count(*) FROM (SELECT {x} AS x{of_color} FROM {_SEEN} {where} GROUP BY ALL)")
+        if groups > MOST_POINTS:
+            return self._aggregated_bins(LINE_BINS, MOST_POINTS)
+        self._is_single = groups == self._rows.num_rows
         self._leave_out(self._choice.x)
         self._leave_out_nulls()
-        if groups <= MOST_POINTS:
-            return f'SELECT {x} AS x, {y} AS y, count(*) AS "rows"\nFROM {_SEEN}\n{where}\nGROUP BY ALL\nORDER BY x'
-        held = quote_identifier(self._choice.y) if self._choice.y is not None else "1"
-        return self._binned(LINE_BINS, f"{self._choice.aggregate}(held)", held)
+        return (
+            f'SELECT {x} AS x, {y} AS y, count(*) AS "rows"{of_color}\nFROM {_SEEN}\n{where}\nGROUP BY ALL\n'
+            f"ORDER BY x{self._colored('series')}"
+        )
 
     def _histogram(self) -> str:
         self._leave_out(self._choice.x)
-        return self._binned(BINS, "count(*)", "1")
+        return self._binned(BINS, MOST_POINTS, "count(*)", "1")
 
-    def _binned(self, most: int, y: str, held: str) -> str:
-        """An aggregate of what is held by each row, by intervals of x."""
-        x = self._choice.x
-        bins = self._bins(x, most)
-        self._over = f", in intervals of {self._width(bins, x)}"
-        low, high = (self._edge(bins, x, number) for number in ("bin", "(bin + 1)"))
-        numbers = f"SELECT {self._number(x)} AS v, {held} AS held FROM {_SEEN} WHERE {self._is_finite(x)}"
+    def _aggregated_bins(self, most: int, limit: int) -> str:
+        """As `_binned`, of the values of y."""
+        self._leave_out(self._choice.x)
+        self._leave_out_nulls()
+        held = quote_identifier(self._choice.y) if self._choice.y is not None else "1"
+        return self._binned(most, limit, f"{self._choice.aggregate}(held)", held)
+
+    def _binned(self, most: int, limit: int, y: str, held: str) -> str:
+        """An aggregate of what is held by each row, by intervals of x.
+
+        Args:
+            limit: how many intervals there may be, where a user has chosen them.
+
+        Raises:
+            UsageError: there are more.
+        """
+        bins = self._bins(self._choice.x, most)
+        self._over = f", in intervals of {bins.width}"
+        of_color = self._colored("series")
+        numbers = (
+            f"SELECT {bins.value} AS v, {held} AS held{self._colored(f'{self._series} AS series')} FROM {_SEEN} "
+            f"WHERE {self._is_finite(self._choice.x)}"
+        )
+        keyed = f"SELECT {bins.key('v')} AS bin, held{of_color} FROM ({numbers})"
+        if (
+            self._choice.bins is not None
+            and (found := self._evaluate(f"SELECT count(DISTINCT bin) FROM ({keyed})")) > limit
+        ):
+            raise UsageError(
+                f"{self._choice.x} has {found:,} intervals of {bins.width}, and a {self._choice.kind} shows {limit:,}; choose longer "
+                "ones, or filter first."
+            )
         return (
-            f'SELECT {low} AS x, {high} AS "until", {y} AS y, count(*) AS "rows"\n'
-            f"FROM (SELECT {bins.number_sql('v')} AS bin, held FROM ({numbers}))\nGROUP BY bin\nORDER BY bin"
+            f'SELECT {bins.low("bin")} AS x, {bins.high("bin")} AS "until", {y} AS y, count(*) AS "rows"{of_color}\n'
+            f"FROM ({keyed})\nGROUP BY bin{of_color}\nORDER BY bin{of_color}"
         )
 
     def _scatter(self) -> str:
@@ -247,41 +347,51 @@ class _Drawing:
         self._leave_out(y)
         where = f"WHERE {self._is_finite(x)} AND {self._is_finite(y)}"
         sql = (
-            f'SELECT {quote_identifier(x)} AS x, {quote_identifier(y)} AS y, count(*) AS "rows"\nFROM {_SEEN}\n{where}\n'
-            "GROUP BY ALL\nORDER BY ALL"
+            f'SELECT {quote_identifier(x)} AS x, {quote_identifier(y)} AS y, count(*) AS "rows"'
+            f"{self._colored(f'{self._series} AS series')}\nFROM {_SEEN}\n{where}\nGROUP BY ALL\nORDER BY ALL"
         )
-        if self._evaluate(f"SELECT count(*) FROM ({sql})") <= MOST_POINTS:
+        if self._choice.bins is None and self._evaluate(f"SELECT count(*) FROM ({sql})") <= MOST_POINTS:
             return sql
+        if self._series is not None:
+            self._notes.append(f"the fields hold rows of all values of {self._choice.color} that are drawn")
+            self._series = None
         across, up = self._bins(x, ACROSS, where), self._bins(y, UP, where)
-        self._over = f", rows counted in fields of {self._width(across, x)} by {self._width(up, y)}"
-        numbers = f"SELECT {self._number(x)} AS v, {self._number(y)} AS w FROM {_SEEN} {where}"
-        ends = [
-            f"{self._edge(bins, name, number)} AS {label}"
-            for bins, name, number, label in (
-                (across, x, "bin", "x"),
-                (across, x, "(bin + 1)", '"until"'),
-                (up, y, "up", "y"),
-                (up, y, "(up + 1)", "y_until"),
-            )
-        ]
+        self._over = f", rows counted in fields of {across.width} by {up.width}"
+        numbers = f"SELECT {across.value} AS v, {up.value} AS w FROM {_SEEN} {where}"
         return (
-            f'SELECT {", ".join(ends)}, count(*) AS "rows"\n'
-            f"FROM (SELECT {across.number_sql('v')} AS bin, {up.number_sql('w')} AS up FROM ({numbers}))\n"
+            f'SELECT {across.low("bin")} AS x, {across.high("bin")} AS "until", {up.low("up")} AS y, {up.high("up")} AS y_until, '
+            f'count(*) AS "rows"\nFROM (SELECT {across.key("v")} AS bin, {up.key("w")} AS up FROM ({numbers}))\n'
             "GROUP BY bin, up\nORDER BY bin, up"
         )
 
     def _points(self, sql: str) -> pa.Table:
         """What the SQL gives, as numbers to draw and texts to read."""
-        names = self._view.evaluate(f"FROM ({sql}) LIMIT 0", {_SEEN: self._rows}).column_names
+        names = self._names(sql)
         position = {"number": "{}::DOUBLE", "time": "epoch({})::DOUBLE", "category": "NULL::DOUBLE"}[self._role]
         until = '"until"' if "until" in names else "NULL"
         end = position.format(until) if "until" in names else "NULL::DOUBLE"
         top = "y_until" if "y_until" in names else "NULL"
+        series, color = "NULL", "NULL::BIGINT"
+        if "series" in names:
+            series, color = "series", "dense_rank() OVER (ORDER BY series) - 1"
         return self._view.evaluate(
             f"SELECT left(x::VARCHAR, 200) AS label, {position.format('x')} AS x, {until}::VARCHAR AS until, {end} AS x_end, "
-            f'y::VARCHAR AS value, y::DOUBLE AS y, {top}::VARCHAR AS value_until, {top}::DOUBLE AS y_end, "rows" FROM ({sql})',
+            f'y::VARCHAR AS value, y::DOUBLE AS y, {top}::VARCHAR AS value_until, {top}::DOUBLE AS y_end, "rows", '
+            f"left({series}::VARCHAR, 200) AS series, {color} AS color, dense_rank() OVER (ORDER BY x) - 1 AS place "
+            f"FROM (SELECT *, row_number() OVER () AS nth FROM ({sql})) ORDER BY nth",
             {_SEEN: self._rows},
         )
+
+    def _names(self, sql: str) -> list[str]:
+        names: list[str] = self._view.evaluate(f"FROM ({sql}) LIMIT 0", {_SEEN: self._rows}).column_names
+        return names
+
+    def _ticks(self, sql: str) -> tuple[tuple[float, str], ...]:
+        kind = self._kinds[self._choice.x]
+        assert kind is not None  # it is a time
+        high = '"until"' if "until" in self._names(sql) else "x"
+        ends = f"SELECT x, {high} AS high FROM ({sql})"
+        return ticks(lambda text: self._view.evaluate(text, {_SEEN: self._rows}), ends, kind)
 
     def _leave_out(self, name: str) -> None:
         """Notes how many rows have no finite value to draw."""
@@ -308,55 +418,26 @@ class _Drawing:
         is_plain = self._choice.aggregate is None or self._is_single
         return str(self._choice.y) if is_plain else f"{self._choice.aggregate} of {self._choice.y}"
 
-    def _category(self) -> str:
-        """SQL of x where it is no position: values of types that have no order are texts."""
-        kind = self._kinds[self._choice.x]
-        name = quote_identifier(self._choice.x)
+    def _category(self, column: str) -> str:
+        """SQL of a value that is no position: values of types that have no order are texts."""
+        kind = self._kinds[column]
+        name = quote_identifier(column)
         plain = kind is not None and not kind.is_nested and kind.name not in ("json", "variant", "geometry")
         return name if plain else f"{name}::VARCHAR"
 
-    def _number(self, name: str) -> str:
-        quoted = quote_identifier(name)
-        return f"epoch({quoted})::DOUBLE" if role(self._kinds[name]) == "time" else f"{quoted}::DOUBLE"
-
     def _is_finite(self, name: str) -> str:
-        return f"isfinite({self._number(name)})"
+        return f"isfinite({number(name, self._kinds[name])})"
 
-    def _bins(self, name: str, most: int, where: str = "") -> RoundBins:
+    def _bins(self, name: str, most: int, where: str = "") -> Bins:
         kind = self._kinds[name]
         assert kind is not None  # it is a number or a time
-        number = self._number(name)
+        place = number(name, kind)
         ends = self._view.evaluate(
-            f"SELECT coalesce(min({number}), 0), coalesce(max({number}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
+            f"SELECT coalesce(min({place}), 0), coalesce(max({place}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
             {_SEEN: self._rows},
         )
         low, high = (column[0].as_py() for column in ends.columns)
-        return round_bins(low, high, kind, most)
-
-    def _edge(self, bins: RoundBins, name: str, number: str) -> str:
-        """SQL of the lower end of a bin, in the type of the column where that is whole."""
-        kind = self._kinds[name]
-        assert kind is not None
-        edge = f"({bins.edge_sql(number)})"
-        if kind.name in INTEGERS and "128" not in kind.name:
-            return f"{edge}::HUGEINT"
-        if kind.name == "date":
-            return f"DATE '1970-01-01' + ({edge} / 86400)::INTEGER"
-        if kind.name == "timestamptz":
-            return f"to_timestamp{edge}"
-        return f"make_timestamp(({edge} * 1000000)::BIGINT)" if kind.name in TIMESTAMPS else edge
-
-    def _width(self, bins: RoundBins, name: str) -> str:
-        """How wide bins are, for people."""
-        if bins.parts > 1:
-            number = f"{bins.multiple / bins.parts:g}"
-        elif role(self._kinds[name]) == "time":
-            for unit, seconds in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-                if bins.multiple % seconds == 0:
-                    return f"{bins.multiple // seconds:,} {unit}{'s' * (bins.multiple != seconds)}"
-        else:
-            number = f"{bins.multiple:,}" if bins.multiple < 10**15 else f"{bins.multiple:g}"
-        return f"{number} seconds" if role(self._kinds[name]) == "time" else number
+        return bins_of(name, kind, low, high, most, self._choice.bins if name == self._choice.x else None)
 
     def _evaluate(self, sql: str) -> int:
         """The only number of a query."""

@@ -229,7 +229,14 @@ class RowsView:
         return engine.evaluate(sql, tables, self.time_zone)
 
     def chart(
-        self, kind: str | None = None, x: str | None = None, y: str | None = None, aggregate: str | None = None
+        self,
+        kind: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        aggregate: str | None = None,
+        *,
+        color: str | None = None,
+        bins: str | None = None,
     ) -> Chart:
         """The rows that pass as points of a chart; what is not given is chosen by the columns' types.
 
@@ -237,22 +244,32 @@ class RowsView:
             kind: bar, line, scatter or histogram.
             y: a column of numbers.
             aggregate: count, sum, avg, min or max, of bars and lines.
+            color: a column; its eight most frequent values are drawn in a colour each.
+            bins: minute, hour, day, week, month, quarter or year, for intervals of an x of times.
 
         Raises:
             EntryNotFoundError, UsageError: an unknown column, kind or aggregate, or one that does not suit.
         """
         from ducklake_lab.session.rows import chart
 
-        for name in (x, y):
+        for name in (x, y, color):
             if name is not None:
                 self.column(name)
-        return chart.draw(self, chart.choose(self.columns, kind, x, y, aggregate))
+        given = chart.Choice(kind or "", x or "", y, aggregate, color, bins)
+        return chart.draw(self, chart.choose(self.columns, given))
 
     def plot(
-        self, kind: str | None = None, x: str | None = None, y: str | None = None, aggregate: str | None = None
+        self,
+        kind: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        aggregate: str | None = None,
+        *,
+        color: str | None = None,
+        bins: str | None = None,
     ) -> Any:
         """As `chart`, as a Plotly figure."""
-        return hook("chart.plot")(self.chart(kind, x, y, aggregate))
+        return hook("chart.plot")(self.chart(kind, x, y, aggregate, color=color, bins=bins))
 
     @property
     def sql(self) -> str:

@@ -2,6 +2,8 @@
 
 const CHART = { height: 300, top: 12, bottom: 40, bar: 22 };
 const AGGREGATED = new Set(["bar", "line"]);
+// Pixels of a bar of one of several colours, of the space between groups of them, and of a line of the legend.
+const THIN = { bar: 9, gap: 8, legend: 18 };
 const exact = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 12 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 3 });
 
@@ -34,6 +36,9 @@ function named(label) {
   return label === "NULL" || label === "" || /^'(.*')?$/s.test(label) ? `'${label}'` : label;
 }
 
+// A time without its clock, where that is midnight.
+const shortTime = (text) => (text === null ? "NULL" : text.replace(/ 00:00:00([+-]\d\d(:\d\d)?)?$/, ""));
+
 class Chart {
   // table: { line, model }
   constructor(table) {
@@ -45,9 +50,11 @@ class Chart {
       return element("span", { class: "dlk-tb-choice" }, element("span", { class: "dlk-soft", "aria-hidden": "true" }, label), node);
     };
     // What was asked for last, which the next change builds on though it is not answered yet.
-    this.asked = {};
-    const over = select("Of", (value) => this.ask({ ...this.asked, aggregate: value }));
+    this.asked = table.model.get("drawn");
+    const over = select("Of", (value) => this.choose({ ...this.asked, aggregate: value }));
     this.over = over;
+    const by = select("Bins", (bins) => this.choose({ ...this.asked, bins: bins || null }));
+    this.by = by;
     this.note = element("span", { class: "dlk-soft", role: "status" });
     this.title = element("strong", {});
     this.drawing = element("div", { class: "dlk-tb-drawing" });
@@ -59,8 +66,9 @@ class Chart {
     this.problem = element("span", { role: "alert" });
     this.root = element("div", {},
       element("div", { class: "dlk-bar" },
-        select("Chart", (kind) => this.ask({ kind })), select("X", (x) => this.ask({ ...this.asked, x })),
-        select("Y", (y) => this.ask({ ...this.asked, y: y || null, aggregate: this.aggregate(y) })), over,
+        select("Chart", (kind) => this.choose({ kind, color: this.asked.color })), select("X", (x) => this.choose({ ...this.asked, x, bins: null })), by,
+        select("Y", (y) => this.choose({ ...this.asked, y: y || null, aggregate: this.aggregate(y) })), over,
+        select("Colour", (color) => this.choose({ ...this.asked, color: color || null })),
         copying("Copy Plotly code", async () => (await this.table.line.ask("code", this.choice)).content.text),
         copying("Copy SQL", () => this.answer.sql), this.problem),
       element("div", { class: "dlk-tb-caption" }, this.title, " ", this.note), this.drawing, this.numbers);
@@ -74,9 +82,33 @@ class Chart {
   }
 
   // Draws what is seen now, if that is not drawn yet.
-  refresh() {
-    if (this.isStale) this.ask(this.asked);
+  async refresh() {
+    if (this.isStale) await this.ask(this.asked);
     else this.draw();
+  }
+
+  // Draws what a user has chosen, which stays chosen, and is in the notebook from now on.
+  async choose(choice) {
+    await this.ask(choice);
+    if (this.problem.textContent) return;
+    this.table.set({ drawn: this.choice });
+    this.table.kept = true;
+    await this.keep();
+  }
+
+  // Writes the picture into the saved output, or takes it out where the chart is closed.
+  async keep() {
+    const drawn = this.table.is("chart") ? this.drawing.querySelector("svg") : null;
+    try {
+      const { content } = await this.table.line.ask("still", { chart: drawn ? this.choice : null });
+      if (!drawn) { this.table.keep(content.html); return; }
+      const picture = drawn.cloneNode(true);
+      picture.setAttribute("viewBox", `0 0 ${picture.getAttribute("width")} ${picture.getAttribute("height")}`);
+      picture.setAttribute("style", "max-width:100%;height:auto");
+      this.table.keep(content.html.replace(content.place, () => picture.outerHTML));
+    } catch {
+      // the kernel is gone: the page says so
+    }
   }
 
   async ask(choice) {
@@ -105,20 +137,25 @@ class Chart {
   }
 
   fill() {
-    const { kinds, xs, ys, aggregates, title, notes, y_title, x_title, choice } = this.answer;
+    const { kinds, xs, ys, colors, aggregates, bins, is_time, title, notes, y_title, x_title, choice } = this.answer;
     const options = (node, list, chosen) => node.replaceChildren(...list.map(([value, text]) => element("option", { value, selected: value === chosen }, text)));
-    const named = (list) => list.map((one) => [one, one]);
-    options(this.chart, named(kinds), choice.kind);
+    const plain = (list) => list.map((one) => [one, one]);
+    options(this.chart, plain(kinds), choice.kind);
     options(this.x, xs, choice.x);
     options(this.y, [...(AGGREGATED.has(choice.kind) ? [["", "rows"]] : []), ...ys], choice.y ?? "");
-    options(this.of, named(aggregates), choice.aggregate);
+    options(this.of, plain(aggregates), choice.aggregate);
+    options(this.colour, [["", "one"], ...colors], choice.color ?? "");
+    options(this.bins, [["", "by the span"], ...plain(bins)], choice.bins ?? "");
+    this.by.hidden = !is_time;
     this.y.parentNode.hidden = choice.kind === "histogram";
     this.over.hidden = !AGGREGATED.has(choice.kind) || choice.y === null;
     this.title.textContent = title;
     this.note.textContent = [`${counted(this.points.length, "point")}`, ...notes].join(" · ");
-    this.shown = [["label", x_title], ["until", "until"], ["value", y_title], ["value_until", "until"], ["rows", "rows"]]
-      .filter(([name]) => (name !== "rows" || y_title !== "rows") && (name === "label" || this.points.some((point) => point[name] !== null)));
-    this.grid.setColumns(this.shown.map(([name, text]) => ({ name: text, right: name !== "label" })));
+    this.series = [];
+    for (const { color, series } of this.points) if (color !== null) this.series[color] = named(series);
+    this.shown = [["label", x_title], ["until", "until"], ["series", colors.find(([name]) => name === choice.color)?.[1]], ["value", y_title], ["value_until", "until"], ["rows", "rows"]]
+      .filter(([name]) => (name !== "rows" || y_title !== "rows") && (name === "label" || (name === "series" && this.series.length) || this.points.some((point) => point[name] !== null)));
+    this.grid.setColumns(this.shown.map(([name, text]) => ({ name: text, right: name !== "label" && name !== "series" })));
     this.grid.reset(this.points.length);
   }
 
@@ -127,10 +164,10 @@ class Chart {
   }
 
   // What is said of a point where it is pointed at.
-  told({ label, until, value, value_until, rows }) {
-    const { x_title, y_title } = this.answer;
+  told({ label, until, value, value_until, rows, series, color }) {
+    const { x_title, y_title, choice } = this.answer;
     const span = (from, to) => (from === null ? "NULL" : to === null ? from : `${from} to ${to}`);
-    return [`${x_title}: ${span(label, until)}`, `${y_title}: ${span(value, value_until)}`, ...(y_title === "rows" ? [] : [counted(rows, "row")])].join("\n");
+    return [`${x_title}: ${span(label, until)}`, ...(color === null ? [] : [`${choice.color}: ${series === null ? "NULL" : series}`]), `${y_title}: ${span(value, value_until)}`, ...(y_title === "rows" ? [] : [counted(rows, "row")])].join("\n");
   }
 
   draw() {
@@ -138,10 +175,33 @@ class Chart {
     if (!width || !this.answer) return;
     const points = this.points.filter((point) => Number.isFinite(point.y));
     if (!points.length) { this.drawing.replaceChildren(element("p", { class: "dlk-soft" }, "There is nothing to draw.")); return; }
-    const svg = this.choice.kind === "bar" ? this.bars(points, width) : this.plane(points, width);
+    const legend = this.legend(width);
+    const svg = this.choice.kind === "bar" ? this.bars(points, width, legend.high) : this.plane(points, width, legend.high);
+    svg.prepend(...legend.shapes);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", `${this.answer.title}; ${this.note.textContent}`);
     this.drawing.replaceChildren(svg);
+  }
+
+  // Fill of a point: that of its value of the column of colours.
+  fillOf({ color }) {
+    return this.answer.palette[color ?? 0];
+  }
+
+  // The names of the colours over the drawing, in as many lines as they need.
+  legend(width) {
+    const shapes = [];
+    let left = 0, line = 0;
+    this.series.forEach((name, at) => {
+      const text = name.length > 40 ? name.slice(0, 39) + "…" : name, wide = text.length * 6.8 + 34;
+      if (left && left + wide > width) { left = 0; line += 1; }
+      const top = line * THIN.legend + 3;
+      const label = shape("text", { x: left + 15, y: top + 9 }, text);
+      label.append(shape("title", {}, name));
+      shapes.push(shape("rect", { x: left, y: top, width: 10, height: 10, rx: 2, fill: this.answer.palette[at] }), label);
+      left += wide;
+    });
+    return { shapes, high: shapes.length ? (line + 1) * THIN.legend + 6 : 0 };
   }
 
   mark(svg, tag, attributes, point) {
@@ -150,32 +210,54 @@ class Chart {
     svg.append(node);
   }
 
-  bars(points, width) {
-    const svg = shape("svg", { width, height: points.length * CHART.bar + 8 });
-    const longest = Math.max(...points.map(({ label }) => named(label).length));
+  bars(points, width, above) {
+    // the bars of one value of x stand together
+    const groups = new Map();
+    for (const point of points) groups.set(point.place, [...(groups.get(point.place) ?? []), point]);
+    const isOne = !this.series.length;
+    const [thick, gap, start] = isOne ? [CHART.bar - 6, 6, 3] : [THIN.bar, THIN.gap, 4];
+    const height = points.length * (isOne ? CHART.bar : THIN.bar + 2) + (isOne ? 0 : groups.size * gap);
+    const svg = shape("svg", { width, height: above + height + 8 });
+    const span = ({ label, until }) => (until === null ? named(label) : shortTime(label));
+    const longest = Math.max(...points.map((point) => span(point).length));
     const left = Math.min(230, Math.max(40, longest * 6.6 + 10));
     const numbers = Math.max(...points.map(({ value }) => grouped(value).length)) * 6.8 + 10;
     const low = Math.min(0, ...points.map(({ y }) => y)), high = Math.max(0, ...points.map(({ y }) => y));
     const below = low < 0 ? numbers : 0;
     const scale = (y) => left + below + (width - left - below - numbers) * part(y, low, high);
-    points.forEach((point, at) => {
-      const { label, y, value } = point, top = at * CHART.bar + 3;
-      const name = named(label), most = Math.round((left - 10) / 6.6);
-      this.mark(svg, "rect", { x: Math.min(scale(0), scale(y)), y: top, width: Math.max(1, Math.abs(scale(y) - scale(0))), height: CHART.bar - 6, rx: 2, class: "dlk-tb-fill" }, point);
-      const text = shape("text", { x: left - 6, y: top + 12, "text-anchor": "end", "font-style": label === null ? "italic" : "normal" }, name.length > most ? name.slice(0, most - 1) + "…" : name);
+    const most = Math.round((left - 10) / 6.6);
+    let top = above + start;
+    for (const group of groups.values()) {
+      const { label } = group[0], name = span(group[0]);
+      const middle = top + (isOne ? thick : group.length * (thick + 2) - 2) / 2 + 4;
+      const text = shape("text", { x: left - 6, y: middle, "text-anchor": "end", "font-style": label === null ? "italic" : "normal" }, name.length > most ? name.slice(0, most - 1) + "…" : name);
       text.append(shape("title", {}, name));
-      svg.append(text, shape("text", y < 0 ? { x: scale(y) - 5, y: top + 12, "text-anchor": "end" } : { x: scale(y) + 5, y: top + 12 }, grouped(value)));
-    });
-    svg.append(shape("line", { x1: scale(0), x2: scale(0), y1: 0, y2: points.length * CHART.bar, class: "dlk-tb-axis" }));
+      svg.append(text);
+      for (const point of group) {
+        const { y, value } = point;
+        this.mark(svg, "rect", { x: Math.min(scale(0), scale(y)), y: top, width: Math.max(1, Math.abs(scale(y) - scale(0))), height: thick, rx: 2, fill: this.fillOf(point) }, point);
+        const at = { y: top + thick / 2 + 4, ...(isOne ? {} : { style: "font-size:10px" }) };
+        svg.append(shape("text", y < 0 ? { x: scale(y) - 5, ...at, "text-anchor": "end" } : { x: scale(y) + 5, ...at }, grouped(value)));
+        top += isOne ? CHART.bar : thick + 2;
+      }
+      if (!isOne) top += gap;
+    }
+    svg.append(shape("line", { x1: scale(0), x2: scale(0), y1: above, y2: above + height, class: "dlk-tb-axis" }));
     return svg;
   }
 
-  plane(points, width) {
-    const { height, top, bottom } = CHART;
+  plane(points, width, above) {
+    const { bottom } = CHART, top = CHART.top + above, height = CHART.height + above;
     const svg = shape("svg", { width, height });
     const isHistogram = this.choice.kind === "histogram";
     const ends = (name, end) => points.flatMap((point) => (point[end] === null ? [point[name]] : [point[name], point[end]]));
-    const ys = ends("y", "y_end");
+    // counts of the colours of an interval stand on each other
+    const feet = new Map();
+    if (isHistogram) {
+      const tops = new Map();
+      for (const point of points) { feet.set(point, tops.get(point.place) ?? 0); tops.set(point.place, feet.get(point) + point.y); }
+    }
+    const ys = isHistogram ? points.map((point) => feet.get(point) + point.y) : ends("y", "y_end");
     const up = ticks(Math.min(...ys, ...(isHistogram ? [0] : [])), Math.max(...ys), 5);
     const left = Math.max(...up.map((one) => tick(one).length)) * 6.8 + 12, right = 14;
     const xs = ends("x", "x_end");
@@ -187,41 +269,44 @@ class Chart {
     for (const one of up) {
       svg.append(shape("line", { x1: left, x2: width - right, y1: y(one), y2: y(one), class: "dlk-tb-axis" }), shape("text", { x: left - 6, y: y(one) + 4, "text-anchor": "end" }, tick(one)));
     }
-    this.along(svg, along ? along.map((one) => [x(one), tick(one)]) : this.labels(points, x, width), height - bottom, width);
+    this.along(svg, along ? along.map((one) => [x(one), tick(one)]) : this.labels(points, x), height - bottom, width);
     svg.append(shape("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle", class: "dlk-tb-name" }, this.answer.x_title));
     if (this.choice.kind === "line") this.line(svg, points, x, y);
     const most = Math.max(...points.map(({ rows }) => rows));
     for (const point of points) {
       if (isHistogram || point.y_end !== null) {
-        const [low, high] = isHistogram ? [0, point.y] : [point.y, point.y_end];
+        const [low, high] = isHistogram ? [feet.get(point), feet.get(point) + point.y] : [point.y, point.y_end];
         const place = { x: x(point.x) + 0.5, width: Math.max(1, x(point.x_end) - x(point.x) - 1), y: y(high), height: Math.max(1, y(low) - y(high) - (isHistogram ? 0 : 1)) };
-        this.mark(svg, "rect", { ...place, class: "dlk-tb-fill", "fill-opacity": isHistogram ? 1 : 0.15 + (0.85 * point.rows) / most }, point);
+        this.mark(svg, "rect", { ...place, fill: this.fillOf(point), "fill-opacity": isHistogram ? 1 : 0.15 + (0.85 * point.rows) / most }, point);
       } else {
         const r = this.choice.kind === "line" ? (points.length > 150 ? 1.5 : 3) : 3 + 5 * Math.sqrt((point.rows - 1) / most);
-        this.mark(svg, "circle", { cx: x(point.x), cy: y(point.y), r, class: "dlk-tb-fill", "fill-opacity": this.choice.kind === "line" ? 1 : 0.6 }, point);
+        this.mark(svg, "circle", { cx: x(point.x), cy: y(point.y), r, fill: this.fillOf(point), "fill-opacity": this.choice.kind === "line" ? 1 : 0.6 }, point);
       }
     }
     return svg;
   }
 
-  // Points that follow each other are joined, over none that has no number.
+  // Points of one colour that follow each other are joined, over none that has no number.
   line(svg, drawn, x, y) {
     const known = new Set(drawn);
-    let path = "", joined = false;
+    const paths = new Map();
     for (const point of this.points) {
-      if (known.has(point)) path += `${joined ? "L" : "M"}${x(point.x)} ${y(point.y)}`;
-      joined = known.has(point);
+      const path = paths.get(point.color) ?? { text: "", joined: false };
+      if (known.has(point)) path.text += `${path.joined ? "L" : "M"}${x(point.x)} ${y(point.y)}`;
+      path.joined = known.has(point);
+      paths.set(point.color, path);
     }
-    svg.append(shape("path", { d: path, class: "dlk-tb-line" }));
+    for (const [color, { text }] of paths) svg.append(shape("path", { d: text, stroke: this.fillOf({ color }), class: "dlk-tb-line" }));
   }
 
-  // Texts of points that are apart, at their places: the kernel writes times, in the zone of the session.
-  labels(points, x, width) {
-    const places = points.map((point) => [x(point.x), point.label]);
+  // Round times that the kernel writes, in the zone of the session; of one time alone, or of numbers, those of the points.
+  labels(points, x) {
+    const { ticks } = this.answer;
+    if (ticks.length) return ticks.map(([at, text]) => [x(at), text]);
+    const places = points.map((point) => [x(point.x), shortTime(point.label)]);
     const end = points.at(-1);
-    if (end.until !== null) places.push([x(end.x_end), end.until]);
-    const rest = / 00:00:00(\+00)?$/;
-    return places.every(([, text]) => rest.test(text)) ? places.map(([at, text]) => [at, text.replace(rest, "")]) : places;
+    if (end.until !== null) places.push([x(end.x_end), shortTime(end.until)]);
+    return places;
   }
 
   along(svg, places, base, width) {

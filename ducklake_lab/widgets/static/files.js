@@ -2,6 +2,8 @@
 
 const WORDS = ["file", "partition"];
 const DRAWN = 1500;
+// Pixels below which bars of sizes and ages make way.
+const NARROW = 760;
 
 class Files extends Browsing {
   constructor(model, host) {
@@ -12,7 +14,7 @@ class Files extends Browsing {
       "change:place": () => this.follow(),
       "change:findings": () => this.mend(),
     });
-    this.resize(this.map, () => this.draw());
+    this.resize(this.map, () => { if (this.narrow !== this.root.clientWidth < NARROW) this.lay(); this.draw(); });
     this.resize(this.strip, () => this.drawRanges());
     this.load();
     this.ranges();
@@ -55,7 +57,7 @@ class Files extends Browsing {
     const bar = element("span", { class: "dlk-fb-bar", "aria-hidden": "true" }, element("i", { style: `width:${(100 * sizes[at]) / this.largest}%` }));
     return [
       element("span", { class: "dlk-mono", title: row.path }, row.name), ...(this.divided ? [this.model.get("partitions")[partition[at]]] : []),
-      String(snapshot[at]), row.age, number.format(rows[at]), this.deletedOf(at), [size(sizes[at]), bar],
+      String(snapshot[at]), ...(this.narrow ? [] : [row.age]), number.format(rows[at]), this.deletedOf(at), [size(sizes[at]), bar],
     ];
   }
 
@@ -74,21 +76,31 @@ class Files extends Browsing {
     const inlined = this.model.get("inlined");
     this.facts.textContent = [this.model.get("note"), counted(length, "file"), size(sum(columns.size)), counted(sum(columns.rows), "row"),
       inlined ? `${counted(inlined, "more row")} in the catalog` : null, deleted ? `${number.format(deleted)} deleted` : null].filter(Boolean).join(" · ");
-    const [sorted, down] = this.model.get("sort");
     this.divided = this.model.get("partitions").some((name) => name);
     this.caption.textContent = this.divided ? "Size by partition" : "Size by file";
+    this.lay();
+    this.grid.reset(length);
+    for (const part of [this.pictures, this.ranged, this.strip, this.grid.root]) part.style.display = length ? "" : "none";
+    if (length) this.draw();
+  }
+
+  lay() {
+    if (!this.data) return;
+    const [sorted, down] = this.model.get("sort");
+    const columns = this.data;
+    this.narrow = this.root.clientWidth < NARROW;
+    this.root.classList.toggle("dlk-fb-narrow", this.narrow);
     const widths = {
-      file: "minmax(11em, 1.6fr)", ...(this.divided ? { partition: "minmax(7em, 1.2fr)" } : {}), snapshot: "5.6em", age: "4.5em",
-      rows: room(columns.rows.map((one) => number.format(one))), deleted: room(columns.rows.map((_, at) => this.deletedOf(at)), 0.4), size: "10.6em",
+      file: `minmax(${this.narrow ? 8 : 11}em, 1.6fr)`, ...(this.divided ? { partition: `minmax(${this.narrow ? 6 : 7}em, 1.2fr)` } : {}),
+      snapshot: "5.6em", ...(this.narrow ? {} : { age: "4.5em" }),
+      rows: room(columns.rows.map((one) => number.format(one))), deleted: room(columns.rows.map((_, at) => this.deletedOf(at)), 0.4), size: this.narrow ? "4.5em" : "10.6em",
     };
     this.grid.setColumns(Object.entries(widths).map(([name, width]) => ({
       name, width, right: !WORDS.includes(name), sort: name === sorted ? (down ? "descending" : "ascending") : "none",
       head: name === "age" ? "age" : element("button", { type: "button", class: "dlk-fb-sort", onclick: () => this.set({ sort: [name, name === sorted ? !down : !WORDS.includes(name)] }) },
         name + (name === sorted ? (down ? " ▼" : " ▲") : "")),
     })));
-    this.grid.reset(length);
-    for (const part of [this.pictures, this.ranged, this.strip, this.grid.root]) part.style.display = length ? "" : "none";
-    if (length) this.draw();
+    this.grid.draw();
   }
 
   // Squares of the files, or of the partitions where there are too many files, their area the size.

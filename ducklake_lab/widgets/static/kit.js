@@ -248,6 +248,9 @@ function mounted(View) {
     const line = new Line(model);
     let alive = false;
     let gone = "";
+    // Views whose host is gone, until another one takes its place: what the notebook holds was written anew.
+    const homeless = new Map();
+    const leave = (view) => homeless.set(view, setTimeout(() => { homeless.delete(view); view.close(); }, 2000));
     const end = (entry) => {
       entry.view?.close();
       entry.notice?.remove();
@@ -264,7 +267,10 @@ function mounted(View) {
     const find = () => {
       if (!alive) return;
       for (const [host, entry] of live) {
-        if (!host.isConnected) { entry.view?.close(); live.delete(host); }
+        if (host.isConnected) continue;
+        live.delete(host);
+        if (entry.view?.adopt) leave(entry.view);
+        else entry.view?.close();
       }
       // each view of the output has one; browsers find them by the id alone at once
       for (const host of document.querySelectorAll(`#${CSS.escape(id)}`)) {
@@ -273,6 +279,14 @@ function mounted(View) {
         const entry = { still, view: null };
         live.set(host, entry);
         if (gone) { stop(host, entry); continue; }
+        const [view, timer] = homeless.entries().next().value ?? [];
+        if (view) {
+          clearTimeout(timer);
+          homeless.delete(view);
+          view.adopt(host, still);
+          entry.view = view;
+          continue;
+        }
         for (const child of still) child.style.display = "none";
         entry.view = new View(model, host, still);
         entry.view.line.onGone = lose;
@@ -295,6 +309,8 @@ function mounted(View) {
       line.close();
       for (const entry of live.values()) end(entry);
       live.clear();
+      for (const [view, timer] of homeless) { clearTimeout(timer); view.close(); }
+      homeless.clear();
     };
   }
 

@@ -7,6 +7,8 @@ const LABELS = { none: "no change" };
 const HIGH = 58;
 // Pixels from which the list has a column for what changed.
 const WIDE = 1000;
+// Pixels below which it has none for sizes.
+const NARROW = 640;
 
 function amount(added, removed, write) {
   const parts = [];
@@ -15,6 +17,9 @@ function amount(added, removed, write) {
   else if (removed) parts.push("\u2212" + write(removed));
   return parts.join(" ");
 }
+
+// Milliseconds in which snapshots that lie together differ by seconds.
+const SHORT = 600_000;
 
 class Snapshots extends Browsing {
   constructor(model, host) {
@@ -44,6 +49,7 @@ class Snapshots extends Browsing {
     this.summary = element("span", { class: "dlk-soft", role: "status" });
     this.kinds = element("span", { class: "dlk-sb-kinds", role: "group", "aria-label": "Kinds of change" });
     this.scaled = element("span", { class: "dlk-soft" }, "bar height: square root of the rows");
+    this.mapped = element("div", { class: "dlk-soft dlk-sb-mapped" });
     this.zoom = element("span", { class: "dlk-sb-zoom" });
     this.timeline = element("div", { class: "dlk-sb-time", "aria-hidden": "true" });
     this.timeline.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -75,7 +81,7 @@ class Snapshots extends Browsing {
     // Without this attribute JupyterLab takes arrow keys and letters for its own commands.
     this.root = element("div", { class: "dlk-live dlk-sb", "data-lm-suppress-shortcuts": "true" },
       element("div", { class: "dlk-bar" }, element("strong", {}, this.model.get("title")), this.summary, this.kinds, this.scaled, this.zoom, this.search),
-      this.timeline, this.map, this.grid.root, this.detail, this.result);
+      this.timeline, this.map, this.mapped, this.grid.root, this.detail, this.result);
   }
 
   cells(row, at) {
@@ -83,7 +89,7 @@ class Snapshots extends Browsing {
     const changes = element("span", { class: "dlk-soft" }, (row.changes || "").replaceAll("\n", ", "));
     const words = this.wide ? [row.message, changes] : [row.message || changes];
     return [String(this.data.id[at]), this.stamp(this.data.time[at]), [element("i", { class: "dlk-k-" + kind }), LABELS[kind] || kind], row.author,
-      ...words, this.rowsOf(at) || "–", this.bytesOf(at)];
+      ...words, this.rowsOf(at) || "–", ...(this.narrow ? [] : [this.bytesOf(at)])];
   }
 
   timeName() {
@@ -111,6 +117,7 @@ class Snapshots extends Browsing {
   // out where there is a message, and listed below when the snapshot is selected.
   lay() {
     this.wide = this.grid.root.clientWidth >= WIDE;
+    this.narrow = this.grid.root.clientWidth < NARROW;
     const all = (write) => this.data.id.map((_, at) => write(at));
     const kinds = this.model.get("kinds").map((kind) => LABELS[kind] || kind);
     const text = (name, width, right) => ({ name, width, right });
@@ -122,7 +129,7 @@ class Snapshots extends Browsing {
     this.grid.setColumns([
       text("id", room(all((at) => String(this.data.id[at]))), true), text(this.timeName(), room([this.timeName(), "2000-01-01 00:00"])), text("kind", room(kinds, 1.4)), text("author", needed(4.5, 22, author)),
       text("message", said), ...(this.wide ? [text("what changed", share(9, changes))] : []),
-      text("rows", room(all((at) => this.rowsOf(at))), true), text("size", room(all((at) => this.bytesOf(at))), true),
+      text("rows", room(all((at) => this.rowsOf(at))), true), ...(this.narrow ? [] : [text("size", room(all((at) => this.bytesOf(at))), true)]),
     ]);
   }
 
@@ -260,7 +267,9 @@ class Snapshots extends Browsing {
     svg.append(shape("line", { x1: 0, x2: width, y1: base, y2: base, class: "dlk-sb-base" }));
     const marked = this.marked();
     let free = 0;
-    let day = "";
+    let day = "", previous = "";
+    // clocks of snapshots that were made within minutes differ in their seconds
+    const isShort = visible.length > 1 && time[visible.at(-1)] - time[visible[0]] < SHORT;
     visible.forEach((at, index) => {
       const x = slot * (index + 0.5);
       const group = shape("g", { class: "dlk-sb-mark" });
@@ -282,9 +291,10 @@ class Snapshots extends Browsing {
         group.append(shape("text", { x, y: base - up - 5, class: "dlk-soft" }, up ? compact(added[at]) : "\u2212" + compact(removed[at])));
       }
       if (slot >= 9 + 6 * String(id[at]).length) group.append(shape("text", { x, y: base + below + 11 }, id[at]));
-      const moment = this.stamp(time[at]);
+      const moment = this.stamp(time[at], isShort);
       const label = moment.slice(0, 10) !== day ? moment.slice(0, 10) : moment.slice(11);
-      if (x - 34 >= free && x + 34 <= width) {
+      if (label !== previous && x - 34 >= free && x + 34 <= width) {
+        previous = label;
         group.append(shape("text", { x, y: base + below + 28, class: "dlk-soft" }, label));
         day = moment.slice(0, 10);
         free = x + 64;
@@ -302,6 +312,7 @@ class Snapshots extends Browsing {
   overview(width) {
     const needed = this.length > this.size;
     this.map.style.display = needed ? "" : "none";
+    this.mapped.hidden = !needed;
     if (!needed) return;
     const bins = Math.min(this.length, Math.floor(width / 3));
     const sums = new Float64Array(bins);
@@ -315,6 +326,7 @@ class Snapshots extends Browsing {
     const left = (width * (this.length - this.offset - this.size)) / this.length;
     svg.append(shape("rect", { x: left, y: 0.5, width: Math.max(4, (width * this.size) / this.length), height: 25, rx: 3, class: "dlk-sb-window" }));
     this.map.replaceChildren(svg);
+    this.mapped.textContent = bins < this.length ? "overview: square root of the rows and snapshots, added and removed" : "overview: square root of the rows, added and removed";
     const newest = this.data.id[this.offset];
     const oldest = this.data.id[Math.min(this.length, this.offset + this.size) - 1];
     for (const [name, value] of Object.entries({ min: this.data.id[this.length - 1], max: this.data.id[0], now: newest, text: `snapshots ${oldest} to ${newest}` })) {

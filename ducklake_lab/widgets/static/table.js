@@ -111,6 +111,20 @@ class Table extends Browsing {
   toggle(part) {
     const shows = this.model.get("shows");
     this.set({ shows: this.is(part) ? shows.filter((one) => one !== part) : [...shows, part] });
+    if (part === "chart") this.kept = true;
+  }
+
+  // Writes what the notebook holds anew. The page makes another host for that, into which this view moves.
+  keep(html) {
+    this.held = document.activeElement;
+    rewrite(this.model, () => html);
+  }
+
+  // Goes on in another host.
+  adopt(host, still) {
+    for (const node of still) node.style.display = "none";
+    host.append(this.root);
+    if (this.root.contains(this.held)) this.held.focus({ preventScroll: true });
   }
 
   // Shows the parts that are unfolded, and no others.
@@ -131,7 +145,9 @@ class Table extends Browsing {
     this.grid.root.hidden = isChart;
     this.chart.root.hidden = !isChart;
     if (this.which) this.which.hidden = isChart;
-    if (isChart) { this.detail.close(); this.chart.refresh(); }
+    if (isChart) this.detail.close();
+    const drawn = isChart ? this.chart.refresh() : Promise.resolve();
+    if (this.kept) drawn.then(() => this.chart.keep());
     this.heads();
   }
 
@@ -309,7 +325,7 @@ class Table extends Browsing {
       this.profiles.clear();
       for (const node of this.grid.root.querySelectorAll(".dlk-tb-profile")) { this.watching.unobserve(node); this.watching.observe(node); }
       this.chart.isStale = true;
-      if (this.is("chart")) this.chart.refresh();
+      if (this.is("chart")) this.chart.refresh().then(() => { if (this.kept) this.chart.keep(); });
       this.detail.close();
     }
     this.grid.reset(this.model.get("passing"), keep, !this.model.get("whole"));

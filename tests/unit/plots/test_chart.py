@@ -65,6 +65,24 @@ def test_the_figure_and_its_code_draw_the_points(
         assert list(coded.width) == pytest.approx(list(drawn.width))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [("bar", "region", "n", "sum"), ("line", "day", "n", "avg"), ("histogram", "day"), ("scatter", "n", "m")],
+)
+def test_each_colour_is_a_trace(session: dl.Session, given: tuple[str, ...]) -> None:
+    result = session.sql(f"SELECT *, m % 3 AS kind FROM ({QUERY}) WHERE n < 300")
+    view = result.view()
+    chart = view.chart(*given, color="kind", bins="month" if given[1] == "day" else None)
+    drawn = view.plot(*given, color="kind", bins="month" if given[1] == "day" else None)
+    coded = _coded(result, view, chart)
+    assert drawn.layout.barmode == coded.layout.barmode == ("stack" if given[0] == "histogram" else None)
+    assert [trace.name for trace in drawn.data] == [trace.name for trace in coded.data] == ["0", "1", "2"]
+    for trace, other, (_, points) in zip(drawn.data, coded.data, chart.series, strict=True):
+        assert list(trace.y) == list(other.y) == points.column("y").to_pylist()
+        assert len(trace.x) == len(other.x) == points.num_rows
+    assert drawn.layout.showlegend
+
+
 def test_what_is_left_out_stands_on_the_figure_and_below_the_still_one(session: dl.Session) -> None:
     view = session.sql(QUERY).view()
     picture = view.plot("bar", "n", aggregate="count")

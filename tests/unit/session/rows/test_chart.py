@@ -81,8 +81,14 @@ def test_axes_suit_the_types_of_the_columns(session: dl.Session, columns: str, e
          "SELECT floor(price / 5) * 5, floor(price / 5) * 5 + 5, count(*), count(*) FROM t WHERE price IS NOT NULL GROUP BY ALL ORDER BY ALL",
          "rows by price, in intervals of 5"),
         ({"kind": "histogram", "x": "day"},
-         "SELECT d, d + 5, count(*), count(*) FROM (SELECT DATE '1970-01-01' + ((day - DATE '1970-01-01') // 5 * 5)::INTEGER AS d FROM t) "
-         "GROUP BY ALL ORDER BY ALL", "rows by day, in intervals of 5 days"),
+         "SELECT d, d + 7, count(*), count(*) FROM (SELECT date_trunc('week', day)::DATE AS d FROM t) GROUP BY ALL ORDER BY ALL",
+         "rows by day, in intervals of 1 week"),
+        ({"kind": "bar", "x": "day", "y": "price"},
+         "SELECT d, d + 7, sum(price), count(*) FROM (SELECT date_trunc('week', day)::DATE AS d, price FROM t) GROUP BY ALL ORDER BY ALL",
+         "sum of price by day, in intervals of 1 week"),
+        ({"kind": "line", "x": "day", "aggregate": "count", "bins": "month"},
+         "SELECT d, (d + INTERVAL '1 month')::DATE, count(*), count(*) FROM (SELECT date_trunc('month', day)::DATE AS d FROM t) "
+         "GROUP BY ALL ORDER BY ALL", "rows by day, in intervals of 1 month"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("filters", [{}, {"amount": "> 7", "region": "not null"}])
@@ -102,6 +108,101 @@ def test_points_are_those_of_plain_sql(
     assert [tuple(point[name] for name in ("label", *ends, "value")) for point in points] == texts
     assert [point["rows"] for point in points] == [row[-1] for row in expected]
     assert [point["y"] for point in points] == [None if row[-2] is None else float(row[-2]) for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "sql"),
+    [
+        ({"kind": "line"}, "SELECT day, region, sum(price) FROM t GROUP BY ALL ORDER BY ALL"),
+        ({"kind": "histogram", "x": "day", "bins": "quarter"},
+         "SELECT date_trunc('quarter', day)::DATE, region, count(*) FROM t GROUP BY ALL ORDER BY ALL"),
+        ({"kind": "bar", "x": "day", "y": "amount", "aggregate": "avg", "bins": "month"},
+         "SELECT date_trunc('month', day)::DATE, region, avg(amount) FROM t GROUP BY ALL ORDER BY ALL"),
+        ({"kind": "bar", "x": "amount", "y": "price", "aggregate": "max"},
+         "SELECT amount, region, p FROM (SELECT amount, region, max(price) AS p, any_value(best) AS best FROM t JOIN (SELECT amount, "
+         "max(price) AS best FROM t GROUP BY amount ORDER BY 2 DESC, 1 LIMIT 40) USING (amount) GROUP BY amount, region) "
+         "ORDER BY best DESC, amount, region"),
+        ({"kind": "scatter", "x": "price", "y": "amount"},
+         "SELECT DISTINCT price, region, amount FROM t WHERE price IS NOT NULL ORDER BY price, amount, region"),
+    ],
+)  # fmt: skip
+def test_each_colour_has_the_values_of_its_rows(session: dl.Session, given: dict[str, str], sql: str) -> None:
+    drawn = session.sql(SALES).view().chart(**given, color="region")
+    expected = plain(f"WITH t AS (FROM ({SALES})) {sql}")
+    points = drawn.points.to_pylist()
+    texts = [tuple(None if one is None else str(one) for one in row) for row in expected]
+    found = [(point["label"], point["series"], point["value"]) for point in points]
+    assert found == texts
+    names = ["east", "north", "south", None]
+    assert all(names[point["color"]] == point["series"] for point in points)
+    assert [name for name, _ in drawn.series] == ["east", "north", "south", "NULL"]
+    assert sum(part.num_rows for _, part in drawn.series) == len(points)
+    assert len(session.sql(drawn.sql).fetchall()) == len(points)
+
+
+def test_colours_are_of_the_most_frequent_values(session: dl.Session) -> None:
+    rows = "SELECT i AS n, CASE WHEN i < 60 THEN 'c' || i // 6 ELSE 'c' || i % 4 END AS c FROM range(100) AS r(i)"
+    view = session.sql(rows).view()
+    drawn = view.chart("histogram", "n", color="c")
+    assert [name for name, _ in drawn.series] == [f"c{at}" for at in range(8)]
+    assert drawn.notes == ("the 8 most frequent of 10 values of c; 2 others, of 12 rows, are not drawn",)
+    counted = f"SELECT count(*) FROM ({rows}) WHERE c NOT IN ('c8', 'c9')"
+    assert [(sum(point["rows"] for point in drawn.points.to_pylist()),)] == plain(counted)
+    assert plain(f'SELECT sum("rows")::BIGINT FROM ({drawn.sql})') == plain(counted)
+    assert view.chart("bar", "n", color="c", aggregate="count").points.num_rows == 40
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (1, ["2025-03-29 22:00:00.000000", "22:00:00.200000", "22:00:00.400000", "22:00:00.600000", "22:00:00.800000", "22:00:01.000000"]),
+        (40, ["2025-03-29 22:00:00", *(f"22:00:{second:02d}" for second in range(5, 41, 5))]),
+        (3 * 3600, ["2025-03-29 22:00", "22:30", "23:00", "23:30", "2025-03-30", "00:30", "01:00"]),
+        (4 * 86400, ["2025-03-30", "12:00", "2025-03-31", "12:00", "2025-04-01", "12:00", "2025-04-02", "12:00"]),
+        (8 * 86400, [f"2025-{day}" for day in ("03-30", "03-31", "04-01", "04-02", "04-03", "04-04", "04-05", "04-06")]),
+        (100 * 86400, [f"2025-{day}" for day in ("04-07", "04-21", "05-05", "05-19", "06-02", "06-16", "06-30")]),
+        (200 * 86400, [f"2025-{month:02d}" for month in range(4, 11)]),
+        (5 * 365 * 86400, [str(year) for year in range(2026, 2031)]),
+        (300 * 365 * 86400, [str(year) for year in range(2050, 2350, 50)]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NS"])
+def test_ticks_fit_the_span(session: dl.Session, seconds: int, labels: list[str], kind: str) -> None:
+    if kind == "TIMESTAMP_NS" and seconds > 10**9:
+        pytest.skip("has no such years")
+    moments = f"SELECT (TIMESTAMP '2025-03-29 22:00:00' + to_seconds({seconds} * i / 10))::{kind} AS t, i AS n FROM range(11) AS r(i)"
+    drawn = session.sql(moments).view().chart("scatter", "t", "n")
+    assert [text for _, text in drawn.ticks] == labels
+    for place, text in drawn.ticks:
+        if len(text) == 10:
+            assert plain(f"SELECT epoch('{text}'::{kind})") == [(place,)]
+
+
+def test_dates_have_ticks_at_whole_days(session: dl.Session) -> None:
+    days = "SELECT DATE '2025-01-01' + i::INTEGER AS d FROM range(3) AS r(i)"
+    drawn = session.sql(days).view().chart("histogram", "d")
+    assert [text for _, text in drawn.ticks] == ["2025-01-01", "2025-01-02", "2025-01-03", "2025-01-04"]
+    assert drawn.title == "rows by d, in intervals of 1 day"
+
+
+def test_days_are_those_of_the_time_zone(session: dl.Session) -> None:
+    hours = "SELECT '2025-03-29 00:00:00+01'::TIMESTAMPTZ + to_hours(i) AS t FROM range(95) AS r(i)"
+    drawn = session.sql(hours).view().chart("histogram", "t", bins="day")
+    assert [(point["label"], point["rows"]) for point in drawn.points.to_pylist()] == [
+        ("2025-03-29 00:00:00+01", 24),
+        ("2025-03-30 00:00:00+01", 23),
+        ("2025-03-31 00:00:00+02", 24),
+        ("2025-04-01 00:00:00+02", 24),
+    ]
+
+
+def test_times_beyond_the_calendar_are_drawn(session: dl.Session) -> None:
+    far = "SELECT unnest(['0044-03-15 (BC)', '2025-01-01', '12000-01-01', 'infinity', NULL]::DATE[]) AS d"
+    view = session.sql(far).view()
+    drawn = view.chart("histogram", "d")
+    assert sum(point["rows"] for point in drawn.points.to_pylist()) == 3 and drawn.ticks == ()
+    with pytest.raises(dl.UsageError, match="years 1 to 9999; filter d first"):
+        view.chart("histogram", "d", bins="year")
 
 
 def test_what_is_left_out_is_said(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +230,15 @@ def test_what_cannot_be_drawn_says_why(session: dl.Session) -> None:
         ({"aggregate": "median"}, 'no aggregate "median"'),
         ({"kind": "line", "x": "region"}, "A line needs a column of numbers or times, which region is not"),
         ({"y": "region"}, "region is not a column of numbers"),
+        ({"bins": "decade"}, 'no intervals of "decade"; there are minute, hour, day, week'),
+        (
+            {"kind": "bar", "x": "region", "bins": "day"},
+            "Intervals of days need a column of times, which region is not",
+        ),
+        (
+            {"kind": "bar", "x": "day", "bins": "day"},
+            "day has 100 intervals of 1 day, and a bar shows 40; choose longer ones",
+        ),
     ):
         with pytest.raises(dl.UsageError, match=re.escape(reason)):
             view.chart(**wrong)
@@ -196,6 +306,13 @@ def test_no_row_is_lost_or_counted_twice(made: tuple[pa.Table, str], kind: str) 
     rows = [(position(x), x, y) for x, y in zip(*(column.to_pylist() for column in table.columns), strict=True)]
     points = drawn.points.to_pylist()
     assert len(points) <= {"bar": 3, "line": 8, "histogram": 7, "scatter": 20}[kind]
+    if kind == "bar" and any(point["until"] is not None for point in points):
+        inside = [
+            [y for _, x, y in rows if x is not None and point["label"] <= str(x) < point["until"]] for point in points
+        ]
+        assert [len(ys) for ys in inside] == [point["rows"] for point in points]
+        assert sum(map(len, inside)) == sum(x is not None for _, x, _ in rows)
+        return
     if kind == "bar":
         check_bars(table, drawn)
         return
