@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -14,9 +14,7 @@ from ducklake_lab.model.binning import RoundBins, round_bins
 from ducklake_lab.model.labels import distinct, label
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
-
-if TYPE_CHECKING:
-    from ducklake_lab.session.rows.view import RowsView, ViewColumn
+from ducklake_lab.session.rows.columns import ViewColumn
 
 Role = Literal["number", "time", "category"]
 
@@ -26,6 +24,31 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 _SEEN = "ducklake_seen"
 #: Bars, points of a line or marks of a scatter, intervals of a longer line, of a histogram, and of a crowded scatter.
 MOST_BARS, MOST_POINTS, LINE_BINS, BINS, ACROSS, UP = 40, 2000, 400, 40, 60, 40
+
+
+class Drawable(Protocol):
+    """Rows that a chart can be drawn of."""
+
+    @property
+    def columns(self) -> Sequence[ViewColumn]: ...
+
+    @property
+    def partial(self) -> bool:
+        """Whether these are the first rows of more."""
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def sql(self) -> str:
+        """A statement that gives the rows."""
+
+    def seen(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows, under their names."""
+
+    def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows of a query over tables of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +172,7 @@ def _is_key(name: str) -> bool:
     return name.casefold() == "id" or name.casefold().endswith(("_id", "_key"))
 
 
-def draw(view: RowsView, choice: Choice) -> Chart:
+def draw(view: Drawable, choice: Choice) -> Chart:
     """The points of a chart of the rows that pass.
 
     Raises:
@@ -161,7 +184,7 @@ def draw(view: RowsView, choice: Choice) -> Chart:
 class _Drawing:
     """Makes one chart; its SQL reads `seen`, of the columns that it needs."""
 
-    def __init__(self, view: RowsView, choice: Choice) -> None:
+    def __init__(self, view: Drawable, choice: Choice) -> None:
         self._view = view
         self._choice = choice
         self._kinds = {column.name: column.kind for column in view.columns}
