@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests import reference
 from tests.notebooks.running import execute, text_of
 
 ROOT = Path(__file__).parents[1]
@@ -55,3 +57,45 @@ def test_python_snippet_runs(demo_lake: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", snippet], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert re.search(r"^336776 flights, \d+ updated in snapshot 13$", done.stdout, re.MULTILINE)
+
+
+def test_commands_run_in_a_terminal(demo_lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "demo").symlink_to(demo_lake)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # `open` serves until it is stopped, and has tests of its own
+    commands = [c for c in re.findall(r"`ducklake-lab ([^`]+)`", README) if not c.startswith("open ")]
+    assert {command.split()[0] for command in commands} == {"sql", "snapshots", "diff"}
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "ducklake_lab.cli", *shlex.split(command)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert len(done.stdout.splitlines()) > 3
+
+
+def test_what_the_comparison_says_of_the_reference(tmp_path: Path) -> None:
+    """Its extension restores nothing, and one process holds a catalog in a DuckDB file."""
+    with reference.connect() as connection:
+        functions = "SELECT function_name FROM duckdb_functions() WHERE function_name LIKE 'ducklake_%'"
+        names = {name for (name,) in connection.execute(functions).fetchall()}
+        assert "ducklake_table_changes" in names
+        assert not [name for name in names if "restore" in name or "diff" in name]
+        connection.execute(f"ATTACH 'ducklake:{tmp_path}/lake.ducklake' AS lake")
+        other = (
+            f"from tests import reference; reference.connect().execute(\"ATTACH 'ducklake:{tmp_path}/lake.ducklake'\")"
+        )
+        held = subprocess.run([sys.executable, "-c", other], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "Could not set lock" in held.stderr
+    assert subprocess.run([sys.executable, "-c", other], cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def test_figures_of_the_comparison_are_those_of_the_performance_page() -> None:
+    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| DuckDB \| 1 \| (\d+) \| (\d+) \|", page, re.MULTILINE)
+    ours, theirs = map(int, row)
+    assert "[twice as often](docs/performance.md#commits-a-second)" in README
+    assert 1.75 < theirs / ours < 2.25

@@ -287,9 +287,7 @@ def open_lake(
         elif options.creates:
             stored = create(connection, database, options, wanted)
         else:
-            raise CatalogNotFoundError(
-                f"{location.display} holds no DuckLake catalog; check the path, or attach with create_if_not_exists."
-            )
+            raise CatalogNotFoundError(f"{location.display} holds no DuckLake catalog; check the path.")
         chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
         lake = Lake(alias, database, chosen, options, session, created=not exists)
         lake.snapshot(connection)  # what has none cannot be used

@@ -31,7 +31,7 @@ from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from ducklake_lab.spark.library import SparkSession
 
 #: Changed rows that are looked at for distributions, segments and the rows shown, where Spark has counted them.
 SAMPLE = 100_000

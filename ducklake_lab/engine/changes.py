@@ -15,7 +15,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from ducklake_lab.spark.library import DataFrame, SparkSession
 
 _BIGINT, _MICROS = DataType("int64"), DataType("timestamp")
 

@@ -14,7 +14,7 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.model.units import size
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from ducklake_lab.spark.library import SparkSession
 
 Engine = Literal["auto", "spark", "duckdb"]
 #: What happens to the rows: they are looked at, or they are written to a lake or a file.

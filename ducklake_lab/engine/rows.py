@@ -22,7 +22,7 @@ from ducklake_lab.sql import parse_query, plan_query
 from ducklake_lab.sql.plan import InputRows, NamedRows, Resolver, StoredMacro, StoredView
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from ducklake_lab.spark.library import DataFrame, SparkSession
 
 Columns = Sequence[tuple[str, DataType]]
 

@@ -12,8 +12,7 @@ from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, plac
 from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+    from ducklake_lab.spark.library import DataFrame, SparkSession
     from ducklake_lab.spark.progress import Progress
     from ducklake_lab.sql.plan import SparkQuery
 

@@ -100,7 +100,9 @@ def lake_history(
     ids = {name: number for number, name in known.items()}
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
     found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
-    for info in read_history(connection, last, between):
+    # which snapshots these are is known after those of others are left out
+    chosen = last if table_id is None and newest is None else None
+    for info in read_history(connection, chosen, between):
         if newest is not None and info.snapshot_id > newest:
             continue
         info = replace(info, snapshot_time=lake.local(info.snapshot_time))
@@ -108,6 +110,7 @@ def lake_history(
         touched = [i for change in changes if (i := _table_of(change, known, ids)) is not None]
         if table_id is None or table_id in touched:
             found.append((info, changes, touched))
+    found = found[-last:] if last else found
     if not found:
         return []
     rewritten = {info.snapshot_id: tables for info, changes, _ in found if (tables := rewritten_tables(changes))}

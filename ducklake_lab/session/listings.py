@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, overload
 
+import pyarrow as pa
+
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry, HistoryEntry
@@ -47,6 +49,24 @@ class History(_Listing[HistoryEntry]):
 
     def __repr__(self) -> str:
         return f"<History of {self.title}: {len(self)} snapshots>"
+
+    def arrow(self) -> pa.Table:
+        """The snapshots as an Arrow table, a row for each."""
+        return pa.table(
+            {
+                "snapshot_id": pa.array([entry.info.snapshot_id for entry in self], pa.int64()),
+                "snapshot_time": pa.array([entry.info.snapshot_time for entry in self], pa.timestamp("us", tz="UTC")),
+                "kind": pa.array([entry.kind for entry in self], pa.string()),
+                "rows_added": pa.array([entry.rows_added for entry in self], pa.int64()),
+                "rows_removed": pa.array([entry.rows_removed for entry in self], pa.int64()),
+                "changes": pa.array([list(entry.changes) for entry in self], pa.list_(pa.string())),
+                "commit_message": pa.array([entry.info.commit_message for entry in self], pa.string()),
+                "author": pa.array([entry.info.author for entry in self], pa.string()),
+                "tags": pa.array([list(entry.tags) for entry in self], pa.list_(pa.string())),
+                "bytes_added": pa.array([entry.bytes_added for entry in self], pa.int64()),
+                "bytes_removed": pa.array([entry.bytes_removed for entry in self], pa.int64()),
+            }
+        )
 
     def plot(self) -> Any:
         """The history as a plotly figure."""

@@ -47,8 +47,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from ducklake_lab.spark.library import SparkSession
     from ducklake_lab.spark.progress import Progress
 
 
@@ -409,7 +408,7 @@ class Session(LakeInfo):
     @property
     def plot(self) -> Plots:
         """Figures: `session.plot.history()`, `.files(table)`, `.diff(table, a, b)`."""
-        return Plots(self)
+        return Plots(self.snapshots, self.table)
 
     # End
 

@@ -35,7 +35,8 @@ from ducklake_lab.session.rows.view import RowsView, table_view
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
+
+    from ducklake_lab.spark.library import DataFrame
 
 
 @works_on_lakes

@@ -20,7 +20,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import ducklake_lab
 from ducklake_lab.errors import SparkError
 from ducklake_lab.spark.errors import translate_error, worker_fault
 from ducklake_lab.spark.runtime import scratch
@@ -82,7 +81,7 @@ def _is_local(spark: SparkSession) -> bool:
 @cache
 def _archive() -> str:
     """The modules of this package in a file that this process deletes when it ends."""
-    root = Path(ducklake_lab.__file__).parent
+    root = Path(__file__).parents[1]
     path = scratch() / "ducklake_lab.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for module in sorted(root.rglob("*.py")):

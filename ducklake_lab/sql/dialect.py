@@ -1,6 +1,9 @@
 """DuckDB's dialect as this package reads and writes it.
 
 The parser keeps each function under the name it was called by. DuckDB alone decides what a name means.
+
+Methods of sqlglot that the parser overrides are private. `tests/unit/sql/upstream.py` lists all of them, with the sqlglot that
+each was compared with; a test fails when a newer one has changed.
 """
 
 from __future__ import annotations

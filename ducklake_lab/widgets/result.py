@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Rows shown unless asked otherwise.
 LIMIT = 50
+#: How a cell gets all rows.
+KEEPS = "name << keeps them all"
 #: Columns shown; a wider result says how many it has.
 COLUMNS = 100
 
@@ -67,11 +69,15 @@ def shown_columns(result: Result, limit: int) -> list[list[object]]:
     return texts_to_show(shown.select(range(min(shown.num_columns, COLUMNS))), result.time_zone)
 
 
-def summary(result: Result, limit: int = LIMIT) -> str:
-    """One line of text: rows, time, snapshot and files."""
+def summary(result: Result, limit: int = LIMIT, keeps: str = KEEPS) -> str:
+    """One line of text: rows, time, snapshot and files.
+
+    Args:
+        keeps: how the reader gets all rows, where not all are shown.
+    """
     wide = [f"first {COLUMNS} of {count(len(result.columns))} columns"] if len(result.columns) > COLUMNS else []
     after = facts(result)
-    return DOT.join([_extent(result, limit), *wide, *([after] if after else [])])
+    return DOT.join([_extent(result, limit, keeps), *wide, *([after] if after else [])])
 
 
 def facts(result: Result) -> str:
@@ -95,7 +101,7 @@ def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int
     return f"snapshot{'s' if len(found) > 1 else ''} {listed}"
 
 
-def _extent(result: Result, limit: int) -> str:
+def _extent(result: Result, limit: int, keeps: str) -> str:
     if not result.columns:
         return "done"
     if not result.is_query:
@@ -103,5 +109,5 @@ def _extent(result: Result, limit: int) -> str:
         return f"{counted(int(changed[0]), 'row')} {result.info.counted}" if changed else "done"
     rows = result.head(limit + 1).num_rows
     if rows > limit:
-        return f"first {counted(limit, 'row')}; more exist: --limit {limit * 10} shows more, name << keeps them all"
+        return f"first {counted(limit, 'row')}; more exist: --limit {limit * 10} shows more, {keeps}"
     return counted(rows, "row")

@@ -36,8 +36,9 @@ from ducklake_lab.widgets.result import facts
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.chart import Chart
+    from ducklake_lab.session.rows.columns import ViewColumn
     from ducklake_lab.session.rows.result import Result
-    from ducklake_lab.session.rows.view import RowsView, ViewColumn
+    from ducklake_lab.session.rows.view import RowsView
 
 #: Rows and columns of the static view.
 ROWS = 20

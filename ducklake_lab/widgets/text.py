@@ -1,10 +1,13 @@
-"""The rows of a result in a terminal."""
+"""The rows of a result in a terminal, and in Markdown."""
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 _CELL = 40
 _GAP = "  "
+#: Characters that Markdown reads.
+_MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 
 
 def of_shell(result: Result) -> str:
@@ -35,21 +40,48 @@ def render(result: Result, width: int | None = None) -> str:
     limit = result.limit or LIMIT
     if not result.is_query or not result.columns:
         return summary(result, limit)
-    columns: list[list[str]] = []
+    lines, columns = aligned(result.columns, result.types, shown_columns(result, limit), width)
+    more = [f"{columns} of {len(result.columns):,} columns"] if columns < len(result.columns) else []
+    return "\n".join([*lines, DOT.join([*more, summary(result, limit)])])
+
+
+def aligned(
+    names: Sequence[str], kinds: Sequence[str], columns: Sequence[Sequence[object]], width: int | None = None
+) -> tuple[list[str], int]:
+    """Lines of text for columns of values, under their names and types, and how many columns fit.
+
+    Args:
+        kinds: DuckDB's names of the types; numbers stand to the right.
+        width: of the terminal.
+    """
+    made: list[list[str]] = []
     room = width or shutil.get_terminal_size().columns
-    for name, kind, cells in zip(result.columns, result.types, shown_columns(result, limit), strict=False):
+    for name, kind, cells in zip(names, kinds, columns, strict=False):
         texts = [clip(visible(text), _CELL) for text in (name, kind.lower(), *map(values.text, cells))]
         wide = max(map(_width, texts))
         room -= wide + len(_GAP)
-        if columns and room < -len(_GAP):
+        if made and room < -len(_GAP):
             break
         right = values.is_number(kind)
-        columns.append([_filled(text, wide, right=right) for text in texts] + ["─" * wide])
-    lines = [_GAP.join(parts).rstrip() for parts in zip(*columns, strict=True)]
+        made.append([_filled(text, wide, right=right) for text in texts] + ["─" * wide])
+    lines = [_GAP.join(parts).rstrip() for parts in zip(*made, strict=True)]
     rule = lines.pop()
-    fit = len(columns) < len(result.columns)
-    more = [f"{len(columns)} of {len(result.columns):,} columns"] if fit else []
-    return "\n".join([*lines[:2], rule, *lines[2:], DOT.join([*more, summary(result, limit)])])
+    return [*lines[:2], rule, *lines[2:]], len(made)
+
+
+def markdown(names: Sequence[str], kinds: Sequence[str], columns: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of a table in Markdown; values are whole, and mean nothing to Markdown or HTML."""
+    cells = [
+        [_in_markdown(name), *(_in_markdown(values.whole(value)) for value in column)]
+        for name, column in zip(names, columns, strict=True)
+    ]
+    head, *rows = (f"| {' | '.join(parts)} |" for parts in zip(*cells, strict=True))
+    rule = "|".join("---:" if values.is_number(kind) else "---" for kind in kinds)
+    return [head, f"|{rule}|", *rows]
+
+
+def _in_markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\g<0>", html.escape(visible(text), quote=False))
 
 
 def _width(text: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -61,14 +60,15 @@ def code(page: Path) -> list[Block]:
 
 def is_ours(block: Block) -> bool:
     """Whether a block is for a shell and calls the command of this package."""
-    return block.language == "sh" and all(line.startswith("ducklake-lab ") for line in block.text.splitlines())
+    lines = block.text.splitlines()
+    return block.language == "sh" and all(re.match(r"(echo .* \| )?ducklake-lab ", line) for line in lines)
 
 
 def as_cell(block: Block) -> str:
     if block.language != "sh":
         return block.text.rstrip()
-    calls = [["-m", "ducklake_lab.cli", *shlex.split(line)[1:]] for line in block.text.splitlines()]
-    return f"import subprocess, sys\nfor call in {calls}: subprocess.run([sys.executable, *call], check=True)"
+    script = f'set -e\nducklake-lab() {{ "{sys.executable}" -m ducklake_lab.cli "$@"; }}\n{block.text}'
+    return f"import subprocess\nsubprocess.run(['bash', '-c', {script!r}], check=True)"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(DOCS)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.cli import main
+from ducklake_lab.cli import _words, main
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -121,10 +124,186 @@ def test_a_patch_is_printed(
     assert not (tmp_path / "-").exists()
 
 
-def test_a_reader_that_stops_reading_is_no_error(lake: str):
-    command = [sys.executable, "-m", "ducklake_lab.cli", "diff", lake, "t", "2", "3", "--json"]
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["diff", "t", "2", "3", "--json"], 0),
+        (["diff", "t", "2", "3", "--json", "--exit-code"], 1),
+        (["sql", "FROM range(100_000)", "--json"], 0),
+        (["snapshots"], 0),
+    ],
+    ids=["diff", "exit-code", "sql", "snapshots"],
+)
+def test_a_reader_that_stops_reading_is_no_error(lake: str, command: list[str], code: int):
+    name, *more = command
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "ducklake_lab.cli", name, lake, *more],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_sql_prints_a_table(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["sql", lake, "SELECT * FROM t ORDER BY i", "--at", "2"]) == 0
+    *rows, footer = capsys.readouterr().out.splitlines()
+    assert rows == ["      i  s", "integer  varchar", "───────  ───────", "      1  a", "      2  b"]
+    assert footer.startswith("2 rows · ")
+    assert footer.endswith(" · snapshot 2")
+
+
+def test_sql_prints_all_rows_to_programs_and_the_first_to_people(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["sql", lake, "FROM range(60)", "--json"]) == 0
+    assert [row["range"] for row in json.loads(capsys.readouterr().out)] == list(range(60))
+    assert main(["sql", lake, "FROM range(60)", "--format", "csv", "--limit", "3"]) == 0
+    assert capsys.readouterr().out == "range\n0\n1\n2\n"
+    assert main(["sql", lake, "FROM range(60)"]) == 0
+    *rows, footer = capsys.readouterr().out.splitlines()
+    assert (len(rows), rows[-1].strip()) == (53, "49")
+    # it names no option that the command lacks
+    assert footer.startswith("first 50 rows; more exist: --limit 500 shows more, --format csv prints all")
+
+
+def test_sql_in_a_pipe_has_all_columns(lake: str, capsys: pytest.CaptureFixture[str]):
+    wide = ", ".join(f"'{'x' * 30}' AS column_{number}" for number in range(20))
+    assert main(["sql", lake, f"SELECT {wide}"]) == 0
+    assert "column_19" in capsys.readouterr().out
+
+
+def test_sql_prints_markdown_that_means_nothing_else(lake: str, capsys: pytest.CaptureFixture[str]):
+    text = "SELECT 1 AS i, 'a|b' AS s UNION ALL SELECT 2, '<b>*x*</b>' || chr(10) || 'y' UNION ALL SELECT 3, NULL ORDER BY ALL"
+    assert main(["sql", lake, text, "--format", "markdown"]) == 0
+    *rows, blank, footer = capsys.readouterr().out.splitlines()
+    assert rows == [
+        "| i | s |",
+        "|---:|---|",
+        "| 1 | a\\|b |",
+        "| 2 | &lt;b&gt;\\*x\\*&lt;/b&gt;⏎y |",
+        "| 3 | NULL |",
+    ]
+    assert (blank, footer.partition(" ·")[0]) == ("", "3 rows")
+
+
+def test_sql_from_standard_input_changes_a_lake(
+    lake: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("-- all of them\nDELETE FROM t"))
+    assert main(["sql", lake]) == 0
+    assert capsys.readouterr().out.startswith("2 rows changed · ")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT count(*) AS n FROM t"))
+    assert main(["sql", lake, "-", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "n\n0\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(" \n"))
+    assert main(["sql", lake]) == 2
+    assert "SQL is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--read-only"], ["--at", "2"]], ids=["read-only", "at"])
+def test_sql_that_only_reads_refuses_changes(lake: str, capsys: pytest.CaptureFixture[str], option: list[str]):
+    assert main(["sql", lake, "DELETE FROM t", *option]) == 2
+    capsys.readouterr()
+    assert main(["sql", lake, "SELECT count(*) AS n FROM t", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "n\n2\n"
+
+
+def test_sql_that_leaves_a_transaction_open_fails(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["sql", lake, "BEGIN; DELETE FROM t"]) == 2
+    assert "end the statements with COMMIT" in capsys.readouterr().err
+    assert main(["sql", lake, "BEGIN; DELETE FROM t; COMMIT"]) == 0
+
+
+def test_sql_at_snapshots_by_tag_and_from_the_newest(lake: str, capsys: pytest.CaptureFixture[str]):
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        session.tag("before", 2)
+    for at in ("before", "-1", "2"):
+        assert main(["sql", lake, "SELECT s FROM t WHERE i = 2", "--format", "csv", "--at", at]) == 0
+        assert capsys.readouterr().out == "s\nb\n"
+    assert main(["sql", lake, "FROM t", "--at", "-9"]) == 2
+    assert main(["sql", lake, "FROM t", "--at", "after"]) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["{}", "--json", "t", "2", "3"], ["{}", "t", "--json", "2", "3"], ["--json", "{}", "t", "-1"]],
+    ids=["before the table", "after it", "first"],
+)
+def test_options_may_stand_anywhere(lake: str, capsys: pytest.CaptureFixture[str], words: list[str]):
+    assert main(["diff", *(word.format(lake) for word in words)]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["updated"] == 1
+
+
+def test_a_word_too_many_is_an_error(lake: str, capsys: pytest.CaptureFixture[str]):
+    for words in (["FROM t", "FROM u"], ["FROM t", "--jsno"], ["--jsno"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(["sql", lake, *words])
+        assert stopped.value.code == 2
+        assert f"unrecognized arguments: {words[-1]}" in capsys.readouterr().err
+
+
+def test_snapshots(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["snapshots", lake, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    kinds = [(row["snapshot_id"], row["kind"]) for row in found]
+    assert kinds == [(0, "schema"), (1, "schema"), (2, "insert"), (3, "update")]
+    assert found[2]["changes"] == ["inserted into main.t"]
+    assert main(["snapshots", lake, "--limit", "2"]) == 0
+    *rows, footer = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows[3:]] == ["2", "3"]
+    assert footer == "newest 2 snapshots; older ones exist: --limit shows more"
+    assert main(["snapshots", lake, "--limit", "4"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "4 snapshots"
+
+
+def test_the_newest_snapshots_of_a_table_are_those_that_changed_it(lake: str, capsys: pytest.CaptureFixture[str]):
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        session.sql("CREATE TABLE other AS SELECT 1 AS x; INSERT INTO other VALUES (2); INSERT INTO other VALUES (3)")
+    assert main(["snapshots", lake, "t", "--limit", "2", "--json"]) == 0
+    assert [row["snapshot_id"] for row in json.loads(capsys.readouterr().out)] == [2, 3]
+
+
+@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "indexes", "open"])
+def test_the_error_for_a_missing_lake_names_no_option_that_the_command_lacks(
+    lake: str, capsys: pytest.CaptureFixture[str], command: str
+):
+    more = {"sql": ["FROM t"], "diff": ["t", "1"], "open": ["--no-browser"]}.get(command, [])
+    assert main([command, lake + "x", *more]) == 2
+    said = capsys.readouterr().err
+    assert said == "ducklake-lab: There is no lake at lake.ducklakex; check the path.\n"
+    assert not Path(lake + "x").exists()
+
+
+@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "indexes", "open"])
+def test_help_has_examples_that_parse_and_exit_codes(capsys: pytest.CaptureFixture[str], command: str):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    examples = re.findall(r"^  ducklake-lab (.*)$", shown, re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        words = shlex.split(example.partition(" < ")[0].partition(" > ")[0])
+        assert _words(words).lake.endswith(("lake", ".ducklake"))
+    assert "Exit codes: 0 done" in shown
+
+
+def test_looking_starts_no_spark(lake: str):
+    calls = [["snapshots", lake], ["sql", lake, "FROM t"], ["sql", lake, "--engine", "auto", "SHOW TABLES"]]
+    script = (
+        "import sys; from ducklake_lab.cli import main\n"
+        f"assert [main(call) for call in {calls}] == [0, 0, 0]\n"
+        "import pyspark; assert pyspark.SparkContext._active_spark_context is None"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_a_lake_whose_data_was_moved_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = f"{tmp_path}/moved.ducklake"
+    with dl.connect(f"ducklake:{path}", data_path=f"{tmp_path}/old/", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS FROM range(100)")
+    (tmp_path / "old").rename(tmp_path / "new")
+    call = ["sql", path, "SELECT count(*) AS n FROM t WHERE range > 1", "--format", "csv"]
+    assert main([*call, "--data-path", f"{tmp_path}/new"]) == 0
+    assert capsys.readouterr().out == "n\n98\n"

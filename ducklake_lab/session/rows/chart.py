@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -13,9 +13,7 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.model.labels import distinct, label
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.session.rows.chart_bins import UNITS, Bins, Role, bins_of, number, role, ticks
-
-if TYPE_CHECKING:
-    from ducklake_lab.session.rows.view import RowsView, ViewColumn
+from ducklake_lab.session.rows.columns import ViewColumn
 
 KINDS = ("bar", "line", "scatter", "histogram")
 AGGREGATES = ("count", "sum", "avg", "min", "max")
@@ -26,6 +24,31 @@ MOST_BARS, MOST_POINTS, LINE_BINS, BINS, ACROSS, UP = 40, 2000, 400, 40, 60, 40
 #: Colours of the values of a column, each readable on white and on near-black, and how many have one.
 PALETTE = ("#4f7fd6", "#c07c00", "#159a72", "#d9482f", "#8a63d2", "#1590a8", "#b8598f", "#7d8590")
 MOST_SERIES = len(PALETTE)
+
+
+class Drawable(Protocol):
+    """Rows that a chart can be drawn of."""
+
+    @property
+    def columns(self) -> Sequence[ViewColumn]: ...
+
+    @property
+    def partial(self) -> bool:
+        """Whether these are the first rows of more."""
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def sql(self) -> str:
+        """A statement that gives the rows."""
+
+    def seen(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows, under their names."""
+
+    def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows of a query over tables of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +203,7 @@ def _is_key(name: str) -> bool:
     return name.casefold() == "id" or name.casefold().endswith(("_id", "_key"))
 
 
-def draw(view: RowsView, choice: Choice) -> Chart:
+def draw(view: Drawable, choice: Choice) -> Chart:
     """The points of a chart of the rows that pass.
 
     Raises:
@@ -192,7 +215,7 @@ def draw(view: RowsView, choice: Choice) -> Chart:
 class _Drawing:
     """Makes one chart; its SQL reads `seen`, of the columns that it needs."""
 
-    def __init__(self, view: RowsView, choice: Choice) -> None:
+    def __init__(self, view: Drawable, choice: Choice) -> None:
         self._view = view
         self._choice = choice
         self._kinds = {column.name: column.kind for column in view.columns}

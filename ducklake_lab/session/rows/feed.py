@@ -22,7 +22,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from ducklake_lab.spark.library import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)

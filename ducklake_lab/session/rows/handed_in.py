@@ -11,7 +11,7 @@ from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.rows.result import Result
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 #: What `rows_of` takes, for messages.
 KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"

@@ -15,7 +15,7 @@ from ducklake_lab.session.names.read_states import At
 from ducklake_lab.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 
 @dataclass(frozen=True, slots=True)

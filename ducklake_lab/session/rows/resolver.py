@@ -43,7 +43,7 @@ from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 #: Stands in DuckDB's catalog for a temporary view that reads lakes, so that DuckDB keeps its name and its columns.
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"

@@ -19,16 +19,17 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
-from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView, ViewColumn
+from ducklake_lab.session.rows.columns import ViewColumn
+from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    from pyspark.sql import DataFrame
 
     from ducklake_lab.engine.spark_engine import SparkEngine
+    from ducklake_lab.spark.library import DataFrame
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from ducklake_lab.session.rows.feed import Feed
 from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 _numbers = count(1)
 #: Files of a scan up to which its DataFrame is kept for the next statement.

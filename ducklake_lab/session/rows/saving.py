@@ -72,6 +72,15 @@ def tab_separated(rows: pa.Table, time_zone: str) -> str:
         return Path(made).read_bytes().decode().removesuffix("\n")
 
 
+def csv_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
+    """Parts of the CSV that `save` writes, with a line of names."""
+    with TemporaryDirectory(prefix="ducklake-") as folder:
+        made = str(Path(folder) / "rows.csv")
+        _csv(rows, made, time_zone)
+        with Path(made).open(encoding="utf-8", newline="") as file:
+            yield from file
+
+
 def writes_excel() -> bool:
     """Whether what writes Excel files is installed."""
     try:

@@ -47,7 +47,7 @@ from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 #: Bytes of data files up to which a side of a join is read to skip files of the other side.
 _SIDE_BYTES = 4 << 20

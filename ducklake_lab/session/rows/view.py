@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,9 +20,9 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-
-if TYPE_CHECKING:
-    from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows import chart
+from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows.columns import ViewColumn
 
 #: Rows held in memory to look through. Of a larger table, files are read until there are so many.
 MAX_ROWS = 2_000_000
@@ -53,20 +53,6 @@ class Profile:
     high: str | None
     bins: tuple[int, ...]
     top: tuple[tuple[str | None, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ViewColumn:
-    """A column that is looked at.
-
-    Attributes:
-        type: DuckDB's name of its type.
-        kind: the same, taken apart; None of types that no table has, of whose values only texts are compared.
-    """
-
-    name: str
-    type: str
-    kind: DataType | None
 
 
 class RowsView:
@@ -250,8 +236,6 @@ class RowsView:
         Raises:
             EntryNotFoundError, UsageError: an unknown column, kind or aggregate, or one that does not suit.
         """
-        from ducklake_lab.session.rows import chart
-
         for name in (x, y, color):
             if name is not None:
                 self.column(name)

@@ -44,7 +44,7 @@ from ducklake_lab.transaction.nul_bytes import can_inline_rows
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from ducklake_lab.spark.library import DataFrame
 
 #: Deleted positions up to which their files are written in process, without a job of Spark's.
 _FEW_POSITIONS = 100_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
@@ -30,10 +30,6 @@ from ducklake_lab.sql.scope import (
     where,
 )
 
-if TYPE_CHECKING:
-    from ducklake_lab.sql.bind.binder import QueryBinder
-
-
 _BIGINT = DataType("int64")
 #: node.meta key: a subquery in FROM that uses columns of the relations before it.
 LATERAL = "ducklake_lateral"
@@ -41,7 +37,7 @@ LATERAL = "ducklake_lateral"
 LOCAL_VIEW = "ducklake_local_view"
 
 
-def bind_from(binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
+def bind_from(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
     """Adds the relations of a SELECT to its scope and binds the conditions of its joins."""
     clause = node.args.get("from_")
     if clause is None:
@@ -50,7 +46,7 @@ def bind_from(binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes) -
     _joins(binder, node, scope, ctes, [])
 
 
-def _joins(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
+def _joins(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
     """Binds what is joined to an item of FROM; a comma begins another item, with joins of its own.
 
     Args:
@@ -67,7 +63,7 @@ def is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on"))
 
 
-def _join(binder: QueryBinder, join: exp.Join, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
+def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
     method = join.args.get("method") or ""
     kind, side = join.kind.upper(), join.side.upper()
     is_asof = method.upper() == "ASOF"
@@ -179,7 +175,7 @@ def _merge(
     return names
 
 
-def _item(binder: QueryBinder, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
     """Binds one item of FROM, adds its relations, and returns what stands in its place."""
     outside = list(scope.relations)
     for part, word in (("pivots", "PIVOT"), ("sample", "TABLESAMPLE"), ("laterals", "LATERAL VIEW")):
@@ -263,7 +259,7 @@ def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
     node.set("alias", exp.TableAlias(this=exp.to_identifier(relation.alias, quoted=True), columns=columns))
 
 
-def _table(binder: QueryBinder, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     parts = node.parts
     if node.args.get("ordinality"):
@@ -335,7 +331,7 @@ def _at(moment: exp.Expr | None) -> At | None:
     return At(version_sql=constant) if moment.text("kind").upper() == "VERSION" else At(timestamp_sql=constant)
 
 
-def _function(binder: QueryBinder, node: exp.Table, call: exp.Anonymous, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     shown = alias or call.name
     name = TableName.of([part.name for part in node.parts], *place(call))
@@ -381,9 +377,7 @@ def _counted(kind: DataType | None) -> DataType | None:
     return DataType("timestamp") if kind.name in ("date", "timestamp") else None
 
 
-def _local(
-    binder: QueryBinder, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName
-) -> exp.Expr:
+def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName) -> exp.Expr:
     """A table, file or function that DuckDB finds by itself."""
     bare = node.copy()
     for part in ("alias", "joins"):
@@ -403,7 +397,7 @@ def _local(
     return node
 
 
-def _subquery(binder: QueryBinder, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     around = Scope(scope.parent, list(scope.relations), dict(scope.merged))
     outputs = binder.query(node.this, around, ctes)
@@ -418,7 +412,7 @@ def _subquery(binder: QueryBinder, node: exp.Subquery, scope: Scope, ctes: Ctes)
     return node
 
 
-def _values(binder: QueryBinder, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _values(binder: Binding, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row.unnest()] for row in node.expressions]
     width = len(rows[0])
@@ -441,7 +435,7 @@ def _values(binder: QueryBinder, node: exp.Values, scope: Scope, ctes: Ctes) -> 
     return node
 
 
-def _unnest(binder: QueryBinder, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.Expr:
+def _unnest(binder: Binding, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = _alias(node)
     if len(node.expressions) != 1 or node.args.get("offset"):
         raise UnsupportedFeatureError("UNNEST of several lists or WITH ORDINALITY is not supported yet.")

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
+from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.scope import BOUND, RELATION, Ctes, Outputs, Relation, Scope
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.bind.binder import QueryBinder
 
 #: node.meta key: these keys were GROUP BY ALL.
 _ALL = "ducklake_group_all"
 
 
-def bind_group(
-    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]
-) -> None:
+def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
     """Binds GROUP BY; ALL becomes the positions of the output columns that have columns of FROM and do not aggregate."""
     group = node.args.get("group")
     if group is None:
@@ -47,9 +42,7 @@ def bind_group(
             binder.children(item, scope, ctes, aliases)
 
 
-def bind_having(
-    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]
-) -> None:
+def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
     """Binds HAVING: outside of aggregates a name means a column of the SELECT list, before one that is not grouped."""
     clause = node.args.get("having")
     if clause is None:
@@ -91,7 +84,7 @@ def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
 
 
 def bind_distinct(
-    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
+    binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
 ) -> None:
     """Binds the keys of DISTINCT ON; as in ORDER BY, names of output columns come first."""
     distinct = node.args.get("distinct")
@@ -104,7 +97,7 @@ def bind_distinct(
 
 
 def bind_order(
-    binder: QueryBinder, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
+    binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
 ) -> None:
     """Binds ORDER BY of a SELECT: keys that are output columns become their positions."""
     clause = node.args.get("order")
@@ -129,9 +122,7 @@ def bind_order(
             item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
 
 
-def bind_order_of_names(
-    binder: QueryBinder, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes
-) -> None:
+def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
     """ORDER BY and LIMIT of a set operation: names are those of its output."""
     if any(node.args.get(part) for part in ("order", "limit", "offset")):
         scope = Scope(parent, [Relation("", "", outputs)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,10 +14,8 @@ from ducklake_lab.sql.scope import OUTPUTS, TYPE
 from ducklake_lab.sql.spark.operands import Context, fit_one_decimal, is_ordered, operands
 from ducklake_lab.sql.spark.settings import order_of
 from ducklake_lab.sql.spark.stability import is_volatile
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import Type, is_computed_before
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 
 def check_equal(kind: Type) -> None:
@@ -61,7 +58,7 @@ def check_collation(node: exp.Expr, kind: Type) -> None:
         )
 
 
-def ordered(translation: Translation, node: exp.Ordered) -> exp.Expr:
+def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
     """A key of ORDER BY; what Spark sorts otherwise is sorted by a text of bytes that DuckDB makes."""
     if node.args.get("with_fill"):
         raise UnsupportedFeatureError("WITH FILL is not supported.")

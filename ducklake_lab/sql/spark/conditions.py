@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -14,10 +12,8 @@ from ducklake_lab.sql.spark.deferring import conjunction
 from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
 from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
 from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.types import to_sqlglot
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 #: Of two types one of which DuckDB casts to the other, where Spark compares them otherwise.
@@ -40,12 +36,12 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-def truth(translation: Translation, node: exp.Expr) -> exp.Expr:
+def truth(translation: Translating, node: exp.Expr) -> exp.Expr:
     """A condition; what Spark computes stays a filter of its own."""
     return conjunction([_part(translation, part) for part in parts_of_and(translation, node)])
 
 
-def parts_of_and(translation: Translation, node: exp.Expr) -> list[exp.Expr]:
+def parts_of_and(translation: Translating, node: exp.Expr) -> list[exp.Expr]:
     inner = node.unnest()
     if isinstance(inner, exp.And):
         return [*parts_of_and(translation, inner.this), *parts_of_and(translation, inner.expression)]
@@ -59,7 +55,7 @@ def parts_of_and(translation: Translation, node: exp.Expr) -> list[exp.Expr]:
     return [node]
 
 
-def _part(translation: Translation, node: exp.Expr) -> exp.Expr:
+def _part(translation: Translating, node: exp.Expr) -> exp.Expr:
     kind = translation.type_of(node)
     if kind is not None and kind.name != "boolean":
         node = exp.Cast(this=node.copy(), to=to_sqlglot(DataType("boolean")))
@@ -72,13 +68,13 @@ def _part(translation: Translation, node: exp.Expr) -> exp.Expr:
 class _Computed:
     """Values of any kind as operands of a comparison, whoever computes them."""
 
-    def __init__(self, translation: Translation) -> None:
+    def __init__(self, translation: Translating) -> None:
         self.settings = translation.settings
         self.type_of = translation.type_of
         self.native = translation.scalar
 
 
-def _apart(translation: Translation, node: exp.Expr) -> exp.Expr | None:
+def _apart(translation: Translating, node: exp.Expr) -> exp.Expr | None:
     """A comparison of values of one relation with those of another, each computed where its relation is; None for others.
 
     Spark joins by such a comparison. A worker that computed both sides would see all pairs of rows.
@@ -102,7 +98,7 @@ def _apart(translation: Translation, node: exp.Expr) -> exp.Expr | None:
 # Joins
 
 
-def join_condition(translation: Translation, node: exp.Join) -> None:
+def join_condition(translation: Translating, node: exp.Join) -> None:
     """Translates the condition of a join, whose right side is Spark's already.
 
     Raises:
@@ -119,7 +115,7 @@ def join_condition(translation: Translation, node: exp.Join) -> None:
             return
 
 
-def _by_pairs(translation: Translation, node: exp.Join, condition: exp.Expr, shown: str) -> None:
+def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, shown: str) -> None:
     """Joins by pairs of values that meet a condition: Spark has no outer join by what a worker computes of both sides.
 
     An inner join finds the pairs, and the outer one compares with them.
@@ -205,7 +201,7 @@ def _alike(one: exp.Expr, other: exp.Expr) -> exp.Expr:
 # ASOF
 
 
-def asof(translation: Translation, node: exp.Join) -> None:
+def asof(translation: Translating, node: exp.Join) -> None:
     """Makes a join of an ASOF JOIN: each row of the right side says up to which value it is the nearest.
 
     Raises:

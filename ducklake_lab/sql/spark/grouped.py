@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,14 +15,12 @@ from ducklake_lab.sql.spark.comparing import check_collation, named
 from ducklake_lab.sql.spark.nodes import call, text
 from ducklake_lab.sql.spark.operands import NO_NANOSECONDS, has_nanoseconds
 from ducklake_lab.sql.spark.stability import check_same_for_all, volatile_call
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import Type, is_computed_before, lifted
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 
 def aggregated(
-    translation: Translation, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False
+    translation: Translating, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False
 ) -> exp.Expr:
     """An aggregate or window function; `wrap` surrounds its core."""
     whole = node
@@ -74,7 +71,7 @@ def aggregated(
     return _by_group(translation, core, around, whole)
 
 
-def _digits(translation: Translation, values: Sequence[exp.Expr]) -> int:
+def _digits(translation: Translating, values: Sequence[exp.Expr]) -> int:
     """Digits of the decimals that a function's first argument adds up: those of the values, where it is their sum.
 
     However the rows are grouped, their sums add up to no more than the rows.
@@ -88,7 +85,7 @@ def _digits(translation: Translation, values: Sequence[exp.Expr]) -> int:
     return 0
 
 
-def _by_group(translation: Translation, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
+def _by_group(translation: Translating, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
     """An aggregate that DuckDB computes of the values of each group."""
     own = iter(range(1))
     found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)

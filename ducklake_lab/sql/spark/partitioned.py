@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -22,10 +21,8 @@ from ducklake_lab.sql.scope import OUTPUTS, TYPE, Output
 from ducklake_lab.sql.spark.comparing import check_collation, check_equal, is_collated
 from ducklake_lab.sql.spark.nodes import as_column, call, columns_of, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate, moment
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 #: node.meta key: a subquery that is Spark's already.
 TRANSLATED = "ducklake_translated"
@@ -81,7 +78,7 @@ class _Lifting:
         of_windows: by a window that DuckDB computes, the column of its values.
     """
 
-    translation: Translation
+    translation: Translating
     foreign: Sequence[exp.Window]
     columns: list[tuple[exp.Expr, str, DataType]] = field(default_factory=list)
     of_windows: dict[exp.Window, tuple[exp.Column, exp.Window]] = field(default_factory=dict)
@@ -156,7 +153,7 @@ def _parts(key: exp.Expr) -> list[exp.Expr]:
     return list(inner.expressions) if isinstance(inner, exp.Tuple) else [key]
 
 
-def select(translation: Translation, node: exp.Select, foreign: Sequence[exp.Window]) -> exp.Expr:
+def select(translation: Translating, node: exp.Select, foreign: Sequence[exp.Window]) -> exp.Expr:
     """A query some of whose windows DuckDB computes, translated.
 
     Raises:
@@ -194,7 +191,7 @@ def select(translation: Translation, node: exp.Select, foreign: Sequence[exp.Win
     return translation.translate(outer)
 
 
-def _distinct(translation: Translation, node: exp.Select) -> exp.Select:
+def _distinct(translation: Translating, node: exp.Select) -> exp.Select:
     """DISTINCT as a query of its own, which sorts by its columns."""
     inner, outer = node.copy(), exp.Select()
     for part in ("distinct", "order", "limit", "offset", "with_"):
@@ -241,7 +238,7 @@ def _is_key(key: exp.Expr) -> bool:
 
 
 def _stage(
-    translation: Translation,
+    translation: Translating,
     rows: exp.Expr,
     fields: Sequence[tuple[str, DataType]],
     keys: Sequence[exp.Expr],

@@ -7,7 +7,6 @@ match counts, as in WHERE, that is the same. Elsewhere the query asks for NULL b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,10 +15,8 @@ from ducklake_lab.sql.scope import OUTPUTS, RELATION
 from ducklake_lab.sql.spark.comparing import check_alike
 from ducklake_lab.sql.spark.nodes import call, is_null, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import from_items, quantified
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 #: On an IN over a query: whether NULL and false differ in the place where it stands.
 _ASKS_FOR_NULL = "asks_for_null"
@@ -60,7 +57,7 @@ def _subquery(queried: exp.Expr) -> exp.Expr:
     return query.copy() if isinstance(query, exp.Subquery) else exp.Subquery(this=query.copy())
 
 
-def among_all(translation: Translation, node: exp.Binary) -> exp.Expr:
+def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
     """`x > ANY (SELECT …)` and `x > ALL (SELECT …)`: the smallest or the largest value answers for all."""
     queried = node.expression
     query = _subquery(queried)
@@ -164,7 +161,7 @@ def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterato
         yield from _outer_columns(child, known, inner)
 
 
-def among(translation: Translation, node: exp.In) -> exp.Expr:
+def among(translation: Translating, node: exp.In) -> exp.Expr:
     """`x IN (SELECT …)`."""
     query = node.args["query"]
     outputs = query.meta.get(OUTPUTS) or ()

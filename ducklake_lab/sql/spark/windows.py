@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -11,16 +9,14 @@ from ducklake_lab.sql.spark import aggregates
 from ducklake_lab.sql.spark.comparing import check_equal, named
 from ducklake_lab.sql.spark.grouped import aggregated
 from ducklake_lab.sql.spark.nodes import text
+from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate
-
-if TYPE_CHECKING:
-    from ducklake_lab.sql.spark.translate import Translation
 
 #: Seconds of the units of time in which frames may be counted.
 _SECONDS = {"DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
 
 
-def window(translation: Translation, node: exp.Window) -> exp.Expr:
+def window(translation: Translating, node: exp.Window) -> exp.Expr:
     if node.this.name.lower() in aggregates.WINDOW_ONLY:
         node.set("spec", None)  # their frame means nothing, and Spark refuses it
     spec = node.args.get("spec")
@@ -53,7 +49,7 @@ def window(translation: Translation, node: exp.Window) -> exp.Expr:
     return aggregated(translation, function, over, translation.type_of(written), over=True)
 
 
-def frame(translation: Translation, node: exp.WindowSpec) -> exp.Expr:
+def frame(translation: Translating, node: exp.WindowSpec) -> exp.Expr:
     """The frame of a window; `_check_range` has checked its intervals."""
     for side in ("start", "end"):
         bound = node.args.get(side)
@@ -66,7 +62,7 @@ def frame(translation: Translation, node: exp.WindowSpec) -> exp.Expr:
     return node
 
 
-def _check_range(translation: Translation, node: exp.Window, spec: exp.Expr | None) -> None:
+def _check_range(translation: Translating, node: exp.Window, spec: exp.Expr | None) -> None:
     """Raises where RANGE has a distance that Spark takes otherwise."""
     bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
     if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.cli import text
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.model import RowChoice
 from ducklake_lab.widgets.diff_browser import DiffBrowser, live
+from ducklake_lab.widgets.diff_text import text
 
 
 @pytest.fixture

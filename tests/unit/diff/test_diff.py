@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.cli import text
 from ducklake_lab.diff import baseline_stats
 from ducklake_lab.diff.diff import Diff
+from ducklake_lab.widgets.diff_text import text
 
 pytestmark = pytest.mark.sampled(2)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.cli import text
+from ducklake_lab.widgets.diff_text import text
 from ducklake_lab.widgets.file_browser import FileBrowser
 from ducklake_lab.widgets.schema import of_catalog
 from ducklake_lab.widgets.schema_browser import SchemaBrowser

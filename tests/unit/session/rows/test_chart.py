@@ -20,7 +20,8 @@ from ducklake_lab.model.types import from_field
 from ducklake_lab.session.rows import chart as chart_module
 from ducklake_lab.session.rows import view as view_module
 from ducklake_lab.session.rows.chart import KINDS, Chart
-from ducklake_lab.session.rows.view import RowsView, ViewColumn
+from ducklake_lab.session.rows.columns import ViewColumn
+from ducklake_lab.session.rows.view import RowsView
 from tests.sampling import examples
 
 SALES = """SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east', NULL][i % 4 + 1] AS region, i AS order_id,

@@ -1,0 +1,40 @@
+"""A diff in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ducklake_lab.widgets import values
+from ducklake_lab.widgets.diff_rows import MARKS
+from ducklake_lab.widgets.html import percent, visible
+
+if TYPE_CHECKING:
+    from ducklake_lab.diff.diff import Diff
+
+
+def text(diff: Diff) -> str:
+    """A diff as lines of text: counts, schema, segments, and the rows it shows, marked −, + and →."""
+    s = diff.summary
+    end = diff.end.snapshot_id if diff.end is not None else "uncommitted"
+    lines = [
+        f"{diff.table}  snapshot {diff.start.snapshot_id} → {end}",
+        f"{s.deleted:,} deleted · {s.inserted:,} inserted · {s.updated:,} updated · {s.unchanged:,} unchanged"
+        f" · {s.cells:,} cells changed",
+    ]
+    for change in diff.schema:
+        was, now = (" ".join(side) if side else "" for side in (change.before, change.after))
+        lines.append(f"schema: {change.kind} {' → '.join(part for part in (was, now) if part)}")
+    for p in diff.patterns:
+        among = f", {percent(p.unchanged_share)} of unchanged rows" if p.unchanged_share is not None else ""
+        lines.append(f"{percent(p.share)} of {p.kind} rows have {p.condition}{among}")
+    for row in diff.page(diff.limit, 0, diff.choice, as_shown=True):
+        cells = []
+        for name, after in (row.after or row.before or {}).items():
+            if name in row.changed and row.before is not None:
+                cells.append(f"{name}={values.text(row.before.get(name))}→{values.text(after)}")
+            elif row.kind != "updated":
+                cells.append(f"{name}={values.text(after)}")
+        lines.append(f"{MARKS[row.kind]} {row.row_id}  {'  '.join(cells)}")
+    if (more := diff.count(diff.choice) - diff.limit) > 0:
+        lines.append(f"… {more:,} more changed rows")
+    return "\n".join(visible(line) for line in lines)
