@@ -264,19 +264,36 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     """
     names = [part.name for part in parts]
     for level in scope.around():
-        found = _in_scope(names, parts, level)
+        found = _in_scope(names, parts, level) or _row(names, level)
         if found is not None:
             if level is not scope:
                 for inner in scope.around():
+                    inner.touched = inner.touched or inner is not scope
                     if inner is level:
                         break
-                    inner.touched = True
             return found
         if len(names) == 1 and any(names[0].casefold() == relation.name.casefold() for relation in level.relations):
             raise _unknown(names, parts, level)  # the rows of that relation, before any column further out
     if any(level.open for level in scope.around()):
         return None
     raise _unknown(names, parts, scope)
+
+
+def _row(names: list[str], scope: Scope) -> exp.Expr | None:
+    """The struct of a relation's columns that the relation's name stands for; None where they are not known."""
+    if len(names) > 1:
+        return None
+    relation = next((one for one in scope.relations if one.name.casefold() == names[0].casefold()), None)
+    if relation is None or relation.columns is None:
+        return None
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(output.name, quoted=True), expression=relation.column(output))
+        for output in relation.columns
+    ]
+    row = exp.Struct(expressions=fields)
+    kinds = tuple((output.name, output.type) for output in relation.columns if output.type is not None)
+    row.meta[TYPE] = DataType("struct", kinds) if len(kinds) == len(fields) else None
+    return row
 
 
 def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:

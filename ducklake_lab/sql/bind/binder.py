@@ -19,8 +19,17 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
-from ducklake_lab.sql.bind.expansion import bare, choose, dotted_column, stored_expression, stored_query, substitute
+from ducklake_lab.sql.bind.expansion import (
+    choose,
+    dotted_column,
+    rows_as_list,
+    stored_expression,
+    stored_query,
+    substitute,
+    without_comprehension,
+)
 from ducklake_lab.sql.bind.inference import infer
+from ducklake_lab.sql.bind.item_names import name_columns
 from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
@@ -120,7 +129,7 @@ class QueryBinder:
         tree = stored_query(view.sql)
         with self._inside("view", view, at or self._at):
             outputs = self.query(tree, None, {})
-        return tree, from_clause.name_columns(outputs, list(view.columns), view.name)
+        return tree, name_columns(outputs, list(view.columns), view.name)
 
     @staticmethod
     def _key(entry: StoredView | StoredMacro) -> tuple[object, ...]:
@@ -232,13 +241,13 @@ class QueryBinder:
             folded = cte.alias.casefold()
             if clause.args.get("recursive") and isinstance(body, exp.SetOperation) and _refers(body.expression, folded):
                 anchor = self.query(body.this, parent, known)
-                known[folded] = from_clause.name_columns(anchor, names, cte.alias)
+                known[folded] = name_columns(anchor, names, cte.alias)
                 self.query(body.expression, parent, known)
                 body.meta[OUTPUTS] = anchor
                 outputs = anchor
             else:
                 outputs = self.query(body, parent, known)
-            known[folded] = from_clause.name_columns(outputs, names, cte.alias)
+            known[folded] = name_columns(outputs, names, cte.alias)
         return known
 
     def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: Ctes) -> Outputs:
@@ -330,6 +339,8 @@ class QueryBinder:
             expanded := self._scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)
         ):
             bound = expanded
+        elif (rows := rows_as_list(node)) is not None:
+            bound = self.expression(rows, scope, ctes, aliases)
         elif isinstance(node, exp.Dot):
             bound = self._dot(node, scope, ctes, aliases)
         elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
@@ -342,7 +353,7 @@ class QueryBinder:
             raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it sees the names given here
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
-                node = _without_comprehension(node)
+                node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
             node.meta[TYPE] = infer(node)
             return node
@@ -414,27 +425,6 @@ def _names_column(names: list[str], scope: Scope) -> bool:
 
 def _refers(tree: exp.Expr, folded: str) -> bool:
     return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
-
-
-def _without_comprehension(array: exp.Array) -> exp.Expr:
-    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
-    part = array.expressions[0]
-    if not isinstance(part, exp.Comprehension):
-        return array
-    name = part.expression
-    if not isinstance(name, exp.Identifier):
-        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
-
-    def over(body: exp.Expr) -> exp.Lambda:
-        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
-
-    rows = part.args["iterator"].copy()
-    if part.args.get("condition"):
-        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
-    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
-    if array.parent is not None:
-        array.replace(call)
-    return call
 
 
 def _placed(message: str, name: TableName) -> str:

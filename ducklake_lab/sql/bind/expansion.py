@@ -59,6 +59,22 @@ def _is_parameter(name: exp.Identifier) -> bool:
     return False
 
 
+def rows_as_list(call: exp.Expr) -> exp.Expr | None:
+    """The unnest of a list that a call giving several rows stands for; None for any other expression."""
+    if not isinstance(call, exp.Anonymous) or len(call.expressions) != 2:
+        return None
+    first, second = call.expressions
+    name = call.name.casefold()
+    if name == "regexp_split_to_table":
+        rows = exp.Anonymous(this="string_split_regex", expressions=[first, second])
+    elif name == "generate_subscripts" and isinstance(second, exp.Literal) and second.name == "1":
+        length = exp.Anonymous(this="len", expressions=[first])
+        rows = exp.Anonymous(this="generate_series", expressions=[exp.Literal.number(1), length])
+    else:
+        return None
+    return exp.Anonymous(this="unnest", expressions=[rows])
+
+
 def bare(body: exp.Expr, *names: str) -> exp.Expr:
     """A lambda's body with its parameters as bare identifiers."""
     folded = {name.casefold() for name in names}
@@ -282,3 +298,24 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
 
 def _spelled(kind: str) -> str:
     return DataType(kind).sql()
+
+
+def without_comprehension(array: exp.Array) -> exp.Expr:
+    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
+    part = array.expressions[0]
+    if not isinstance(part, exp.Comprehension):
+        return array
+    name = part.expression
+    if not isinstance(name, exp.Identifier):
+        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
+
+    def over(body: exp.Expr) -> exp.Lambda:
+        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
+
+    rows = part.args["iterator"].copy()
+    if part.args.get("condition"):
+        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
+    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
+    if array.parent is not None:
+        array.replace(call)
+    return call

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binding import Binding
+from ducklake_lab.sql.bind.item_names import alias_of, name_columns, repeated, set_alias
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
@@ -22,7 +20,6 @@ from ducklake_lab.sql.scope import (
     TYPE,
     Ctes,
     Output,
-    Outputs,
     Relation,
     Scope,
     bind_error,
@@ -33,6 +30,8 @@ from ducklake_lab.sql.scope import (
 _BIGINT = DataType("int64")
 #: node.meta key: a subquery in FROM that uses columns of the relations before it.
 LATERAL = "ducklake_lateral"
+#: node.meta key: whether a function in FROM gives the number of each row as well, from 1.
+ORDINALITY = "ducklake_ordinality"
 #: node.meta key: the view that stands for a table or function of the session's own database on Spark.
 LOCAL_VIEW = "ducklake_local_view"
 
@@ -178,6 +177,7 @@ def _merge(
 def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
     """Binds one item of FROM, adds its relations, and returns what stands in its place."""
     outside = list(scope.relations)
+    node = _without_lateral(node)
     for part, word in (("pivots", "PIVOT"), ("sample", "TABLESAMPLE"), ("laterals", "LATERAL VIEW")):
         if node.args.get(part):
             raise UnsupportedFeatureError(f"{word} is not supported yet.")
@@ -205,65 +205,27 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
     return result
 
 
+def _without_lateral(node: exp.Expr) -> exp.Expr:
+    """A function in FROM, without the word LATERAL before it, which changes nothing."""
+    inner = node.this if isinstance(node, exp.Lateral) else None
+    if isinstance(inner, exp.Anonymous):
+        inner = exp.Table(this=inner, ordinality=node.args.get("ordinality"))
+    elif not isinstance(inner, exp.Unnest):
+        return node
+    for part in ("alias", "joins"):
+        inner.set(part, node.args.get(part))
+    return inner
+
+
 def is_join(node: exp.Expr) -> bool:
     """Whether parentheses hold a join that begins with a subquery, rather than a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
 
-def _alias(node: exp.Expr) -> tuple[str, list[str]]:
-    alias = node.args.get("alias")
-    if not isinstance(alias, exp.TableAlias):
-        return "", []
-    return alias.name, [column.name for column in alias.columns]
-
-
-def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
-    """What the columns of an item of FROM are called: as an alias's column list says, the rest as before.
-
-    A name that an earlier column has gets a number, as in DuckDB: `a`, `a_1`.
-    """
-    if outputs is None:
-        return None
-    if len(names) > len(outputs):
-        raise BindError(f'"{alias}" names {len(names)} columns, but there are {len(outputs)}.')
-    called = [*names, *(output.name for output in outputs[len(names) :])]
-    return tuple(replace(output, name=name) for output, name in zip(outputs, _apart(called), strict=True))
-
-
-def _apart(names: Iterable[str]) -> Iterator[str]:
-    """The names, with numbers where an earlier one is the same; case does not count."""
-    numbers: dict[str, int] = {}
-    for name in names:
-        folded, found = name.casefold(), name
-        while found.casefold() in numbers:
-            found = f"{name}_{numbers[folded]}"
-            numbers[folded] += 1
-        numbers[found.casefold()] = 1
-        yield found
-
-
-def _repeated(outputs: Outputs) -> list[str]:
-    """The names of the columns if two share one; else none."""
-    names = [output.name for output in outputs or ()]
-    return names if len({name.casefold() for name in names}) < len(names) else []
-
-
-def _set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
-    """Gives an item of FROM its alias, with a column list where `names` has some."""
-    columns = []
-    if names and relation.columns is not None:
-        columns = [exp.to_identifier(output.name, quoted=True) for output in relation.columns]
-    elif names:
-        columns = [exp.to_identifier(name, quoted=True) for name in names]
-    node.set("alias", exp.TableAlias(this=exp.to_identifier(relation.alias, quoted=True), columns=columns))
-
-
 def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
-    alias, names = _alias(node)
+    alias, names = alias_of(node)
     parts = node.parts
-    if node.args.get("ordinality"):
-        raise UnsupportedFeatureError("WITH ORDINALITY is not supported on Spark; use row_number().")
     if isinstance(parts[-1], exp.Anonymous):
         return _function(binder, node, parts[-1], scope, ctes)
     if not all(isinstance(part, exp.Identifier) for part in parts):
@@ -273,7 +235,7 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     if len(parts) == 1 and moment is None and folded in ctes:
         relation = Relation(alias or node.name, alias or node.name, name_columns(ctes[folded], names, alias))
         scope.add(relation)
-        _set_alias(node, relation, names or _repeated(ctes[folded]))
+        set_alias(node, relation, names or repeated(ctes[folded]))
         return node
     name = TableName.of([part.name for part in parts], *place(parts[0]))
     if moment is None and binder.owns(name):
@@ -284,7 +246,7 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
         unnamed = bool(alias) or found.temporary
         qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
-        return _expanded(node, tree, relation, [*found.columns, *names] or _repeated(outputs), scope)
+        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs), scope)
     source, columns = found
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
@@ -294,7 +256,7 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     if names:
         result = exp.Subquery(this=_renaming(source, columns, relation))
         relation.source = None
-    _set_alias(result, relation, [])
+    set_alias(result, relation, [])
     result.set("joins", node.args.get("joins"))
     return result
 
@@ -303,7 +265,7 @@ def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[s
     """The query of a view or macro, instead of its name."""
     scope.add(relation)
     result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
-    _set_alias(result, relation, names)
+    set_alias(result, relation, names)
     result.set("joins", node.args.get("joins"))
     return result
 
@@ -332,40 +294,47 @@ def _at(moment: exp.Expr | None) -> At | None:
 
 
 def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scope, ctes: Ctes) -> exp.Expr:
-    alias, names = _alias(node)
+    alias, names = alias_of(node)
     shown = alias or call.name
     name = TableName.of([part.name for part in node.parts], *place(call))
     if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
         kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
-        column = Output(call.name.lower(), _counted(kind))
-        outputs: Outputs = name_columns((column,), names, alias)
-        relation = Relation(shown, shown, outputs)
+        columns = _counted_on(node, Output(call.name.lower(), _counted(kind)), bool(node.args.get("ordinality")))
+        relation = Relation(shown, shown, name_columns(columns, names, alias))
         scope.add(relation)
-        _set_alias(node, relation, names or [column.name])
+        set_alias(node, relation, names or [column.name for column in columns])
         return node
+    if node.args.get("ordinality"):
+        raise UnsupportedFeatureError(f"WITH ORDINALITY of {call.name} is not supported on Spark; use row_number().")
     macro = binder.find_macro(name, "table")
     if macro is not None:
         tree, found = binder.table_macro(macro, call, scope, ctes)
         relation = Relation(shown, shown, name_columns(found, names, alias))
         lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
-        result = _expanded(node, tree, relation, names or _repeated(found), scope)
+        result = _expanded(node, tree, relation, names or repeated(found), scope)
         result.meta[LATERAL] = lateral
         return result
     args, kwargs = call_arguments(call)
-    columns = binder.resolver.function(name, args, kwargs)
-    if columns is None:
+    given = binder.resolver.function(name, args, kwargs)
+    if given is None:
         return _local(binder, node, scope, shown, names, name)
     source = Source(
         binder.view_name(), "function", name, args=tuple(args), kwargs=kwargs, stored=bool(binder.expanding)
     )
     binder.sources.append(source)
-    outputs = name_columns(tuple(Output(column, kind) for column, kind in columns), names, alias)
+    outputs = name_columns(tuple(Output(column, kind) for column, kind in given), names, alias)
     relation = Relation(shown, shown, outputs, (), source)
     scope.add(relation)
     result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
-    _set_alias(result, relation, names)
+    set_alias(result, relation, names)
     return result
+
+
+def _counted_on(node: exp.Expr, column: Output, ordinality: bool) -> tuple[Output, ...]:
+    """The columns of a function in FROM: its own, and the number of its row where that is asked for."""
+    node.meta[ORDINALITY] = ordinality
+    return (column, Output("ordinality", _BIGINT)) if ordinality else (column,)
 
 
 def _counted(kind: DataType | None) -> DataType | None:
@@ -393,12 +362,12 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
     source = Source(binder.view_name(), "local", name, query=query)
     binder.sources.append(source)
     node.meta[LOCAL_VIEW] = source.view
-    _set_alias(node, relation, names)
+    set_alias(node, relation, names)
     return node
 
 
 def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:
-    alias, names = _alias(node)
+    alias, names = alias_of(node)
     around = Scope(scope.parent, list(scope.relations), dict(scope.merged))
     outputs = binder.query(node.this, around, ctes)
     if around.touched:
@@ -408,12 +377,12 @@ def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> 
         shown += "_"
     relation = Relation(shown, shown, name_columns(outputs, names, alias))
     scope.add(relation)
-    _set_alias(node, relation, names or _repeated(outputs))
+    set_alias(node, relation, names or repeated(outputs))
     return node
 
 
 def _values(binder: Binding, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.Expr:
-    alias, names = _alias(node)
+    alias, names = alias_of(node)
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row.unnest()] for row in node.expressions]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
@@ -431,20 +400,24 @@ def _values(binder: Binding, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.
     shown = alias or "valueslist"
     relation = Relation(shown, shown, outputs)
     scope.add(relation)
-    _set_alias(node, relation, names or ["col0"])
+    set_alias(node, relation, names or ["col0"])
     return node
 
 
 def _unnest(binder: Binding, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.Expr:
-    alias, names = _alias(node)
-    if len(node.expressions) != 1 or node.args.get("offset"):
-        raise UnsupportedFeatureError("UNNEST of several lists or WITH ORDINALITY is not supported yet.")
+    alias, names = alias_of(node)
+    if len(node.expressions) != 1:
+        raise UnsupportedFeatureError("UNNEST of several lists is not supported yet.")
+    offset = node.args.get("offset")
+    if isinstance(offset, exp.Identifier):
+        names.append(offset.name)  # sqlglot takes the last name of the alias for it
+        node.set("offset", True)
     binder.children(node, scope, ctes)
     kind: DataType | None = node.expressions[0].meta.get(TYPE)
     element = kind.children[0][1] if kind is not None and kind.name == "list" else None
-    outputs = name_columns((Output("unnest", element),), names, alias)
+    columns = _counted_on(node, Output("unnest", element), bool(offset))
     shown = alias or "unnest"
-    relation = Relation(shown, shown, outputs)
+    relation = Relation(shown, shown, name_columns(columns, names, alias))
     scope.add(relation)
-    _set_alias(node, relation, names or ["unnest"])
+    set_alias(node, relation, names or [column.name for column in columns])
     return node

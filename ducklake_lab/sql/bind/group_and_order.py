@@ -9,7 +9,8 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.binding import Binding
-from ducklake_lab.sql.scope import BOUND, RELATION, Ctes, Outputs, Relation, Scope
+from ducklake_lab.sql.bind.star_expansion import expand
+from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, Ctes, Outputs, Relation, Scope
 
 #: node.meta key: these keys were GROUP BY ALL.
 _ALL = "ducklake_group_all"
@@ -104,6 +105,7 @@ def bind_order(
     if clause is None:
         return
     _expand_all(clause, outputs)
+    _expand_stars(clause, scope)
     for item in clause.expressions:
         if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
             # the name means the output column here too
@@ -130,7 +132,7 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
         if order is not None:
             _expand_all(order, outputs)
             for item in order.expressions:
-                position = _output_position(item.this, outputs)
+                position = _output_position(item.this, outputs) or _position_in_sides(item.this, node)
                 if position is not None:
                     item.set("this", exp.Literal.number(position))
                 else:
@@ -143,13 +145,25 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
 def _expand_all(order: exp.Expr, outputs: Outputs) -> None:
     first = order.expressions[0]
     word = first.this
-    if not (isinstance(word, exp.Var) and word.name.upper() == "ALL") or outputs is None:
+    is_star = len(order.expressions) == 1 and isinstance(word, exp.Star) and not any(word.args.values())
+    if not (is_star or (isinstance(word, exp.Var) and word.name.upper() == "ALL")) or outputs is None:
         return
     keys = []
     for position in range(1, len(outputs) + 1):
         key = first.copy()
         key.set("this", exp.Literal.number(position))
         keys.append(key)
+    order.set("expressions", keys)
+
+
+def _expand_stars(order: exp.Expr, scope: Scope) -> None:
+    """Writes out the stars among other keys, which stand for columns of FROM."""
+    keys = []
+    for item in order.expressions:
+        for value in expand(item.this, scope):
+            key = item.copy() if value is not item.this else item
+            key.set("this", value.unalias())
+            keys.append(key)
     order.set("expressions", keys)
 
 
@@ -193,3 +207,15 @@ def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
         return _written_position(node)
     folded = node.name.casefold()
     return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
+
+
+def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
+    """The position of a column that only a later side of a set operation calls by a bare name."""
+    query = query.unnest()
+    if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
+        return None
+    for side in (query.this, query.expression):
+        found = _output_position(node, side.meta.get(OUTPUTS)) or _position_in_sides(node, side)
+        if found is not None:
+            return found
+    return None

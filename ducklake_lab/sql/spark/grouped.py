@@ -37,7 +37,8 @@ def aggregated(
         nulls, written[-1] = type(written[-1]), written[-1].this
     order = written[-1] if written and isinstance(written[-1], exp.Order) else None
     if order is not None:
-        written[-1] = order.this
+        # `rank(ORDER BY x)` has an order alone
+        written[-1:] = [order.this] if order.this is not None else []
 
     def around(inner: exp.Expr) -> exp.Expr:
         inner = nulls(this=inner) if nulls is not None else inner

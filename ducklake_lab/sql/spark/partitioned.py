@@ -145,7 +145,9 @@ class _Lifting:
             raise UnsupportedFeatureError("A window over values that differ by evaluation is not supported on Spark.")
         core = aggregate(node.this)
         for value in core.expressions if core is not None else ():
-            check_collation(value.this if isinstance(value, exp.Order) else value, kind)
+            argument = value.this if isinstance(value, exp.Order) else value
+            if argument is not None:  # as in `rank(ORDER BY x)`
+                check_collation(argument, kind)
 
 
 def _parts(key: exp.Expr) -> list[exp.Expr]:

@@ -10,11 +10,11 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
-from ducklake_lab.sql.bind.from_clause import LATERAL, is_comma
+from ducklake_lab.sql.bind.from_clause import LATERAL, ORDINALITY, is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
 from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, TYPE, Output
 from ducklake_lab.sql.spark.comparing import named
-from ducklake_lab.sql.spark.nodes import as_column, binary, call, columns_of, number
+from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text
 from ducklake_lab.sql.spark.typing import aggregate
 from ducklake_lab.sql.types import to_sqlglot
 
@@ -140,7 +140,10 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
     """QUALIFY as a WHERE around the query."""
     inner = node.copy()
     inner.set("qualify", None)
-    match = exp.alias_(node.args["qualify"].this.copy(), _MATCH, quoted=True)
+    condition = node.args["qualify"].this.copy()
+    if type_of(condition) == NULL:
+        condition = exp.Cast(this=condition, to=to_sqlglot(DataType("boolean")))
+    match = exp.alias_(condition, _MATCH, quoted=True)
     outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
     outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
     return outer
@@ -303,11 +306,12 @@ def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> 
     if node.db or name not in ("range", "generate_series"):
         raise UnsupportedFeatureError(f"Table function {node.this.name} is not supported on Spark.")
     kinds = [type_of(item) for item in node.this.expressions]
-    if any(kind is not None and kind.name in ("date", *TIMESTAMPS) for kind in kinds):
-        return _of_function(node, call("explode", translate(node.this)), node.this)
+    is_of_times = any(kind is not None and kind.name in ("date", *TIMESTAMPS) for kind in kinds)
+    if is_of_times or node.meta.get(ORDINALITY) or node.this.find(exp.Column):
+        return _of_function(node, _exploded(node, translate(node.this)), node.this)
     bounds = [translate(item) for item in node.this.expressions]
-    if not 1 <= len(bounds) <= 3 or any(item.find(exp.Column) for item in bounds):
-        raise UnsupportedFeatureError(f"{name} in FROM needs constant numbers to run on Spark.")
+    if not 1 <= len(bounds) <= 3:
+        raise UnsupportedFeatureError(f"{name} in FROM takes one to three numbers on Spark.")
     start = bounds[0] if len(bounds) > 1 else number(0)
     end = bounds[1] if len(bounds) > 1 else bounds[0]
     step = bounds[2] if len(bounds) > 2 else number(1)
@@ -320,7 +324,18 @@ def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> 
 
 def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
     rows = node.expressions[0]
-    return _of_function(node, call("explode", translate(rows)), rows)
+    return _of_function(node, _exploded(node, translate(rows)), rows)
+
+
+def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
+    """The rows of a list, with their numbers where a function in FROM gives them."""
+    if not node.meta.get(ORDINALITY):
+        return call("explode", rows)
+    value, place = (exp.to_identifier(name, quoted=True) for name in ("v", "i"))
+    counted = cast(binary(exp.Add, exp.Column(this=place.copy()), number(1)), "BIGINT")
+    fields = (text("v"), exp.Column(this=value.copy()), text("i"), counted)
+    each = exp.Lambda(this=call("named_struct", *fields), expressions=[value, place])
+    return call("inline", call("transform", rows, each))
 
 
 def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:

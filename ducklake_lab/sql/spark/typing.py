@@ -15,7 +15,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL, Settings, argument, is_aggregate, result_type
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.bind.from_clause import is_join
+from ducklake_lab.sql.bind.from_clause import ORDINALITY, is_join
 from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
@@ -265,7 +265,8 @@ class Typing:
         if isinstance(item, exp.Unnest):
             kind = self.of(item.expressions[0])
             element = kind.children[0][1] if kind is not None and kind.name == "list" else None
-            return _renamed([Output("unnest", element)], item)
+            counted = [Output("ordinality", DataType("int64"))] if item.meta.get(ORDINALITY) else []
+            return _renamed([Output("unnest", element), *counted], item)
         return None
 
     def _column(self, values: exp.Values, index: int) -> Type:

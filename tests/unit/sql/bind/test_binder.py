@@ -96,6 +96,13 @@ def test_a_bind_error_knows_its_place() -> None:
         "SELECT lake.s.planes.year FROM lake.s.planes",
         "SELECT sum(year) OVER w FROM planes WINDOW w AS (PARTITION BY tailnum)",
         "SELECT x FROM planes, LATERAL (SELECT year + 1 AS x)",
+        "SELECT planes, count(p) FROM planes, planes p GROUP BY ALL",
+        "SELECT year FROM planes UNION ALL SELECT 1 AS one ORDER BY one",
+        "SELECT year FROM planes ORDER BY *",
+        "SELECT tailnum FROM planes ORDER BY year DESC, * EXCLUDE (year)",
+        "SELECT x, n, range, ordinality FROM unnest([1]) WITH ORDINALITY AS u(x, n), LATERAL range(x) WITH ORDINALITY",
+        "SELECT generate_subscripts([year], 1) FROM planes",
+        "SELECT regexp_split_to_table(tailnum, ' ') FROM planes",
     ],
 )
 def test_valid_names_are_accepted(text: str) -> None:

@@ -14,6 +14,25 @@ def _sql(text: str) -> str:
 
 
 @pytest.mark.parametrize(
+    "item",
+    [
+        "(SELECT f.month + 1 AS y) x",
+        "(SELECT month + 1) x",
+        "(SELECT max(y) FROM (SELECT f.month AS y)) x",
+        "(SELECT carrier FROM airlines a WHERE a.carrier = f.carrier) x",
+        "range(f.month) x",
+        "unnest([f.month]) WITH ORDINALITY x",
+    ],
+)
+def test_what_uses_columns_to_its_left_is_lateral(item: str) -> None:
+    assert "LATERAL" in _sql(f"SELECT x.* FROM flights f, {item}")
+
+
+def test_what_uses_none_is_not_lateral() -> None:
+    assert "LATERAL" not in _sql("SELECT x.* FROM flights f, (SELECT carrier FROM airlines a WHERE a.carrier > 'B') x")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT 1 FROM flights WHERE carrier IN (SELECT carrier FROM airlines)",

@@ -1,0 +1,60 @@
+"""Names of the items of FROM and of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from ducklake_lab.errors import BindError
+from ducklake_lab.sql.scope import Outputs, Relation
+
+
+def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
+    """The alias of an item, and the names that it gives to columns."""
+    alias = node.args.get("alias")
+    if not isinstance(alias, exp.TableAlias):
+        return "", []
+    return alias.name, [column.name for column in alias.columns]
+
+
+def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
+    """What the columns of an item of FROM are called: as an alias's column list says, the rest as before.
+
+    A name that an earlier column has gets a number, as in DuckDB: `a`, `a_1`.
+    """
+    if outputs is None:
+        return None
+    if len(names) > len(outputs):
+        raise BindError(f'"{alias}" names {len(names)} columns, but there are {len(outputs)}.')
+    called = [*names, *(output.name for output in outputs[len(names) :])]
+    return tuple(replace(output, name=name) for output, name in zip(outputs, _apart(called), strict=True))
+
+
+def _apart(names: Iterable[str]) -> Iterator[str]:
+    """The names, with numbers where an earlier one is the same; case does not count."""
+    numbers: dict[str, int] = {}
+    for name in names:
+        folded, found = name.casefold(), name
+        while found.casefold() in numbers:
+            found = f"{name}_{numbers[folded]}"
+            numbers[folded] += 1
+        numbers[found.casefold()] = 1
+        yield found
+
+
+def repeated(outputs: Outputs) -> list[str]:
+    """The names of the columns if two share one; else none."""
+    names = [output.name for output in outputs or ()]
+    return names if len({name.casefold() for name in names}) < len(names) else []
+
+
+def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
+    """Gives an item of FROM its alias, with a column list where `names` has some."""
+    columns = []
+    if names and relation.columns is not None:
+        columns = [exp.to_identifier(output.name, quoted=True) for output in relation.columns]
+    elif names:
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+    node.set("alias", exp.TableAlias(this=exp.to_identifier(relation.alias, quoted=True), columns=columns))
