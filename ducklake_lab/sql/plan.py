@@ -14,6 +14,8 @@ from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, TableName
 
+#: Views and macros within views and macros that one statement stands for, at most.
+MOST_EXPANSIONS = 1000
 #: How the names of sources begin. A random part follows, so that no text has such a name for anything else.
 SOURCE_PREFIX = "ducklake_src_"
 
@@ -47,7 +49,13 @@ class StoredMacro:
 
 
 class Resolver(Protocol):
-    """What the planner has to know of the attached lakes."""
+    """What the planner has to know of the attached lakes.
+
+    Attributes:
+        most_expansions: views and macros within others that one statement may stand for.
+    """
+
+    most_expansions: int = MOST_EXPANSIONS
 
     def table(self, name: TableName, at: At | None) -> Sequence[tuple[str, DataType]]:
         """The columns of a table.

@@ -19,7 +19,15 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
-from ducklake_lab.sql.bind.expansion import bare, choose, dotted_column, stored_expression, stored_query, substitute
+from ducklake_lab.sql.bind.expansion import (
+    Allowance,
+    choose,
+    dotted_column,
+    stored_expression,
+    stored_query,
+    substitute,
+    without_comprehension,
+)
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
@@ -45,6 +53,8 @@ class QueryBinder:
         # what a lake stores reads nothing that only this session has
         self._is_own = place is None
         self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
+        self._allowance = Allowance(resolver.most_expansions)
+        self._outermost = ""
 
     # -- sources ---------------------------------------------------------------------------------
 
@@ -132,6 +142,10 @@ class QueryBinder:
         title = entry.name if temporary else f"{entry.schema}.{entry.name}"
         if key in self.expanding:
             raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
+        if self.expanding:
+            self._allowance.expand(self._outermost)
+        else:
+            self._outermost = f"{kind} {title}"
         before = self._place, self._at, self.expanding, self._is_own
         self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
         self._at, self.expanding = at, (*self.expanding, key)
@@ -172,7 +186,7 @@ class QueryBinder:
         if macro is None:
             return None
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
-        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments))
+        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments, self._allowance))
         with self._inside("macro", macro):
             self.children(holder, scope, {})
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
@@ -200,7 +214,7 @@ class QueryBinder:
     ) -> tuple[exp.Expr, Outputs]:
         """The bound query that a call of a table macro stands for, and its columns."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes)
-        tree = substitute(stored_query(impl.sql), macro, impl, arguments)
+        tree = substitute(stored_query(impl.sql), macro, impl, arguments, self._allowance)
         with self._inside("macro", macro):
             return tree, self.query(tree, None, {})
 
@@ -342,7 +356,7 @@ class QueryBinder:
             raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it sees the names given here
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
-                node = _without_comprehension(node)
+                node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
             node.meta[TYPE] = infer(node)
             return node
@@ -414,27 +428,6 @@ def _names_column(names: list[str], scope: Scope) -> bool:
 
 def _refers(tree: exp.Expr, folded: str) -> bool:
     return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
-
-
-def _without_comprehension(array: exp.Array) -> exp.Expr:
-    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
-    part = array.expressions[0]
-    if not isinstance(part, exp.Comprehension):
-        return array
-    name = part.expression
-    if not isinstance(name, exp.Identifier):
-        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
-
-    def over(body: exp.Expr) -> exp.Lambda:
-        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
-
-    rows = part.args["iterator"].copy()
-    if part.args.get("condition"):
-        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
-    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
-    if array.parent is not None:
-        array.replace(call)
-    return call
 
 
 def _placed(message: str, name: TableName) -> str:
