@@ -34,6 +34,7 @@ from difflib import get_close_matches
 from typing import Self
 
 from ducklake_lab.redaction import hide
+from ducklake_lab.signs import visible
 
 __all__ = [
     "BindError",
@@ -61,14 +62,21 @@ __all__ = [
 
 
 class DuckLakeError(Exception):
-    """Root of all errors raised by DuckLake Lab; a secret in its message is hidden."""
+    """Root of all errors raised by DuckLake Lab.
+
+    A secret in its message is hidden. Characters that would break, hide or reorder a line are replaced by signs.
+    """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(hide(str(message)))
+        super().__init__(visible(hide(str(message))))
 
 
 class UnsupportedFeatureError(DuckLakeError):
     """Raised before anything runs, for what is not supported; the message names the feature."""
+
+
+class ExpansionError(UnsupportedFeatureError):
+    """Views and macros stand for so much that a statement with them would never end."""
 
 
 class CatalogError(DuckLakeError):

@@ -14,6 +14,8 @@ from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, TableName
 
+#: Views and macros within views and macros that one statement stands for, at most.
+MOST_EXPANSIONS = 1000
 #: How the names of sources begin. A random part follows, so that no text has such a name for anything else.
 SOURCE_PREFIX = "ducklake_src_"
 
@@ -67,7 +69,13 @@ class InputRows:
 
 
 class Resolver(Protocol):
-    """Names of the attached lakes, for the planner."""
+    """Names of the attached lakes, for the planner.
+
+    Attributes:
+        most_expansions: views and macros within others that one statement may stand for.
+    """
+
+    most_expansions: int = MOST_EXPANSIONS
 
     def table(self, name: TableName, at: At | None) -> NamedRows:
         """The rows that a name stands for.

@@ -17,6 +17,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.units import size as size
+from ducklake_lab.signs import readable as readable
+from ducklake_lab.signs import visible as visible
 
 if TYPE_CHECKING:
     from ducklake_lab.model.history import ChangeKind
@@ -47,10 +49,6 @@ MINUS = "\u2212"
 DOT = " · "
 #: What stands in a cell where there is nothing to count.
 NONE = '<span class="dlk-soft">–</span>'
-
-#: Format characters that would reorder or hide the text around them.
-_CONTROLS = re.compile("[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_READABLE = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 
 #: What each place gives a view: its colours and fonts. VS Code's and Colab's names come first, as the widget managers
 #: there bring JupyterLab's in light colours, whatever the theme. VS Code shows all widgets on white.
@@ -113,16 +111,6 @@ background:#fff;color:#1f2328}@media(prefers-color-scheme:dark){html{--jp-layout
 def escape(text: object) -> str:
     """Text safe inside an element or a quoted attribute; control and bidi characters are made visible."""
     return html.escape(visible(str(text)), quote=True)
-
-
-def visible(text: str) -> str:
-    """The text with characters that would break, hide or reorder a line replaced by a sign of them."""
-    return _CONTROLS.sub(lambda match: _READABLE.get(match[0], f"⟨U+{ord(match[0]):04X}⟩"), text)
-
-
-def readable(text: str) -> str:
-    """As `visible`, for places with lines and tabs of their own."""
-    return "".join(part if part in ("\n", "\t") else visible(part) for part in re.split("([\n\t])", text))
 
 
 def clip(text: str, width: int) -> str:

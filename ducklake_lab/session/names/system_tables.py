@@ -12,6 +12,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.errors import ExpansionError
 from ducklake_lab.model.entries import Column, Schema, Table, View
 from ducklake_lab.model.quoting import quote_identifier, quote_text, quoted_path
 from ducklake_lab.model.state import CatalogState
@@ -19,17 +20,20 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.counts import table_counts
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import resolved
+from ducklake_lab.sql.plan import MOST_EXPANSIONS
 from ducklake_lab.sql.types import type_or_none
 
-#: Columns of a query whose names are looked up first in a lake and schema, or where the session is; empty where it cannot
-#: be bound.
-QueryColumns = Callable[[str, tuple[str, str] | None], list[tuple[str, DataType]]]
+#: Columns of a query whose names are looked up first in a lake and schema, or where the session is, and which stands for so
+#: many views within views at most; empty where it cannot be bound.
+QueryColumns = Callable[[str, tuple[str, str] | None, int], list[tuple[str, DataType]]]
 
 #: The comments of views' columns, by view id and column.
 ViewComments = Mapping[int, Mapping[str, str]]
 
 #: Ids of a lake's entries begin here, those of the next lake that much later.
 _OIDS = 1_000_000
+#: What a view may stand for in a listing of a lake in which many stand for too much.
+_FEWEST_EXPANSIONS = 16
 #: Columns of text that DuckDB 2.0 added to listings, by their functions.
 _LATER = {"duckdb_schemas": "parent_schema"}
 #: DuckDB's numbers of types.
@@ -77,6 +81,9 @@ class SystemTables:
         }
         self._bodies: dict[tuple[str, str], str | None] = {}
         self._shapes: dict[str, tuple[tuple[str, DataType], ...]] = {}
+        self._allowed = MOST_EXPANSIONS
+        # of each lake: its views, and what those that stand for more were allowed to stand for
+        self._endless: dict[str, tuple[Mapping[int, View], dict[int, int]]] = {}
 
     def is_function(self, name: str) -> bool:
         """Whether a function lists entries of lakes too."""
@@ -95,6 +102,7 @@ class SystemTables:
 
     def rows(self, name: str) -> pa.Table:
         """What a function lists."""
+        self._allowed = MOST_EXPANSIONS
         folded = name.casefold()
         lakes = ", ".join(quote_text(lake.alias) for lake in self._lakes)
         hidden = f"WHERE database_name NOT IN ({lakes})" if lakes else ""
@@ -229,6 +237,7 @@ class SystemTables:
 
         Where a view's query cannot be bound they are the names of the query.
         """
+        self._allowed = MOST_EXPANSIONS
         found = {}
         for view in state.views.values():
             known = view.column_comments
@@ -239,7 +248,28 @@ class SystemTables:
         return found
 
     def _shown_columns(self, lake: Lake, schema: Schema, view: View) -> list[tuple[str, DataType]]:
-        return self._query_columns(f"FROM {quoted_path(lake.alias, schema.name, view.name)}", None)
+        return self._columns_of(lake, view, f"FROM {quoted_path(lake.alias, schema.name, view.name)}")
+
+    def _columns_of(
+        self, lake: Lake, view: View, query: str, place: tuple[str, str] | None = None
+    ) -> list[tuple[str, DataType]]:
+        """The columns of a view's query; none of one that stands for too many views.
+
+        Each of those halves what the others may stand for in one listing, and is not tried again while the lake's views
+        are the same.
+        """
+        views = self._lakes.state(lake).views
+        if lake.alias not in self._endless or self._endless[lake.alias][0] is not views:
+            self._endless[lake.alias] = (views, {})
+        tried = self._endless[lake.alias][1]
+        if self._allowed <= tried.get(view.view_id, 0):
+            return []
+        try:
+            return self._query_columns(query, place, self._allowed)
+        except ExpansionError:
+            tried[view.view_id] = self._allowed
+            self._allowed = max(self._allowed // 2, _FEWEST_EXPANSIONS)
+            return []
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
         """The columns of a view; none where its query cannot be bound.
@@ -250,7 +280,7 @@ class SystemTables:
         shown = self._shown_columns(lake, schema, view)
         inner = [name for name, _ in shown]
         if view.column_aliases and (stored or view.column_comments):
-            found = self._query_columns(resolved(view.sql, lake.alias), (lake.alias, schema.name))
+            found = self._columns_of(lake, view, resolved(view.sql, lake.alias), (lake.alias, schema.name))
             inner = [name for name, _ in found] or [""] * len(shown)
         comments = {name.casefold(): text for name, text in view.column_comments.items()}
         return [

@@ -20,6 +20,7 @@ from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
     EntryNotFoundError,
+    ExpansionError,
     SnapshotNotFoundError,
     UnsupportedFeatureError,
     UsageError,
@@ -37,7 +38,7 @@ from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, Metada
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
-from ducklake_lab.sql.plan import NamedRows, QueryPlan, StoredMacro, StoredView
+from ducklake_lab.sql.plan import MOST_EXPANSIONS, NamedRows, QueryPlan, StoredMacro, StoredView
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
@@ -91,6 +92,7 @@ class NameResolver:
         self._handed_in = HandedIn()
         self._views: dict[int, StoredView] = {}
         self._by_variable: dict[tuple[str, str], op.TableName] = {}
+        self.most_expansions = MOST_EXPANSIONS
 
     def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
         """The rows that a name stands for: handed in, of a catalog's database, listed by a system view, or of a lake."""
@@ -132,12 +134,19 @@ class NameResolver:
             and [str(self.value(arg)).casefold() for arg in args] == [logs.LOG_TYPE.casefold()]
         )
 
-    def _query_columns(self, text: str, place: tuple[str, str] | None = None) -> list[tuple[str, DataType]]:
+    def _query_columns(
+        self, text: str, place: tuple[str, str] | None, most_expansions: int
+    ) -> list[tuple[str, DataType]]:
+        self.most_expansions = most_expansions
         try:
             query = parse_query(text)
             found = self._columns_of(plan_query(query, self, place) if place else plan_or_leave(query, self))
+        except ExpansionError:
+            raise
         except DuckLakeError:
             return []  # of a view whose tables are gone, which is listed all the same
+        finally:
+            self.most_expansions = MOST_EXPANSIONS
         return _typed(found)
 
     def moment(self, at: op.At | None) -> At:
@@ -360,6 +369,8 @@ def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None)
     """
     try:
         return plan_query(query, names)
+    except ExpansionError:
+        raise
     except (BindError, UnsupportedFeatureError) as error:
         return plan_in_process(text or as_text(query), names, error, query)
 

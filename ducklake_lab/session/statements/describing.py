@@ -19,7 +19,9 @@ _ALL_TABLES = """
 SELECT database_name AS database, schema_name AS schema, table_name AS name,
     list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
     any_value(database_name) = 'temp' AS temporary
-FROM duckdb_columns() WHERE NOT internal GROUP BY database_name, schema_name, schema_oid, table_name ORDER BY 1, 2, 3
+FROM duckdb_columns() WHERE NOT internal GROUP BY database_name, schema_name, schema_oid, table_name
+UNION ALL SELECT database_name, schema_name, view_name, CAST([] AS VARCHAR[]), CAST([] AS VARCHAR[]), temporary
+FROM duckdb_views() WHERE NOT internal AND column_count = 0 ORDER BY 1, 2, 3
 """
 
 

@@ -20,6 +20,7 @@ from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.column_names import aliased, output_name
 from ducklake_lab.sql.bind.expansion import (
+    Allowance,
     choose,
     dotted_column,
     rows_as_list,
@@ -54,6 +55,8 @@ class QueryBinder:
         # what a lake stores reads nothing that only this session has
         self._is_own = place is None
         self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
+        self._allowance = Allowance(resolver.most_expansions)
+        self._outermost = ""
 
     # -- sources ---------------------------------------------------------------------------------
 
@@ -141,6 +144,10 @@ class QueryBinder:
         title = entry.name if temporary else f"{entry.schema}.{entry.name}"
         if key in self.expanding:
             raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
+        if self.expanding:
+            self._allowance.expand(self._outermost)
+        else:
+            self._outermost = f"{kind} {title}"
         before = self._place, self._at, self.expanding, self._is_own
         self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
         self._at, self.expanding = at, (*self.expanding, key)
@@ -181,7 +188,7 @@ class QueryBinder:
         if macro is None:
             return None
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
-        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments))
+        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments, self._allowance))
         with self._inside("macro", macro):
             self.children(holder, scope, {})
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
@@ -209,7 +216,7 @@ class QueryBinder:
     ) -> tuple[exp.Expr, Outputs]:
         """The bound query that a call of a table macro stands for, and its columns."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes)
-        tree = substitute(stored_query(impl.sql), macro, impl, arguments)
+        tree = substitute(stored_query(impl.sql), macro, impl, arguments, self._allowance)
         with self._inside("macro", macro):
             return tree, self.query(tree, None, {})
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
@@ -15,12 +15,49 @@ from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import split
-from ducklake_lab.sql.plan import StoredMacro
+from ducklake_lab.sql.plan import MOST_EXPANSIONS, StoredMacro
 from ducklake_lab.sql.scope import TYPE, Scope, resolve
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Calls of macros in one expression, and in what they stand for, beyond which they are held to be endless.
 _DEEPEST = 1000
+#: Nodes of arguments that macros repeat in one statement, at most.
+_MOST_REPEATED = 100_000
+
+
+class Allowance:
+    """Counts what the views and macros of one statement stand for, as each level may double it.
+
+    Args:
+        expansions: views and macros within others, at most.
+    """
+
+    def __init__(self, expansions: int = MOST_EXPANSIONS) -> None:
+        self._expansions = self._most = expansions
+        self._repeated = _MOST_REPEATED
+
+    def expand(self, title: str) -> None:
+        """Counts a view or macro within another; `title` names the one that the statement names.
+
+        Raises:
+            ExpansionError: there are too many.
+        """
+        self._expansions -= 1
+        if self._expansions < 0:
+            raise ExpansionError(
+                f"The {title} stands for more than {self._most:,} views and macros within each other; "
+                "make tables of some of them."
+            )
+
+    def repeat(self, title: str, nodes: int) -> None:
+        """Counts parts of arguments that a macro repeats.
+
+        Raises:
+            ExpansionError: there are too many.
+        """
+        self._repeated -= nodes
+        if self._repeated < 0:
+            raise ExpansionError(f"The macro {title} repeats its arguments too often; the expression would not end.")
 
 
 def normalised(tree: exp.Expr) -> exp.Expr:
@@ -85,6 +122,27 @@ def bare(body: exp.Expr, *names: str) -> exp.Expr:
         return node
 
     return body.transform(replace)
+
+
+def without_comprehension(array: exp.Array) -> exp.Expr:
+    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
+    part = array.expressions[0]
+    if not isinstance(part, exp.Comprehension):
+        return array
+    name = part.expression
+    if not isinstance(name, exp.Identifier):
+        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
+
+    def over(body: exp.Expr) -> exp.Lambda:
+        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
+
+    rows = part.args["iterator"].copy()
+    if part.args.get("condition"):
+        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
+    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
+    if array.parent is not None:
+        array.replace(call)
+    return call
 
 
 def _tokens(sql: str) -> Sequence[Token]:
@@ -166,6 +224,7 @@ def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> s
         BindError: a macro is called with arguments it does not take, or calls itself.
     """
     holder = exp.Paren(this=stored_expression(sql))
+    allowance = Allowance()
     for _ in range(_DEEPEST):
         calls = [call for call in holder.find_all(exp.Anonymous) if ("scalar", call.name.casefold()) in macros]
         if not calls:
@@ -175,7 +234,7 @@ def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> s
         macro = macros["scalar", call.name.casefold()]
         impl, arguments = choose(macro, call)
         copies = {name: value.copy() for name, value in arguments.items()}
-        call.replace(exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, copies)))
+        call.replace(exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, copies, allowance)))
     raise BindError(f"The macros in {sql} call each other without end.")
 
 
@@ -248,11 +307,20 @@ def _signature(name: str, impl: MacroImplementation) -> str:
 
 
 def substitute(
-    body: exp.Expr, macro: StoredMacro, impl: MacroImplementation, arguments: Mapping[str, exp.Expr]
+    body: exp.Expr,
+    macro: StoredMacro,
+    impl: MacroImplementation,
+    arguments: Mapping[str, exp.Expr],
+    allowance: Allowance,
 ) -> exp.Expr:
-    """The body with its parameters replaced by the (bound) arguments."""
+    """The body with its parameters replaced by the (bound) arguments.
+
+    Raises:
+        ExpansionError: it repeats them too often.
+    """
     typed = {parameter.name.casefold(): parameter.type for parameter in impl.parameters}
     values = {name: _typed(value, typed[name]) for name, value in arguments.items()}
+    sizes = {name: sum(1 for _ in value.walk()) for name, value in values.items()}
     root = exp.Paren(this=body)
     for dot in list(root.find_all(exp.Dot)):
         # `x.upper()`: the parser takes x for a qualifier
@@ -264,6 +332,7 @@ def substitute(
             parts = parts[1:]
         if not parts or len(parts) < len(column.parts) - 1 or parts[0].name.casefold() not in values:
             continue
+        allowance.repeat(macro.name, sizes[parts[0].name.casefold()])
         value = values[parts[0].name.casefold()].copy()
         for part in parts[1:]:
             value = exp.Dot(this=value, expression=part.copy())
@@ -280,7 +349,7 @@ def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -
         for parameter in impl.parameters
     }
     body = stored_query(impl.sql) if table else exp.Select(expressions=[stored_expression(impl.sql)])
-    tree = substitute(body, macro, impl, arguments)
+    tree = substitute(body, macro, impl, arguments, Allowance())
     assert isinstance(tree, exp.Query)  # as the body is
     return Query(tree)
 
@@ -298,24 +367,3 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
 
 def _spelled(kind: str) -> str:
     return DataType(kind).sql()
-
-
-def without_comprehension(array: exp.Array) -> exp.Expr:
-    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
-    part = array.expressions[0]
-    if not isinstance(part, exp.Comprehension):
-        return array
-    name = part.expression
-    if not isinstance(name, exp.Identifier):
-        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
-
-    def over(body: exp.Expr) -> exp.Lambda:
-        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
-
-    rows = part.args["iterator"].copy()
-    if part.args.get("condition"):
-        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
-    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
-    if array.parent is not None:
-        array.replace(call)
-    return call

@@ -67,6 +67,18 @@ def test_one_line_and_no_snapshot(session: dl.Session, sql: str, error: type[Exc
     assert session.current_snapshot().snapshot_id == 2
 
 
+def test_names_of_a_lake_send_nothing_to_the_terminal(session: dl.Session) -> None:
+    session.sql('CREATE TABLE "flight\x1b[31m\x07\u202e" ("car\x1b[2Jier\u200b" INTEGER, "x\ny" INTEGER)')
+    for sql in (
+        "FROM flight",
+        'SELECT carier FROM "flight\x1b[31m\x07\u202e"',
+        'SELECT "x y" FROM "flight\x1b[31m\x07\u202e"',
+    ):
+        with pytest.raises(dl.DuckLakeError, match=r"Did you mean .*⟨U\+001B⟩\[|x⏎y") as caught:
+            session.sql(sql)
+        assert str(caught.value).isprintable()
+
+
 @pytest.mark.slow
 def test_long_and_deep_input_is_taken(session: dl.Session) -> None:
     """As DuckDB takes it: 900 terms, 100 parentheses, names longer than a file system's."""

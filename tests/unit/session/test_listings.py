@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -105,3 +106,26 @@ def test_names_of_what_is_in_use(session: dl.Session) -> None:
         session.sql("FROM mine")
     session.sql("USE memory")
     assert session.sql("SELECT current_database()").fetchall() == [("memory",)]
+
+
+def test_views_that_double_at_each_level_have_unknown_columns(new_catalog: Callable[..., str], tmp_path: Path) -> None:
+    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v0 AS FROM t")
+        for level in range(1, 25):  # as a client writes them that does not bind them
+            query = f"SELECT x.a FROM v{level - 1} AS x, v{level - 1} AS y"
+            session.sql(
+                "INSERT INTO __ducklake_metadata_lake.ducklake_view (view_id, view_uuid, begin_snapshot, schema_id, view_name, "
+                f"dialect, sql) VALUES ({level + 90}, '{uuid.uuid4()}', 1, 0, 'v{level}', 'duckdb', '{query}')"
+            )
+        with pytest.raises(
+            dl.UnsupportedFeatureError, match=r"^The view main\.v24 stands for more than 1,000 views"
+        ) as e:
+            session.sql("FROM v24")
+        assert "\n" not in str(e.value)
+        shown = "SELECT view_name, column_count FROM duckdb_views() WHERE database_name = 'lake'"
+        for _ in range(2):
+            counts = dict(session.sql(shown).fetchall())
+            assert len(counts) == 25 and (counts["v0"], counts["v3"], counts["v24"]) == (1, 1, 0)
+        assert len(session.sql("SHOW TABLES").fetchall()) == 26
+        tables = {name: names for _, _, name, names, _, _ in session.sql("SHOW ALL TABLES").fetchall()}
+        assert len(tables) == 26 and (tables["v3"], tables["v24"]) == (["a"], [])

@@ -64,6 +64,7 @@ class Lakes(Resolver):
     def __init__(self) -> None:
         self.tables: list[tuple[TableName, At | None]] = []
         self.functions: list[tuple[TableName, tuple[object, ...], dict[str, object]]] = []
+        self.own_macros = dict(MACROS)
 
     def table(self, name: TableName, at: At | None) -> NamedRows:
         self.tables.append((name, at))
@@ -86,7 +87,7 @@ class Lakes(Resolver):
         return self.macros(None).get((kind, name.name.lower())) if name.schema in ("main", "lake") else None
 
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        return MACROS
+        return self.own_macros
 
     def owns(self, name: TableName) -> bool:
         return name.catalog == "memory" or name.schema in ("memory", "temp")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError
+from ducklake_lab.errors import BindError, ExpansionError
+from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.predicates import Comparison
 from ducklake_lab.sql.bind.expansion import stored_expression, stored_query, without_macros
 from ducklake_lab.sql.operations import At
+from ducklake_lab.sql.plan import StoredMacro
 from tests.unit.sql.lakes import MACROS, Lakes, plan
+
+
+def _macro(name: str, body: str, *parameters: MacroParameter) -> StoredMacro:
+    return StoredMacro(name, (MacroImplementation(body, parameters),), "lake", "main")
 
 
 def sql(text: str) -> str:
@@ -118,3 +124,25 @@ def test_macros_in_an_expression_of_the_catalog() -> None:
     expanded = "(((((year + 1)) + CAST('5' AS INT))) * 2)"
     assert without_macros("(plus(plus(year, 1)) * 2)", MACROS) == expanded
     assert without_macros("lower(s)", MACROS) == "lower(s)"
+
+
+def test_macros_that_double_at_each_level_are_refused() -> None:
+    lakes = Lakes()
+    twice = (MacroParameter("x"),)
+    for level in range(1, 40):
+        calls = f"(calls_{level - 1}() + calls_{level - 1}())" if level > 1 else "1"
+        lakes.own_macros["scalar", f"calls_{level}"] = _macro(f"calls_{level}", calls)
+        uses = f"uses_{level - 1}(x + x)" if level > 1 else "x"
+        lakes.own_macros["scalar", f"uses_{level}"] = _macro(f"uses_{level}", uses, *twice)
+    assert plan("SELECT uses_5(month), calls_5() FROM flights", lakes=lakes).columns == ('uses_5("month")', "calls_5()")
+    with pytest.raises(ExpansionError, match=r"The macro main\.calls_39 stands for more than 1,000 views and macros"):
+        plan("SELECT calls_39()", lakes=lakes)
+    with pytest.raises(ExpansionError, match=r"The macro uses_\d+ repeats its arguments too often"):
+        plan("SELECT uses_39(month) FROM flights", lakes=lakes)
+
+
+def test_macros_in_a_stored_expression_that_repeat_their_argument_are_refused() -> None:
+    macros = {("scalar", "twice"): _macro("twice", "(x + x)", MacroParameter("x"))}
+    assert without_macros("twice(a)", macros) == "((a + a))"
+    with pytest.raises(ExpansionError, match="The macro twice repeats its arguments too often"):
+        without_macros("twice(" * 20 + "a" + ")" * 20, macros)
