@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ducklake_lab.errors import DataFileError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.nanoseconds import nanoseconds_in
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import FLOATS, INTEGERS, TIMESTAMPS, DataType, flat
 from ducklake_lab.session.uploads.columns import Part, UploadedColumn
@@ -204,28 +204,11 @@ def _check_types(parquet: pq.ParquetFile, file: File, *, exact: bool) -> None:
         is_cut = kind.get("Type") == "Time" or (kind.get("Type") == "Timestamp" and kind["isAdjustedToUTC"])
         if exact and is_cut and kind["timeUnit"] == "nanoseconds":
             for batch in parquet.iter_batches(columns=[column.path]):
-                for value in _nanoseconds(batch.column(0)):
+                for value in nanoseconds_in(batch.column(0), lambda _: True):
                     name = "TIME" if kind["Type"] == "Time" else "TIMESTAMP WITH TIME ZONE"
                     raise SqlError(
                         f'{file.name}: {name} would cut "{value}" in the column "{column.path}". Add --round to have that.'
                     )
-
-
-def _nanoseconds(values: pa.Array) -> Iterator[str]:
-    """Times that have digits below microseconds, wherever they stand in nested values."""
-    if pa.types.is_struct(values.type):
-        for part in values.flatten():
-            yield from _nanoseconds(part)
-    elif pa.types.is_map(values.type):
-        yield from _nanoseconds(values.keys)
-        yield from _nanoseconds(values.items)
-    elif pa.types.is_nested(values.type):
-        yield from _nanoseconds(values.flatten())
-    elif values.type == pa.time64("ns") or (pa.types.is_timestamp(values.type) and values.type.unit == "ns"):
-        numbers = values.cast(pa.int64())
-        micros = pc.multiply(pc.divide(numbers, 1000), 1000)
-        for value in values.filter(pc.not_equal(numbers, micros)):
-            yield str(value.cast(pa.string()).as_py())
 
 
 def _literal(path: str) -> str:
