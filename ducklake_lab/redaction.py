@@ -30,6 +30,23 @@ _UUID = re.compile(
     r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])|(?<=/)[0-9a-f]{32}(?=/)", re.IGNORECASE
 )
 
+#: Lengths of digests in hexadecimal. The longer ones may be keys of ciphers, too.
+_DIGESTS = {32: True, 40: True, 56: False, 64: False, 96: False, 128: False}
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{32,128}|[0-9A-F]{32,128})(?![0-9A-Za-z])")
+#: Identifiers: ULIDs of our days, and bytes in base32.
+_IDS = re.compile(r"(?<![\w+=-])(?:01[0-9A-HJKMNP-TV-Z]{24}|[A-Z2-7]{16,64})(?![\w+=-])")
+#: What stands before a digest: a word of a sentence, or its kind.
+_PROSE = re.compile(
+    r"[A-Za-z]\w*[:,]? $|\b(?:sha[_-]?\d+|md5|\w*(?:hash|digest|checksum|etag|commit|revision))[^\w/]{1,5}$",
+    re.IGNORECASE,
+)
+_OF_A_FILE = re.compile(r"/|[.][A-Za-z][A-Za-z0-9]{0,9}\b")
+#: What stands before a value that is a secret whatever it looks like.
+_POSITION = re.compile(
+    rf"(?:{_NAME}|\bkey|\bhmac|\bbearer|\botp)['\"]{{0,2}}[^\w/]{{0,5}}(?:(?:is|was|of)\b[^\w/]{{0,3}})?$",
+    re.IGNORECASE,
+)
+
 #: What is in every name above, to tell quickly that none is there.
 _SIGNS = (
     "secret", "pass", "pwd", "token", "credential", "sig", "auth", "cookie", "key", "session",
@@ -79,7 +96,7 @@ _MEMBER = r"[A-Za-z_][\w .-]*?\s*=\s*(?:''.*?''|\"[^\"]*\"|\{[^}]*\}|'[^']*'|[^;
 _LISTED = re.compile(rf"(?:[\w+]+:)*\s*{_MEMBER}(?:;\s*{_MEMBER})+;?\s*", re.DOTALL)
 _BLANK_MEMBER = r"\w+\s*=\s*(?:''.*?''|'[^']*'|\"[^\"]*\"|[^\s;']+)"
 _SPACED = re.compile(rf"(?:[\w+]+:)*\s*{_BLANK_MEMBER}(?:\s+{_BLANK_MEMBER})+\s*", re.DOTALL)
-_QUOTED = re.compile(r"'((?:[^']|'')*)'|\$\$(.*?)\$\$|\"([^\"\n]*)\"", re.DOTALL)
+_QUOTED = re.compile(r"'((?:[^']|'')*)'|\$\$(.*?)\$\$|\"([^\"\n]*)\"|/\*(.*?)\*/", re.DOTALL)
 
 
 def hide(text: str) -> str:
@@ -129,11 +146,24 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
         place = found.lastindex or 1
         yield from _members(found[place] or "", found.start(place))
     yield from _members(text, 0)
-    ids = [found.span() for found in _UUID.finditer(text)]
+    ids = [*(found.span() for found in _UUID.finditer(text)), *_identifiers(text)]
     for pattern, is_random in ((_UNBROKEN, _is_random), (_RUN, _is_encoded)):
         for found in pattern.finditer(text):
             if is_random(found[0]) and not any(start < found.end() and found.start() < stop for start, stop in ids):
                 yield found.span()
+
+
+def _identifiers(text: str) -> Iterator[tuple[int, int]]:
+    """The places of digests and identifiers that stand where no secret does."""
+    for found in (*_HEX.finditer(text), *_IDS.finditer(text)):
+        before = text[max(found.start() - 60, 0) : found.start()]
+        if _POSITION.search(before):
+            continue
+        known = _DIGESTS.get(len(found[0])) if found.re is _HEX else True
+        if known or (
+            known is not None and (before.endswith("/") or _OF_A_FILE.match(text, found.end()) or _PROSE.search(before))
+        ):
+            yield found.span()
 
 
 def _members(text: str, at: int) -> Iterator[tuple[int, int]]:
@@ -159,6 +189,9 @@ def _is_random(text: str) -> bool:
 
 def _is_encoded(text: str) -> bool:
     """Whether it looks as bytes do in base64: in many short words of three kinds."""
+    if text.startswith("/"):
+        # no folder of a path is long
+        return any(len(part) >= 14 and _is_encoded(part) for part in text.split("/"))
     kinds = (any(map(str.isupper, text)), any(map(str.islower, text)), any(map(str.isdigit, text)))
     return all(kinds) and len(set(text)) >= 12 and _length_of_words(text) < 3.2
 

@@ -20,6 +20,7 @@ from IPython.core.ultratb import VerboseTB
 import ducklake_lab as dl
 from ducklake_lab.magics.ducklake import DuckLakeMagics
 from ducklake_lab.redaction import hide
+from tests.property.harmless_kinds import HARMLESS
 from tests.property.secret_kinds import KINDS, NAMED, Drawn
 from tests.sampling import examples
 
@@ -229,6 +230,29 @@ def _failure(call: Callable[[], object]) -> str:
 def test_each_kind_is_found(drawn: Drawn, around: str) -> None:
     _check_none(hide(around.replace("{}", _literal(drawn.text))), drawn)
     _check_none(hide(drawn.text), drawn)
+
+
+@settings(max_examples=examples(300))
+@given(kind=st.sampled_from(sorted(HARMLESS)), seed=st.integers(0, 2**32))
+def test_what_is_no_secret_is_shown(kind: str, seed: int) -> None:
+    text = HARMLESS[kind](random.Random(seed))
+    assert hide(text) == text
+
+
+@settings(max_examples=examples(100))
+@given(
+    name=st.sampled_from(
+        (
+            "token {}", "the key is {}", "signature: {}", "SET s3_secret_access_key = '{}'", "?sig={}", "api-key {}",
+            "the password was {}", "Bearer {}", "hmac {}", "f(api_key => '{}')", "encryption_key: {}", "SELECT '{}' AS token",
+        )
+    ),
+    count=st.sampled_from((32, 40, 64, 128)),
+    seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_digests_are_secrets_where_secrets_stand(name: str, count: int, seed: int) -> None:
+    secret = "".join(random.Random(seed).choices("0123456789abcdef", k=count))
+    assert secret not in hide(name.replace("{}", secret))
 
 
 @settings(max_examples=examples(30))

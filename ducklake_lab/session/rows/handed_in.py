@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.model.nanoseconds import nanoseconds_in
 from ducklake_lab.session.rows.result import Result
 
 if TYPE_CHECKING:
@@ -36,13 +37,15 @@ def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
         name: what messages call it.
 
     Raises:
-        UsageError: it is no table, holds what Arrow has no type for, can be read only once, or has no columns, one
+        UsageError: it is no table, holds what Arrow has no type for or DuckDB would cut, can be read only once, or has no columns, one
             without a name, or two of one name.
     """
     if isinstance(value, Result) and value.is_query:
         return value.carried() if value.in_process else value.spark()
     found = _rows_of(value, name)
     _check_names(found.column_names if isinstance(found, pa.Table) else found.columns, name)
+    if isinstance(found, pa.Table):
+        _check_digits(found, name)
     return found
 
 
@@ -58,6 +61,8 @@ def _rows_of(value: Any, name: str) -> pa.Table | DataFrame:
             return _of_pandas(value, name)
         if _is_frame(value, "polars", "LazyFrame"):
             value = value.collect()
+        if _is_frame(value, "polars"):
+            _check_objects(value, name)
         if _streams(value):
             return _in_microseconds(pa.table(value))
     except (pa.ArrowException, OverflowError) as error:
@@ -96,6 +101,36 @@ def _check_names(names: Iterable[object], frame: str) -> None:
             two = f'two columns "{text}"' if other == text else f'columns "{other}" and "{text}", one name for SQL'
             raise UsageError(f"{frame} has {two}; rename one.")
         known[text.casefold()] = text
+
+
+def _check_digits(rows: pa.Table, frame: str) -> None:
+    """Refuses nanoseconds that DuckDB would cut.
+
+    Raises:
+        UsageError: there are some.
+    """
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        for chunk in column.chunks:
+            for value in nanoseconds_in(chunk, _is_cut):
+                raise UsageError(
+                    f'Column "{name}" of {frame} holds {value}, whose nanoseconds would be lost; round it to microseconds.'
+                )
+
+
+def _is_cut(kind: pa.DataType) -> bool:
+    """Whether DuckDB reads an Arrow type of nanoseconds as one of microseconds."""
+    return pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _check_objects(frame: Any, name: str) -> None:
+    """Refuses Polars' columns of Python objects, whose addresses would be written.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for column, kind in frame.schema.items():
+        if "Object" in str(kind):
+            raise UsageError(f'Column "{column}" of {name} holds Python objects, which no type of SQL holds; cast it.')
 
 
 def _in_microseconds(rows: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.columns import ViewColumn
+from ducklake_lab.session.rows.polars_frame import polars_frame
 from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
@@ -192,24 +193,12 @@ class Result:
         return pandas_frame(self.carried(), self.time_zone)
 
     def polars(self) -> pl.DataFrame:
-        """All rows as a Polars DataFrame.
+        """All rows as a Polars DataFrame, times with a zone as texts.
 
         Raises:
             UsageError: Polars is not installed, or has no type for a column.
         """
-        try:
-            import polars
-        except ImportError:
-            raise UsageError(
-                "Polars is not installed; pip install polars, or take the rows as pandas or arrow."
-            ) from None
-        try:
-            return cast("pl.DataFrame", polars.from_arrow(self.arrow()))
-        except (polars.exceptions.PolarsError, pa.ArrowException) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise UsageError(
-                f"Polars has no type for a column: {reason}; cast it, or take the rows as arrow."
-            ) from error
+        return polars_frame(self.carried(), self.time_zone)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of the Python values that DuckDB gives."""

@@ -33,6 +33,7 @@ class UploadedColumn:
         type: in SQL, in the table.
         dates: the format of its dates, where a cast does not read them.
         note: why it has its type.
+        clash: why no type fits all files; "" where one does.
     """
 
     source: str
@@ -42,13 +43,27 @@ class UploadedColumn:
     type: str
     dates: str | None = None
     note: str = ""
+    clash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files whose columns have the same types.
+
+    Attributes:
+        relation: SQL that stands after FROM.
+        kinds: the type of each column by its source, None for texts that stand for values; columns that the files lack are not in it.
+    """
+
+    relation: str
+    kinds: Mapping[str, DataType | None]
 
 
 class Rows(Protocol):
     """The rows of files of any kind.
 
     Attributes:
-        relation: SQL that stands after FROM.
+        parts: the files by the types of their columns.
         found: the columns, with the types guessed and the names in the files.
         form: how the texts of values are written.
         counts: of what was read, for people; "" where nothing was counted.
@@ -56,7 +71,7 @@ class Rows(Protocol):
     """
 
     @property
-    def relation(self) -> str: ...
+    def parts(self) -> Sequence[Part]: ...
     @property
     def found(self) -> list[UploadedColumn]: ...
     @property
@@ -66,8 +81,8 @@ class Rows(Protocol):
     @property
     def said(self) -> list[str]: ...
 
-    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
-        """Where the first row is for which a condition holds, and a list of texts that is computed of it."""
+    def first_misfit(self, part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        """Where the first row of a part is for which a condition holds, and a list of texts that is computed of it."""
 
 
 def chosen(
@@ -80,6 +95,7 @@ def chosen(
 
     Raises:
         BindError: the table, or the files, have no such column, or there is no such type.
+        SqlError: a column has types in the files that have none in common, and none is asked for.
         UsageError: a type is asked for that a table has.
     """
     taken: set[str] = set()
@@ -99,7 +115,10 @@ def chosen(
         known = type_or_none(kind)
         if known is None:
             raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.')
-        found[at] = replace(found[at], type=known.sql(), note=_form_note(found[at]))
+        found[at] = replace(found[at], type=known.sql(), note=_form_note(found[at]), clash="")
+    for one in found:
+        if one.clash:
+            raise SqlError(f"{one.clash}; say by --type {shlex.quote(f'{one.name}=TYPE')} which it gets.")
     return found
 
 
@@ -108,7 +127,7 @@ def _in_table(column: UploadedColumn, target: Table) -> UploadedColumn:
     if wanted is None:
         hint = did_you_mean(column.name, [one.name for one in target.columns])
         raise BindError(f'{target.name} has no column "{column.name}", which the files have.{hint}')
-    return replace(column, type=wanted.data_type.sql(), note=_form_note(column))
+    return replace(column, type=wanted.data_type.sql(), note=_form_note(column), clash="")
 
 
 def _form_note(column: UploadedColumn) -> str:
@@ -118,14 +137,20 @@ def _form_note(column: UploadedColumn) -> str:
 
 def query(rows: Rows, columns: Sequence[UploadedColumn]) -> str:
     """What gives the columns in their types, under their names."""
-    return f"SELECT {', '.join(f'{_value(c, rows.form)} AS {quote_identifier(c.name)}' for c in columns)} FROM {rows.relation}"
+    return " UNION ALL ".join(
+        f"SELECT {', '.join(f'{_value(c, part, rows.form)} AS {quote_identifier(c.name)}' for c in columns)} FROM {part.relation}"
+        for part in rows.parts
+    )
 
 
-def _value(column: UploadedColumn, form: Form) -> str:
+def _value(column: UploadedColumn, part: Part, form: Form) -> str:
     value, target = quote_identifier(column.source), _type(column)
-    if (column.type == "VARCHAR" and column.kind is None) or target is None or column.kind == target:
+    if column.source not in part.kinds:
+        return f"CAST(NULL AS {column.type})"
+    kind = part.kinds[column.source]
+    if (column.type == "VARCHAR" and kind is None) or target is None or kind == target:
         return value
-    return fitting.cast(value, column.kind, target, form, _dates(column, target))
+    return fitting.cast(value, kind, target, form, _dates(column, target))
 
 
 def _type(column: UploadedColumn) -> DataType | None:
@@ -147,26 +172,36 @@ def check(ask: Ask, rows: Rows, columns: Sequence[UploadedColumn], *, exact: boo
     Raises:
         SqlError: there is one; the error names the first.
     """
+    for part in rows.parts:
+        _check_part(ask, rows, part, columns, exact=exact, appends=appends)
+
+
+def _check_part(
+    ask: Ask, rows: Rows, part: Part, columns: Sequence[UploadedColumn], *, exact: bool, appends: bool
+) -> None:
     conditions: list[tuple[UploadedColumn, bool, str]] = []
     for column in columns:
         target = _type(column)
-        if target is None or target == column.kind or (column.kind is None and target.name == "varchar"):
+        kind = part.kinds.get(column.source, target)
+        if target is None or target == kind or (kind is None and target.name == "varchar"):
+            continue
+        if kind is not None and fitting.widens(kind, target):
             continue
         value = quote_identifier(column.source)
-        given = (value, column.kind, target, rows.form, _dates(column, target))
+        given = (value, kind, target, rows.form, _dates(column, target))
         conditions.append((column, True, fitting.reads(*given)))
         if exact and (condition := fitting.fits(*given)) != "true":
             conditions.append((column, False, condition))
     if not conditions:
         return
     misfits = f"NOT ({' AND '.join(condition for _, _, condition in conditions)})"
-    if not ask(f"SELECT 1 FROM {rows.relation} WHERE {misfits} LIMIT 1"):
+    if not ask(f"SELECT 1 FROM {part.relation} WHERE {misfits} LIMIT 1"):
         return
     cases = " ".join(
         f"WHEN NOT {condition} THEN ['{at}', {quote_identifier(column.source)}::VARCHAR]"
         for at, (column, _, condition) in enumerate(conditions)
     )
-    place, (at, value) = rows.first_misfit(misfits, f"CASE {cases} END") or ("A row", ["0", ""])
+    place, (at, value) = rows.first_misfit(part, misfits, f"CASE {cases} END") or ("A row", ["0", ""])
     column, unread, _ = conditions[int(at)]
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     named = f'"{shown}" in the column "{column.name}"'
@@ -174,7 +209,7 @@ def check(ask: Ask, rows: Rows, columns: Sequence[UploadedColumn], *, exact: boo
         other = "" if appends else f", or give {column.name} another type by --type"
         raise SqlError(f"{place}: {column.type} would round or cut {named}. Add --round to have that{other}.")
     other = "mend it" if appends else "give the column the type VARCHAR"
-    if column.kind is None and not any(character.isdigit() for character in value):
+    if part.kinds[column.source] is None and not any(character.isdigit() for character in value):
         other = f"if this means NULL, add --null {shlex.quote(value)}; else {other}"
     raise SqlError(f"{place}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
 

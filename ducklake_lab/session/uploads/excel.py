@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -54,15 +55,17 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
     headers: list[str | None] = []
     rows: list[int] = []
     files: list[int] = []
-    places = []
+    places, titles = [], []
     blank = 0
     for number, (path, name) in enumerate(zip(paths, names, strict=True)):
         title, others, cells = _opened(path, name, form)
         place = f"{name}, sheet {title}"
+        titles.append(title)
         places.append(place)
         if others:
             kept = ", ".join(f'"{other}"' for other in others)
-            said.append(f'sheet "{title}" is taken, and not {kept} (--sheet)')
+            where = f" of {name}" if len(paths) > 1 else ""
+            said.append(f'sheet "{title}"{where} is taken, and not {kept} (--sheet)')
         found = islice(cells, form.skip, None)
         top = next((row for row in found if any(cell is not None for _, cell in row)), None)
         if top is None:
@@ -87,7 +90,12 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
             files.append(number)
             for at, column in enumerate(columns):
                 address, cell = row[at] if at < len(row) else ("", None)
-                column.add(None if isinstance(cell, str) and cell in form.nulls else cell, address)
+                where = f"{address} of {PurePath(name).name}" if len(paths) > 1 else address
+                column.add(None if isinstance(cell, str) and cell in form.nulls else cell, where)
+    if len(set(titles)) > 1 and not said:
+        said.append(
+            f"sheets of several names: {', '.join(f'{chr(34)}{title}{chr(34)}' for title in dict.fromkeys(titles))}"
+        )
     kinds, notes = [], {}
     arrays: dict[str, pa.Array] = {"row": pa.array(rows, pa.int64()), "file": pa.array(files, pa.int64())}
     for at, column in enumerate(columns):

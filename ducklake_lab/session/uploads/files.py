@@ -73,7 +73,10 @@ def _remote(source: str) -> list[str]:
 
 
 def _fetched(url: str, folder: Path, number: int) -> str:
-    target = folder / f"{number}-{PurePosixPath(url).name}"
+    # folders of partitions hold values
+    named = [part for part in PurePosixPath(urllib.parse.urlsplit(url).path).parts[:-1] if "=" in part]
+    target = folder.joinpath(str(number), *named, PurePosixPath(url).name)
+    target.parent.mkdir(parents=True)
     with Storage().open_input(url) as source, target.open("wb") as file:
         shutil.copyfileobj(source, file)
     return str(target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ducklake_lab.model.quoting import quote_text
-from ducklake_lab.model.types import FLOATS, DataType, flat
+from ducklake_lab.model.types import FLOATS, INTEGERS, DataType, flat
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import digits_of, number_text
 
@@ -43,13 +43,11 @@ def reads(value: str, source: DataType | None, target: DataType, form: Form, dat
 
 def fits(value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None) -> str:
     """A condition that holds for values that a cast does not change, among those that the type `reads`."""
-    if source is not None and (source == target or _keeps_all(source, target)):
+    if source is not None and (widens(source, target) or _keeps_all(target)):
         return "true"
     if target.is_nested:
-        if source is not None and not source.is_nested:
-            source = None
         leaves = f"TRY_CAST({value} AS {_of_texts(target).sql()})"
-        return f"coalesce({_parts_fit(leaves, target, form)}, true)"
+        return f"coalesce({_parts_fit(leaves, target, form, source)}, true)"
     after = cast(value, source, target, form, dates, "TRY_CAST")
     if source is not None and source.name == "boolean":
         return f"({value} IS NULL OR CAST({after} AS BOOLEAN) IS NOT DISTINCT FROM {value})"
@@ -61,7 +59,48 @@ def fits(value: str, source: DataType | None, target: DataType, form: Form, date
     return "true" if kept is None else f"({value} IS NULL OR coalesce({kept}, true))"
 
 
-def _keeps_all(source: DataType, target: DataType) -> bool:
+def widens(source: DataType, target: DataType) -> bool:
+    """Whether a type holds all values of another one as they are."""
+    if source == target:
+        return True
+    if source.is_nested and source.name == target.name:
+        if source.name != "struct":
+            return all(widens(a, b) for (_, a), (_, b) in zip(source.children, target.children, strict=True))
+        fields = {name.casefold(): kind for name, kind in target.children}
+        return all(
+            name.casefold() in fields and widens(kind, fields[name.casefold()]) for name, kind in source.children
+        )
+    if target.name in FLOATS:
+        most = 24 if target.name == "float32" else 53
+        return source.name == "float32" or (source.name in INTEGERS and _bits(source)[1] <= most)
+    if source.name in INTEGERS and target.name in INTEGERS:
+        (signed, bits), (other, more) = _bits(source), _bits(target)
+        return bits <= more and (other or not signed)
+    before, after = digits(source), digits(target)
+    return (
+        before is not None
+        and after is not None
+        and target.decimal is not None
+        and before[0] <= after[0]
+        and before[1] <= after[1]
+    )
+
+
+def _bits(integer: DataType) -> tuple[bool, int]:
+    """Whether an integer has a sign, and bits without it."""
+    signed = not integer.name.startswith("u")
+    return signed, int(integer.name.lstrip("uint")) - signed
+
+
+def digits(number: DataType) -> tuple[int, int] | None:
+    """Digits before and after the point that a type's values may need; None for types of other values."""
+    if number.decimal is not None:
+        width, scale = number.decimal
+        return width - scale, scale
+    return (len(str(2 ** _bits(number)[1])), 0) if number.name in INTEGERS else None
+
+
+def _keeps_all(target: DataType) -> bool:
     return target.name in ("varchar", "json", "variant", "blob", "uuid", "interval", "geometry")
 
 
@@ -90,23 +129,32 @@ def _of_texts(kind: DataType) -> DataType:
     return DataType(kind.name, tuple((name, _of_texts(child)) for name, child in kind.children))
 
 
-def _parts_fit(value: str, kind: DataType, form: Form, depth: int = 0) -> str:
-    """A condition that the texts in a nested value fit a type."""
+def _parts_fit(value: str, kind: DataType, form: Form, source: DataType | None, depth: int = 0) -> str:
+    """A condition that the texts in a nested value fit a type.
+
+    Args:
+        source: the type that the texts had; None for one that is not known.
+    """
+    if source is not None and widens(source, kind):
+        return "true"
+    own = {name.casefold(): child for name, child in source.children} if source is not None else {}
     if not kind.is_nested:
         after = f"TRY_CAST({value} AS {kind.sql()})"
         kept = _kept(f"trim({value})", after, kind)
         return "true" if kept is None else f"({value} IS NULL OR coalesce({kept}, true))"
     if kind.name == "struct":
         parts = [
-            _parts_fit(f"struct_extract({value}, {quote_text(name)})", child, form, depth)
+            _parts_fit(f"struct_extract({value}, {quote_text(name)})", child, form, own.get(name.casefold()), depth)
             for name, child in kind.children
         ]
         return f"({' AND '.join(parts)})"
     item = f"e{depth}"
     if kind.name == "list":
-        return _all(value, item, _parts_fit(item, kind.children[0][1], form, depth + 1))
-    keys = _all(f"map_keys({value})", item, _parts_fit(item, kind.children[0][1], form, depth + 1))
-    values = _all(f"map_values({value})", item, _parts_fit(item, kind.children[1][1], form, depth + 1))
+        return _all(value, item, _parts_fit(item, kind.children[0][1], form, own.get("element"), depth + 1))
+    keys = _all(f"map_keys({value})", item, _parts_fit(item, kind.children[0][1], form, own.get("key"), depth + 1))
+    values = _all(
+        f"map_values({value})", item, _parts_fit(item, kind.children[1][1], form, own.get("value"), depth + 1)
+    )
     return f"({keys} AND {values})"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,19 +11,18 @@ import pyarrow as pa
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType, flat
 from ducklake_lab.session.uploads import json_files
-from ducklake_lab.session.uploads.columns import UploadedColumn
+from ducklake_lab.session.uploads.columns import Part, UploadedColumn
 from ducklake_lab.session.uploads.csv_files import CsvFiles, saying_lines, unique_names
 from ducklake_lab.session.uploads.excel import read_sheets
 from ducklake_lab.session.uploads.files import File
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask, Guess, digits_of, guess, guess_numbers
+from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
 from ducklake_lab.session.uploads.texts import text_of
 from ducklake_lab.sql.types import type_or_none
 
 #: Under which SQL reads the rows of Excel files.
 SHEET = "uploaded_sheet"
-#: A name that no column has.
-_ROW = '"number of the row in the files"'
 _EXCEL = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "time": "TIME", "interval": "INTERVAL"}
 _READ_AS_TEXT = ("DATE", "TIME", "TIMESTAMP")
 _NUMBERS = ("DOUBLE", "HUGEINT", "UHUGEINT", "UBIGINT")
@@ -37,7 +35,6 @@ class CsvRows:
         texts = [text_of(file.name, file.path, form, folder, number) for number, file in enumerate(files)]
         with saying_lines(texts):
             self._files = CsvFiles(ask, texts, form)
-        self.relation = self._files.relation
         self.counts = str(self._files.counts)
         self.said = [] if self._files.has_header else ["no header"]
         self.found = [
@@ -46,10 +43,11 @@ class CsvRows:
                 self._files.columns, self._files.headers, self._files.names, self._files.guesses, strict=True
             )
         ]
+        self.parts = [Part(self._files.relation, {column.source: None for column in self.found})]
         if form.dates is not None and all(column.dates != form.dates for column in self.found):
             self.said.append(f"no column holds only dates as {form.dates}")
 
-    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+    def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
         found = self._files.first_misfit(misfits, value)
         return None if found is None else (f"Line {found[1]:,} of {found[0]}", found[2])
 
@@ -67,10 +65,10 @@ class ExcelRows:
         self.form = Form()
         self._sheet = read_sheets([file.path for file in files], [file.name for file in files], form)
         self.table: pa.Table = self._sheet.table
-        self.relation = SHEET
         self.counts = self._sheet.counts
         self.said = list(self._sheet.said)
         self.found: list[UploadedColumn] = []
+        self.parts: list[Part] = []
 
     def guess(self, ask: Ask) -> None:
         """Finds the types of the columns; SQL has to know the table by now."""
@@ -80,31 +78,29 @@ class ExcelRows:
         for at, (kind, header) in enumerate(zip(sheet.kinds, sheet.headers, strict=True)):
             one = numbers.get(f"c{at}") or Guess(_EXCEL.get(kind, "VARCHAR"), note=sheet.notes.get(at, ""))
             self.found.append(UploadedColumn(f"c{at}", header, names[at], None, one.type, None, one.note))
+        self.parts = [Part(SHEET, {column.source: None for column in self.found})]
         self.said += [] if any(header is not None for header in sheet.headers) else ["no header"]
         self._ask = ask
 
-    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
+    def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
         rows = self._ask(f'SELECT "row", "file", {value} FROM {SHEET} WHERE {misfits} ORDER BY "file", "row" LIMIT 1')
         return (f"Row {rows[0][0]:,} of {self._sheet.places[rows[0][1]]}", rows[0][2]) if rows else None
 
 
-class TypedRows:
-    """The rows of Parquet and JSON files, which have types of their own."""
+class JsonRows:
+    """The rows of JSON files, which DuckDB gives types."""
 
-    def __init__(self, ask: Ask, files: Sequence[File], reader: str, form: Form, folder: Path) -> None:
-        is_json = reader == "read_json"
-        form.refuse_for("JSON" if is_json else "Parquet")
+    def __init__(self, ask: Ask, files: Sequence[File], form: Form, folder: Path) -> None:
+        form.refuse_for("JSON")
         self.form = form
         self.said: list[str] = []
-        self._ask, self._reader, self._names = ask, reader, [file.name for file in files]
+        self._ask, self._names = ask, [file.name for file in files]
         # these are files, whatever marks of patterns are in their names
         self._paths = [quote_text(glob.escape(file.path)) for file in files]
         self._options = ["union_by_name => true"] if len(files) > 1 else []
-        self._options += ["sample_size => -1"] if is_json else []
+        self._options += ["sample_size => -1"]
         described = self._described()
-        texts: dict[str, str] = {}
-        if is_json:
-            texts = self._as_texts(described, folder)
+        texts = self._as_texts(described, folder)
         guesses = self._guesses({name: kind for name, kind in described.items() if texts.get(name) == "VARCHAR"})
         self.found: list[UploadedColumn] = []
         for name, kind in described.items():
@@ -115,18 +111,14 @@ class TypedRows:
                 continue
             note = "text within: DOUBLE would lose digits" if read != kind else ""
             self.found.append(UploadedColumn(name, name, name, _known(read), read, None, note))
-        ((count,),) = ask(f"SELECT count(*) FROM {self.relation}")
-        self.counts = f"{count:,} row{'' if count == 1 else 's'}"
-
-    @property
-    def relation(self) -> str:
-        return self._of(self._paths)
+        self.parts = [Part(self._of(self._paths), {column.source: column.kind for column in self.found})]
+        self.counts = rows_counted(ask, self.parts)
 
     def _of(self, paths: Sequence[str]) -> str:
-        return f"{self._reader}({', '.join(['[' + ', '.join(paths) + ']', *self._options])})"
+        return f"read_json({', '.join(['[' + ', '.join(paths) + ']', *self._options])})"
 
     def _described(self) -> dict[str, str]:
-        return {str(name): str(kind) for name, kind, *_ in self._ask(f"DESCRIBE FROM {self.relation}")}
+        return {str(name): str(kind) for name, kind, *_ in self._ask(f"DESCRIBE FROM {self._of(self._paths)}")}
 
     def _as_texts(self, described: dict[str, str], folder: Path) -> dict[str, str]:
         """The columns of JSON files to read as texts, and those with texts in them, with their types.
@@ -162,25 +154,15 @@ class TypedRows:
         """Types of columns that are read as texts: numbers stay numbers, and times are times where they fit."""
         numbers = [name for name, kind in texts.items() if kind in _NUMBERS]
         times = [name for name in texts if name not in numbers]
-        found = guess_numbers(self._ask, self.relation, numbers)
+        relation = self._of(self._paths)
+        found = guess_numbers(self._ask, relation, numbers)
         found |= {name: Guess("DOUBLE") for name in numbers if name not in found}
         if times:
-            found |= dict(zip(times, guess(self._ask, self.relation, times, Form()), strict=True))
+            found |= dict(zip(times, guess(self._ask, relation, times, Form()), strict=True))
         return found
 
-    def first_misfit(self, misfits: str, value: str) -> tuple[str, list[str]] | None:
-        # in the order of the files
-        rows = self._ask(
-            f"SELECT {_ROW}, {value} FROM (SELECT row_number() OVER () AS {_ROW}, * FROM {self.relation}) "
-            f"WHERE {misfits} ORDER BY {_ROW} LIMIT 1"
-        )
-        if not rows:
-            return None
-        row = int(rows[0][0])
-        counts = [self._ask(f"SELECT count(*) FROM {self._of([path])}")[0][0] for path in self._paths]
-        ends = list(accumulate(counts))
-        at = next(at for at, end in enumerate(ends) if row <= end)
-        return f"Row {row - ends[at] + counts[at]:,} of {self._names[at]}", rows[0][1]
+    def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        return misfit_in(self._ask, self._of, self._paths, self._names, misfits, value)
 
 
 def _known(kind: str) -> DataType:

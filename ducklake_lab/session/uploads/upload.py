@@ -16,7 +16,8 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.uploads.columns import Rows, UploadedColumn, check, chosen, clean_name, is_plain, query
 from ducklake_lab.session.uploads.files import File, files_of, reader_of, shown_source, stem
 from ducklake_lab.session.uploads.form import form_of
-from ducklake_lab.session.uploads.kinds import SHEET, CsvRows, ExcelRows, TypedRows
+from ducklake_lab.session.uploads.kinds import SHEET, CsvRows, ExcelRows, JsonRows
+from ducklake_lab.session.uploads.parquet_files import ParquetRows
 
 UploadMode = Literal["create", "append", "replace"]
 
@@ -131,13 +132,17 @@ def upload(
         sheets[SHEET] = excel.table
         excel.guess(ask)
         rows = excel
+    elif reader == "read_json":
+        rows = JsonRows(ask, files, form, Path(kept.name))
     else:
-        rows = TypedRows(ask, files, reader, form, Path(kept.name))
+        rows = ParquetRows(ask, files, form, exact=not options.get("round"))
     is_clean = bool(options.get("clean_names"))
     into = target if mode == "append" else None
     columns = chosen(rows, into, types, clean=is_clean, words=words)
     given = [
-        one for one, guessed in zip(columns, rows.found, strict=True) if into is not None or one.type != guessed.type
+        one
+        for one, guessed in zip(columns, rows.found, strict=True)
+        if into is not None or one.type != guessed.type or len(rows.parts) > 1
     ]
     check(ask, rows, given, exact=not options.get("round"), appends=into is not None)
     sql = query(rows, columns)

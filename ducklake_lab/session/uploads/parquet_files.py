@@ -1,0 +1,228 @@
+"""Parquet files whose columns may differ: each file is read in its own types, and no value changes in a wider one."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ducklake_lab.errors import DataFileError, SqlError, UnsupportedFeatureError
+from ducklake_lab.model.nanoseconds import nanoseconds_in
+from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.types import FLOATS, INTEGERS, TIMESTAMPS, DataType, flat
+from ducklake_lab.session.uploads.columns import Part, UploadedColumn
+from ducklake_lab.session.uploads.files import File
+from ducklake_lab.session.uploads.fitting import digits, widens
+from ducklake_lab.session.uploads.form import Form
+from ducklake_lab.session.uploads.guessing import Ask
+from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
+from ducklake_lab.sql.types import type_or_none
+
+_MOST_DIGITS = 38
+#: Files have no integers of 128 bits.
+_SIGNED = ("int8", "int16", "int32", "int64")
+_SHOWN = 40
+#: From the coarsest on.
+_MOMENTS = ("date", "timestamp_s", "timestamp_ms", "timestamp", "timestamp_ns")
+
+
+class ParquetRows:
+    """The rows of Parquet files.
+
+    Args:
+        exact: whether a loss of digits is refused.
+
+    Raises:
+        DataFileError: a file is damaged.
+        UnsupportedFeatureError: a number has more digits than any type.
+        SqlError: a time has digits that its type does not keep.
+    """
+
+    def __init__(self, ask: Ask, files: Sequence[File], form: Form, *, exact: bool) -> None:
+        form.refuse_for("Parquet")
+        self.form = form
+        self.said: list[str] = []
+        self._ask = ask
+        self._groups: list[list[File]] = _alike(files, exact=exact)
+        described = [self._described(group) for group in self._groups]
+        names = {name.casefold(): name for types in reversed(described) for name in types}
+        order = dict.fromkeys(name.casefold() for types in described for name in types)
+        self.parts = [Part(_read([file.path for file in group]), {}) for group in self._groups]
+        kinds: list[dict[str, DataType | None]] = [{} for _ in self._groups]
+        self.found = [self._column(names[folded], described, kinds) for folded in order]
+        self.parts = [Part(part.relation, own) for part, own in zip(self.parts, kinds, strict=True)]
+        self.counts = rows_counted(ask, self.parts)
+
+    def _described(self, group: Sequence[File]) -> dict[str, str]:
+        return {
+            str(name): str(kind)
+            for name, kind, *_ in self._ask(f"DESCRIBE FROM {_read([file.path for file in group])}")
+        }
+
+    def _column(
+        self, name: str, described: Sequence[dict[str, str]], kinds: Sequence[dict[str, DataType | None]]
+    ) -> UploadedColumn:
+        """A column of the type that all files have in common; adds its types to those of the files."""
+        own = [
+            next((kind for other, kind in types.items() if other.casefold() == name.casefold()), None)
+            for types in described
+        ]
+        for at, kind in enumerate(own):
+            if kind is not None:
+                kinds[at][name] = _known(kind)
+        lacking = [file for group, kind in zip(self._groups, own, strict=True) if kind is None for file in group]
+        there = [at for at, kind in enumerate(own) if kind is not None]
+        found, clash, empty = self._common(name, [(at, str(own[at])) for at in there])
+        for at in empty:
+            del kinds[at][name]
+        there = [at for at in there if at not in empty]
+        note = [f"NULL in {self._shown(lacking)} without it"] if lacking else []
+        if len({own[at] for at in there}) > 1 and not clash:
+            for kind in dict.fromkeys(own[at] for at in there if own[at] != found):
+                files = [file for at in there if own[at] == kind for file in self._groups[at]]
+                shown = str(kind) if len(str(kind)) <= _SHOWN else "other fields"
+                note.append(f"{shown} in {self._shown(files)}")
+        return UploadedColumn(name, name, name, _known(found), found, None, "; ".join(note), clash)
+
+    def _common(self, name: str, own: Sequence[tuple[int, str]]) -> tuple[str, str, set[int]]:
+        """The type that a column's types have in common, in SQL; why there is none; groups of files without a value."""
+        first, found = own[0][0], own[0][1]
+        empty: set[int] = set()
+        for at, kind in own[1:]:
+            if kind == found:
+                continue
+            both = common(_known(found), _known(kind))
+            if both is not None:
+                found = both.sql()
+            elif self._is_empty(name, at):
+                # pandas writes a column without values as one of no type
+                empty.add(at)
+            elif all(self._is_empty(name, before) for before, _ in own if before < at):
+                empty |= {before for before, _ in own if before < at}
+                first, found = at, kind
+            else:
+                one, other = (self._groups[number][0].name for number in (first, at))
+                return found, f'The column "{name}" is {found} in {one} and {kind} in {other}', empty
+        return found, "", empty
+
+    def _is_empty(self, name: str, at: int) -> bool:
+        return not self._ask(
+            f"SELECT 1 FROM {self.parts[at].relation} WHERE {quote_identifier(name)} IS NOT NULL LIMIT 1"
+        )
+
+    def _shown(self, files: Sequence[File]) -> str:
+        if len(files) == 1:
+            return PurePath(files[0].name).name
+        return f"{len(files):,} of {sum(map(len, self._groups)):,} files"
+
+    def first_misfit(self, part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
+        group = self._groups[[one.relation for one in self.parts].index(part.relation)]
+        literals = [_literal(file.path) for file in group]
+        return misfit_in(self._ask, _read_literals, literals, [file.name for file in group], misfits, value)
+
+
+def common(a: DataType, b: DataType) -> DataType | None:
+    """The type in which values of two types may stand beside each other; None where they mean different things."""
+    if widens(a, b):
+        return b
+    if widens(b, a):
+        return a
+    if a.name == b.name and a.is_nested:
+        return _common_nested(a, b)
+    if a.is_numeric and b.is_numeric:
+        return _common_number(a, b)
+    if a.name in _MOMENTS and b.name in _MOMENTS:
+        return max(a, b, key=lambda kind: _MOMENTS.index(kind.name))
+    for one, other in ((a, b), (b, a)):
+        if one.name == "varchar" and (
+            other.is_numeric or other.name in ("boolean", "date", "time", "uuid", "json", "interval", *TIMESTAMPS)
+        ):
+            return one
+    return None
+
+
+def _common_number(a: DataType, b: DataType) -> DataType | None:
+    if a.name in FLOATS or b.name in FLOATS:
+        return flat("float64")
+    if a.name in INTEGERS and b.name in INTEGERS:
+        for name in _SIGNED:
+            if widens(a, flat(name)) and widens(b, flat(name)):
+                return flat(name)
+    (before, after), (other_before, other_after) = digits(a) or (0, 0), digits(b) or (0, 0)
+    scale = max(after, other_after)
+    return flat(f"decimal({min(max(before, other_before) + scale, _MOST_DIGITS)},{scale})")
+
+
+def _common_nested(a: DataType, b: DataType) -> DataType | None:
+    if a.name != "struct":
+        children = [(name, common(one, other)) for (name, one), (_, other) in zip(a.children, b.children, strict=True)]
+    else:
+        others = {name.casefold(): kind for name, kind in b.children}
+        own = {name.casefold() for name, _ in a.children}
+        if not own & set(others):
+            return None
+        children = [
+            (name, common(kind, others[name.casefold()]) if name.casefold() in others else kind)
+            for name, kind in a.children
+        ]
+        children += [(name, kind) for name, kind in b.children if name.casefold() not in own]
+    known = tuple((name, kind) for name, kind in children if kind is not None)
+    return DataType(a.name, known) if len(known) == len(children) else None
+
+
+def _alike(files: Sequence[File], *, exact: bool) -> list[list[File]]:
+    """The files grouped by their schemas; checks columns of types that DuckDB has not."""
+    groups: dict[str, list[File]] = {}
+    for file in files:
+        try:
+            with pq.ParquetFile(file.path) as parquet:
+                _check_types(parquet, file, exact=exact)
+                # its first line is the address of an object
+                schema = str(parquet.schema).partition("\n")[2]
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).strip().partition("\n")[0].replace(file.path, file.name)
+            raise DataFileError(f"{file.name} cannot be read as Parquet: {reason}") from None
+        groups.setdefault(schema, []).append(file)
+    return list(groups.values())
+
+
+def _check_types(parquet: pq.ParquetFile, file: File, *, exact: bool) -> None:
+    """Looks for values that DuckDB would read as others: wide decimals, and nanoseconds that its types do not keep."""
+    for at in range(len(parquet.schema)):
+        column = parquet.schema.column(at)
+        kind: dict[str, Any] = json.loads(column.logical_type.to_json())
+        if kind.get("Type") == "Decimal" and kind["precision"] > _MOST_DIGITS:
+            raise UnsupportedFeatureError(
+                f'The column "{column.path}" of {file.name} has numbers of {kind["precision"]} digits; '
+                f"DECIMAL has {_MOST_DIGITS}. Write them as texts."
+            )
+        is_cut = kind.get("Type") == "Time" or (kind.get("Type") == "Timestamp" and kind["isAdjustedToUTC"])
+        if exact and is_cut and kind["timeUnit"] == "nanoseconds":
+            for batch in parquet.iter_batches(columns=[column.path]):
+                for value in nanoseconds_in(batch.column(0), lambda _: True):
+                    name = "TIME" if kind["Type"] == "Time" else "TIMESTAMP WITH TIME ZONE"
+                    raise SqlError(
+                        f'{file.name}: {name} would cut "{value}" in the column "{column.path}". Add --round to have that.'
+                    )
+
+
+def _literal(path: str) -> str:
+    # these are files, whatever marks of patterns are in their names
+    return quote_text(glob.escape(path))
+
+
+def _read(paths: Sequence[str]) -> str:
+    return _read_literals([_literal(path) for path in paths])
+
+
+def _read_literals(literals: Sequence[str]) -> str:
+    return f"read_parquet([{', '.join(literals)}])"
+
+
+def _known(kind: str) -> DataType:
+    return type_or_none(kind) or flat("varchar")
