@@ -14,7 +14,7 @@ from ducklake_lab.scan import positions
 from ducklake_lab.scan.kept_reads import KeptReads
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _META = "__ducklake_metadata_lake"
 

@@ -9,6 +9,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Words that begin values or types elsewhere, and are columns here; each holds a list of another number.
 _WORDS = (
     *(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

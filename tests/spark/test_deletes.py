@@ -14,7 +14,7 @@ from ducklake_lab.spark import reader
 from ducklake_lab.spark.deletes import write_deletes
 from tests.spark.lakes import ReferenceLake
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 def _lake(folder: Path) -> ReferenceLake:

@@ -15,7 +15,7 @@ from ducklake_lab.spark import listing, reader
 from ducklake_lab.spark.runtime import is_connect
 from tests.spark.lakes import ReferenceLake
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _FILES = "CALL l.set_option('data_inlining_row_limit', 0)"
 _INSERTS = [f"INSERT INTO t VALUES ({i}, 'p{i % 3}')" for i in range(6)]

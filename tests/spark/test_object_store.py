@@ -18,6 +18,8 @@ from ducklake_lab.session.statements import dml
 from ducklake_lab.storage import Storage
 from tests.faulty_store import WRITES, FaultyStore, How, faulty_store
 
+pytestmark = pytest.mark.sampled(4)
+
 _SECRET = "CREATE SECRET store (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1')"
 
 

@@ -24,7 +24,7 @@ from tests.old_lakes.make import unpack
 from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _ALL_TYPES = (
     "b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INTEGER, i64 BIGINT, u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, "

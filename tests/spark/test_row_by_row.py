@@ -16,7 +16,7 @@ from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.spark import in_workers
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 ROWS = "SELECT rowid, * FROM t ORDER BY ALL"
 CHANGES = (

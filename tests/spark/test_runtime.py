@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _START = """
 from ducklake_lab.spark import runtime

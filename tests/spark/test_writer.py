@@ -15,7 +15,7 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.spark import reader, writer
 from tests.spark.lakes import ReferenceLake, ordered
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _NATIVE = (
     "b BOOLEAN, i8 TINYINT, i INTEGER, f FLOAT, d DOUBLE, c DECIMAL(10,2), h DECIMAL(38,2), dt DATE, ti TIME, "

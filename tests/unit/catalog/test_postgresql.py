@@ -17,6 +17,8 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.transaction.metadata import Metadata
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def place(postgres: Callable[[], str]) -> str:

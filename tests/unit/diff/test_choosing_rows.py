@@ -15,6 +15,8 @@ from ducklake_lab.diff.model import RowChoice
 from ducklake_lab.widgets.diff_browser import DiffBrowser, live
 from ducklake_lab.widgets.diff_text import text
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:

@@ -17,6 +17,8 @@ from ducklake_lab.cli import main
 from ducklake_lab.diff import lake
 from ducklake_lab.magics.ducklake import DuckLakeMagics
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:

@@ -11,6 +11,8 @@ import ducklake_lab as dl
 from ducklake_lab.cli import main
 from ducklake_lab.diff import compute, patch
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path, lake_uri: Callable[..., str]) -> Iterator[dl.Session]:

@@ -15,6 +15,8 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.types import DataType
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(2)
+
 TEXTS = {
     "int32": st.integers(-(2**31), 2**31 - 1).map(str),
     "uint128": st.integers(0, 2**128 - 1).map(str),

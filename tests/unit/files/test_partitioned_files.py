@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach
 
+pytestmark = pytest.mark.sampled(2)
+
 _KEYS = 130  # more than the files that DuckDB keeps open
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 FILES, ROWS = 60, 20
 MERGE = "CALL lake.merge_adjacent_files('t', max_compacted_files => {})"
 

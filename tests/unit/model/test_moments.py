@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from ducklake_lab.model.moments import DATES, DAY, TIMESTAMPS, Moment, civil, days_since_1970, parsed
 
+pytestmark = pytest.mark.sampled(2)
+
 DAYS = (
     st.integers(DATES[0] // DAY, DATES[1] // DAY)
     | st.integers(-730_000, -700_000)

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Statements, and what histories say of each.
 ALTERATIONS = {
     "ALTER TABLE orders ADD COLUMN shipped BOOLEAN": ["added column shipped BOOLEAN to main.orders"],

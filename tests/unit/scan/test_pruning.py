@@ -23,6 +23,8 @@ from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import may_match
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(2)
+
 COLUMNS = {
     "i": (DataType("int32"), st.integers(-50, 50)),
     "d": (DataType("float64"), st.floats(allow_nan=True, width=32)),

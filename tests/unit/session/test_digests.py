@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from ducklake_lab.version import SINCE_DUCKDB_2
 
+pytestmark = pytest.mark.sampled(2)
+
 QUERIES = [
     "SELECT count(*) AS n FROM {}",
     "SELECT max(i), count() + 1, min(i)::BIGINT * -1 FROM {}",

@@ -12,7 +12,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.session.functions import FUNCTIONS
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: A call of each function with effects.
 CALLS = {

@@ -21,7 +21,7 @@ pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
 
 from tests.faulty_store import WRITES, FaultyStore, How, Kind, faulty_store
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(3)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 SECRET = "t0p-s3cret"
 BIG = pa.table({"i": pa.array(range(5000, 5100), pa.int64()), "s": ["big"] * 100})
 #: What writes files, each in a way of its own.

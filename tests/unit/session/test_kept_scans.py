@@ -9,6 +9,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 COUNT = "SELECT count(*), sum(i) FROM t WHERE i >= 0"
 CHANGES = {
     "INSERT INTO t VALUES (100)": (5, 110),

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @contextmanager
 def counted() -> Iterator[list[str]]:

@@ -12,6 +12,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Writes until the catalog's files may not grow any more, as a quota or a full disk ends it; prints the error and what is there.
 _FULL = """
 import resource, sys

@@ -16,7 +16,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import database, servers
 from ducklake_lab.transaction import commit
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Commits a row, and stops on the way: with the lock of commits only, or with all of its rows written.
 _CLIENT = """

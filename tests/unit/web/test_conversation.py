@@ -18,6 +18,8 @@ from ducklake_lab.web.conversation import Conversation
 from tests.browser import hostile
 from tests.unit.web.talking import unpacked
 
+pytestmark = pytest.mark.sampled(2)
+
 
 class Talk:
     """A conversation with all that came to the page."""

@@ -18,6 +18,8 @@ from ducklake_lab.widgets.table_view import TableBrowser
 from ducklake_lab.widgets.tables import TableListing
 from tests.browser import hostile
 
+pytestmark = pytest.mark.sampled(2)
+
 QUOTED = '"' + hostile.NAME.replace('"', '""') + '"'
 
 

@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.widgets.preview import PreviewView
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[dl.Session]:

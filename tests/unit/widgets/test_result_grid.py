@@ -19,6 +19,8 @@ from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows.result import Result, Waiting
 from ducklake_lab.widgets.table_view import ResultBrowser
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[dl.Session]:

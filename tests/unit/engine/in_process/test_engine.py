@@ -19,6 +19,8 @@ from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize(("condition", "count"), [("> 1", 3), (">= 1", 4), ("< 'NaN'", 4), ("= 'NaN'", 2), ("<> 2", 5)])

@@ -18,6 +18,8 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.model.values import comparable
 from ducklake_lab.scan.partitioned import may_hold
 
+pytestmark = pytest.mark.sampled(2)
+
 KNOWN = [*(parse_transform(name) for name in TRANSFORMS if name != "bucket"), Bucket(5)]
 MOMENTS = (
     "1959-12-31 23:59:59", "1969-12-31 23:30:00", "1970-01-01 00:00:00", "1970-01-01 00:59:59", "2020-02-29 12:00:00",

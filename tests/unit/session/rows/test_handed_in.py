@@ -18,6 +18,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 
+pytestmark = pytest.mark.sampled(2)
+
 TIMES = ["2024-01-01", None, "2024-03-01"]
 FRAMES: dict[str, Any] = {
     "pandas NaN": pd.DataFrame({"v": [1.5, float("nan"), float("inf")]}),

@@ -16,6 +16,8 @@ from ducklake_lab.session.rows.result import Result, Waiting
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets.table_view import ResultBrowser
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:

@@ -23,6 +23,8 @@ from ducklake_lab.widgets import handing_over
 from ducklake_lab.widgets.table_view import ResultBrowser
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(2)
+
 KINDS = {
     "i": ("BIGINT", "i"),
     "s": ("VARCHAR", "CASE i % 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE 'a \"quoted\", ' || chr(10) || '🦆' END"),

@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.version import SINCE_DUCKDB_2
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.merges import MERGES, TABLES, duckdb_rows
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:

@@ -10,6 +10,8 @@ import pytest
 import ducklake_lab as dl
 from tests.reference import connect
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def test_settings_of_lakes(lake_uri: Callable[..., str], tmp_path: Path) -> None:
     with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:

@@ -15,7 +15,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import SqlError, UsageError
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

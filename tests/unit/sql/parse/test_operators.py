@@ -9,6 +9,8 @@ from ducklake_lab.duckdb.canonical import expression_text
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.sql.dialect import DuckLakeSql
 
+pytestmark = pytest.mark.sampled(2)
+
 OPERATORS = (
     "OR", "AND", "=", "<", "<>", "==", "IS DISTINCT FROM", "LIKE", "SIMILAR TO", "~~", "~", "||", "->", "->>",
     "&", "|", "<<", ">>", "@>", "<@", "&&", "<->", "<=>", "+", "-", "*", "//", "%", "^", "**",
