@@ -80,6 +80,13 @@ def _write(parts: Iterable[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _read_no_more()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"The output's encoding, {error.encoding}, has no {error.object[error.start]!a}; set PYTHONIOENCODING=utf-8."
+        ) from None
+    except OSError as error:
+        _read_no_more()
+        raise UsageError(f"The output cannot be written: {error.strerror or error}.") from None
 
 
 def _read_no_more() -> None:
@@ -231,15 +238,14 @@ def _sql(given: argparse.Namespace) -> int:
 
 def _statements(given: str | None) -> str:
     """The SQL of the command line, or of standard input."""
-    if given is not None and given != "-":
-        text = given
-    elif sys.stdin is None or sys.stdin.isatty():
-        text = ""
-    else:
-        try:
-            text = sys.stdin.read()
-        except UnicodeDecodeError:
-            raise UsageError("Standard input is no UTF-8; convert it first.") from None
+    try:
+        if given is not None and given != "-":
+            text = given
+        else:
+            text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+        text.encode()  # bytes that are no UTF-8 may come as surrogates
+    except UnicodeError:
+        raise UsageError("The SQL is no UTF-8; convert it first.") from None
     if not text.strip():
         raise UsageError("SQL is missing; write it after LAKE, or send it to standard input.")
     return text
@@ -277,6 +283,7 @@ def _printed(result: Result, form: str, limit: int | None, footer: Callable[[], 
     from ducklake_lab.session.rows.saving import csv_lines
     from ducklake_lab.widgets.result import shown_columns
     from ducklake_lab.widgets.text import aligned, markdown
+    from ducklake_lab.widgets.values import FULL
 
     if form in ("json", "csv"):
         rows = result.carried() if limit is None else result.head(limit)
@@ -288,9 +295,9 @@ def _printed(result: Result, form: str, limit: int | None, footer: Callable[[], 
     if result.is_query and result.columns and limit is not None:
         shown = shown_columns(result, limit)
         if form == "table":
-            # a file or a pipe has room for all columns
-            width = None if sys.stdout.isatty() else sys.maxsize
-            lines, columns = aligned(result.columns, result.types, shown, width)
+            # a file or a pipe has room for all columns, and for whole values
+            room = {} if sys.stdout.isatty() else {"width": sys.maxsize, "cell": FULL}
+            lines, columns = aligned(result.columns, result.types, shown, **room)
             fit = f"{columns} of {len(shown):,} columns · " if columns < len(shown) else ""
         else:
             lines = [*markdown(result.columns, result.types, shown), ""]

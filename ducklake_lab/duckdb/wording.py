@@ -32,6 +32,8 @@ _FORMS = {"date": "YYYY-MM-DD", "time": "HH:MM:SS", "timestamp": "YYYY-MM-DD HH:
 _WINDOW_FUNCTIONS = frozenset(
     "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()
 )
+#: Operators that DuckDB calls otherwise than they are written.
+_OPERATORS = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE", "~~~": "GLOB"}
 #: Signatures of a function that are shown, and characters of a value.
 _SHOWN, _WIDTH = 6, 100
 
@@ -227,18 +229,38 @@ def _twice(_found: re.Match[str], _text: str) -> str:
 
 def _no_function(found: re.Match[str], text: str) -> str:
     """A function, or an operator, that takes no arguments of these types."""
-    name, given = found[1], _types(found[2])
-    candidates = [_PARAMETER.sub(r"\1", some) for called, some in _CANDIDATE.findall(text) if called == name]
-    alone = [one for one in candidates if "," not in one.replace("[ANY...]", "")]
+    name, given = found[1], _parts(_types(found[2]))
     if not name.isidentifier():
-        return f"There is no {given.replace(', ', f' {name} ') if ', ' in given else name + given}; cast one of the values."
-    shown = list(dict.fromkeys(candidates))
-    if len(alone) != len(candidates):
-        shown = [f"({one})" for one in shown]
-    count = given.count(",") + 1 if given else 0
-    fits = any(one.count(",") + 1 == count or "..." in one for one in candidates)
-    given = given if len(alone) == len(candidates) and count == 1 else f"({given})"
-    return f"{name} takes {_either(shown)}, not {given}; {'cast its argument' if fits else 'its arguments are too few or too many'}."
+        shown = f" {_OPERATORS.get(name, name)} ".join(given) if len(given) > 1 else f"{name}{''.join(given)}"
+        return f"There is no {shown}; cast one of the values."
+    candidates = [_parts(_PARAMETER.sub(r"\1", some)) for called, some in _CANDIDATE.findall(text) if called == name]
+    if not any(candidates):
+        return f"{name} takes no argument."
+    alone = all(len(one) == 1 for one in candidates)
+    wanted = _either(list(dict.fromkeys(one[0] if alone else f"({', '.join(one)})" for one in candidates)))
+    if not given:
+        return f"{name} takes {wanted}, and is given no argument."
+    shown = given[0] if alone and len(given) == 1 else f"({', '.join(given)})"
+    counts = any(len(one) == len(given) or (_has_more(one) and len(given) >= len(one) - 1) for one in candidates)
+    hint = f"cast {'an' if len(given) > 1 else 'its'} argument" if counts else "its arguments are too few or too many"
+    return f"{name} takes {wanted}, not {shown}; {hint}."
+
+
+def _has_more(parameters: Sequence[str]) -> bool:
+    """Whether a function takes any number of further arguments."""
+    return bool(parameters) and "..." in parameters[-1]
+
+
+def _parts(types: str) -> list[str]:
+    """The types of a list; those in parentheses are parts of one, as in `STRUCT(a INTEGER, b INTEGER)`."""
+    found, depth = [""], 0
+    for letter in types:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [part.strip().replace('"NULL"', "NULL") for part in found if part.strip()]
 
 
 def _either(shown: Sequence[str]) -> str:
@@ -249,7 +271,9 @@ def _either(shown: Sequence[str]) -> str:
 
 
 def _ambiguous(found: re.Match[str], _text: str) -> str:
-    return f"{found[1]}({_types(found[2])}) may mean several functions; cast what it is given."
+    given = _parts(_types(found[2]))
+    argument = "its argument" if len(given) == 1 else "its arguments"
+    return f"{found[1]}({', '.join(given)}) may mean several functions; cast {argument}."
 
 
 def _no_window(found: re.Match[str], text: str) -> str:

@@ -28,13 +28,14 @@ from ducklake_lab.errors import (
     TransactionConflictError,
     TransactionError,
 )
-from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
 from ducklake_lab.transaction.expiry import delete_snapshots
 from ducklake_lab.transaction.nul_bytes import refused_text
+from ducklake_lab.transaction.own_changes import OwnChange, own_changes
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
@@ -182,12 +183,13 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
             lock_for_commit(connection, queue=queue)
             latest = _latest(transaction, connection)
             _check_batch(transaction, connection)
-            writer = CommitWriter(transaction, connection, latest)
+            changes = own_changes(transaction)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
-                _check_conflicts(transaction, connection)
-            snapshot = writer.write()
-            if not writer.changes:
+                _check_conflicts(transaction, changes, connection)
+            if not any(own.noted for own in changes):
                 return None
+            writer = CommitWriter(transaction, connection, latest, changes)
+            snapshot = writer.write()
             _write_beside(transaction, connection)
         except (sa.exc.DBAPIError, duckdb.Error) as error:
             if is_full(error):
@@ -263,13 +265,13 @@ def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:
         return False
 
 
-def _check_conflicts(transaction: Transaction, connection: sa.Connection) -> None:
+def _check_conflicts(transaction: Transaction, changes: Sequence[OwnChange], connection: sa.Connection) -> None:
     """Raises TransactionConflictError where a commit since the transaction began excludes it."""
     base = transaction.base
     since = base.snapshot.snapshot_id
     c = t.snapshot_changes
     query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id > since).order_by(c.c.snapshot_id)
-    ours = own_changes(transaction)
+    ours = [own.change for own in changes if own.excludes]
     names = base.table_names()
     names |= {view.view_id: base.qualified_name(view) for view in base.views.values()}
     names |= {macro.macro_id: base.qualified_name(macro) for macro in base.macros.values()}
@@ -305,48 +307,6 @@ def _deleted_from_same_files(transaction: Transaction, connection: sa.Connection
         sa.select(f.c.data_file_id).where(f.c.end_snapshot > since),
     )
     return any(file_id in touched for (file_id,) in connection.execute(query))
-
-
-def own_changes(transaction: Transaction) -> list[Change]:
-    """What the transaction changes, in terms of `changes_made`, objects of its own by name."""
-    base, state = transaction.base, transaction.state
-    changes = [Change("dropped_schema", i) for i in base.schemas.keys() - state.schemas.keys()]
-    changes += [Change("dropped_table", i) for i in base.tables.keys() - state.tables.keys()]
-    changes += [Change("dropped_view", i) for i in base.views.keys() - state.views.keys()]
-    changes += [Change(f"dropped_{base.macros[i].kind}_macro", i) for i in base.macros.keys() - state.macros.keys()]
-    for schema in state.schemas.values():
-        if schema.schema_id not in base.schemas:
-            changes.append(Change("created_schema", schema.parts))
-    for view in state.views.values():
-        old = base.views.get(view.view_id)
-        if old is None or old.name != view.name:
-            changes.append(Change("created_view", (*state.schema_of(view).parts, view.name)))
-        if old is not None and old != view:
-            changes.append(Change("altered_view", view.view_id))
-    for macro in state.macros.values():
-        if macro.macro_id not in base.macros:
-            changes.append(Change(f"created_{macro.kind}_macro", (*state.schema_of(macro).parts, macro.name)))
-    for table in state.tables.made():
-        before = base.tables.get(table.table_id)
-        if before is None or (before.name, before.schema_id) != (table.name, table.schema_id):
-            changes.append(Change("created_table", (*state.schemas[table.schema_id].parts, table.name)))
-        if before is not None and before != table:
-            changes.append(Change("altered_table", table.table_id))
-    for table_id, staged in transaction.data.items():
-        if table_id >= LOCAL_ID_START:
-            continue
-        if staged.files:
-            changes.append(Change("inserted_into_table", table_id))
-        if staged.rows:
-            changes.append(Change("inlined_insert", table_id))
-        if staged.dropped_files or any(deletes.path is not None for deletes in staged.deletes.values()):
-            changes.append(Change("deleted_from_table", table_id))
-        if staged.deleted_row_ids or any(deletes.positions for deletes in staged.deletes.values()):
-            changes.append(Change("inlined_delete", table_id))
-        if staged.flushed_tables or staged.flushed_deletes is not None:
-            changes.append(Change("inline_flush", table_id))
-        changes += [Change(kind, table_id) for kind in {c.kind for c in staged.compactions.values()}]
-    return changes
 
 
 def _first_line(error: Exception) -> str:

@@ -8,7 +8,6 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, read_table_stats
 from ducklake_lab.catalog.tables import one_of, visible
-from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.staged import Compaction, StagedData
@@ -23,33 +22,23 @@ _OF_FILE = (t.data_file, t.file_column_stats, t.delete_file, t.file_partition_va
 
 
 class CompactionWriter:
-    """Writes what a transaction compacted; such a transaction changes nothing else.
+    """Writes what a transaction compacted; such a transaction changes nothing else."""
 
-    Attributes:
-        changes: what `changes_made` will say of it.
-    """
-
-    def __init__(
-        self, transaction: Transaction, metadata: Metadata, ids: Ids, rows: RowWriter, changes: list[Change]
-    ) -> None:
+    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, rows: RowWriter) -> None:
         self._tx = transaction
         self._metadata = metadata
         self._ids = ids
         self._rows = rows
-        self.changes = changes
 
     def write(self, table: Table, staged: StagedData) -> None:
-        kinds = []
         removed: list[int] = []
         for local_id, compaction in staged.compactions.items():
-            kinds.append(compaction.kind)
             if compaction.kind == "merge_adjacent":
                 self._remove_sources(table, compaction)
             else:
                 self._end_sources(compaction)
                 removed += [source.data_file_id for source in compaction.sources]
             self._insert(table, local_id, compaction)
-        self.changes += [Change(kind, table.table_id) for kind in dict.fromkeys(kinds)]
         if removed:
             self._recompute_stats(table, staged, removed)
 

@@ -2,69 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import LOCAL_ID_START, Column, Macro, Schema, Table, View
 from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.transaction.own_changes import entry_id, written_entries
 from ducklake_lab.transaction.retyping import retype_bounds
 from ducklake_lab.transaction.transaction import Transaction
 
-Entry = TypeVar("Entry")
 _NULL_ORDERS = {"NULLS FIRST": "NULLS_FIRST", "NULLS LAST": "NULLS_LAST"}
 
 
 class EntryWriter:
-    """Writes schemas, tables, views and macros as of one snapshot.
+    """Writes schemas, tables, views and macros as of one snapshot."""
 
-    Attributes:
-        changes: what `changes_made` will say of it.
-    """
-
-    def __init__(
-        self, transaction: Transaction, metadata: Metadata, ids: Ids, changes: list[Change], schema_version: int
-    ) -> None:
+    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, schema_version: int) -> None:
         self._tx = transaction
         self._metadata = metadata
         self._ids = ids
         self._schema_version = schema_version
-        self.changes = changes
 
     def write(self) -> None:
         self._drop()
         new_schemas = [i for i in self._tx.state.schemas if i not in self._tx.base.schemas]
-        self._newest_first([self._tx.state.schemas[i] for i in new_schemas], self._create_schema)
-        old, new = self._tables_and_views()
-        for entry in old:
+        # the last new entry gets the first id, as in the reference
+        for schema_id in reversed(new_schemas):
+            self._create_schema(self._tx.state.schemas[schema_id])
+        entries = written_entries(self._tx)
+        known = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
+        for entry in [*known, *reversed(entries[len(known) :])]:
             self._write_table_or_view(entry)
-        self._newest_first(new, self._write_table_or_view)
         macros = self._tx.state.macros
-        new_macros = [macro for macro_id, macro in macros.items() if macro_id not in self._tx.base.macros]
-        self._newest_first(new_macros, self._create_macro)
-
-    def _tables_and_views(self) -> tuple[list[Table | View], list[Table | View]]:
-        """Those that the catalog knows, and new ones by their schemas, in the order in which they were made."""
-        entries: list[Table | View] = [*self._tx.state.tables.made(), *self._tx.state.views.values()]
-        new = [entry for entry in entries if _entry_id(entry) >= LOCAL_ID_START]
-        return (
-            [entry for entry in entries if _entry_id(entry) < LOCAL_ID_START],
-            sorted(new, key=lambda entry: (entry.schema_id, _entry_id(entry))),
-        )
-
-    def _newest_first(self, entries: Sequence[Entry], write: Callable[[Entry], None]) -> None:
-        """Writes new entries; the last one gets the first id, as in the reference. Notes them in order."""
-        noted = len(self.changes)
-        by_entry: list[list[Change]] = []
-        for entry in reversed(entries):
-            write(entry)
-            by_entry.append(self.changes[noted:])
-            del self.changes[noted:]
-        self.changes += [change for changes in reversed(by_entry) for change in changes]
+        for macro_id in reversed([macro_id for macro_id in macros if macro_id not in self._tx.base.macros]):
+            self._create_macro(macros[macro_id])
 
     def _write_table_or_view(self, entry: Table | View) -> None:
         if isinstance(entry, Table):
@@ -76,21 +51,17 @@ class EntryWriter:
         base, state = self._tx.base, self._tx.state
         for schema_id in sorted(base.schemas.keys() - state.schemas.keys()):
             self._metadata.end(t.schema, t.schema.c.schema_id == schema_id)
-            self.changes.append(Change("dropped_schema", schema_id))
         tables = sorted(base.tables.keys() - state.tables.keys())
-        self.changes += [Change("dropped_table", table_id) for table_id in tables]
         if tables:
             for table in (t.table, t.partition_info, t.column, t.column_tag, t.data_file, t.delete_file, t.sort_info):
                 self._metadata.end(table, table.c.table_id.in_(tables))
         views = sorted(base.views.keys() - state.views.keys())
-        self.changes += [Change("dropped_view", view_id) for view_id in views]
         if views:
             for table in (t.view, t.view_column_tag):
                 self._metadata.end(table, table.c.view_id.in_(views))
         if tables or views:
             self._metadata.end(t.tag, t.tag.c.object_id.in_([*tables, *views]))
         macros = sorted(base.macros.keys() - state.macros.keys())
-        self.changes += [Change(f"dropped_{base.macros[macro_id].kind}_macro", macro_id) for macro_id in macros]
         if macros:
             self._metadata.end(t.macro, t.macro.c.macro_id.in_(macros))
 
@@ -106,7 +77,6 @@ class EntryWriter:
             path_is_relative=schema.path_is_relative,
             parent_schema_id=parent,
         )
-        self.changes.append(Change("created_schema", schema.parts))
 
     # Tables
 
@@ -140,12 +110,9 @@ class EntryWriter:
                 self._metadata.connection, self._tx.lake.database, table_id, self._schema_version, table.columns
             )
         # what follows concerns no file, and so makes no new version of the table's schema
-        annotated = self._write_column_comments(table_id, before, table)
-        annotated |= self._write_comment(table_id, before, table)
-        annotated |= self._write_sort(table_id, before, table)
-        noted = table.table_id in self._tx.altered if before is None else altered or annotated
-        if noted:
-            self.changes.append(Change("altered_table", table_id))
+        self._write_column_comments(table_id, before, table)
+        self._write_comment(table_id, before, table)
+        self._write_sort(table_id, before, table)
 
     def _write_name(self, table: Table, table_id: int, *, is_new: bool) -> None:
         if not is_new:
@@ -160,8 +127,6 @@ class EntryWriter:
             path=table.path,
             path_is_relative=table.path_is_relative,
         )
-        names = [*self._tx.former_names.get(table.table_id, ()), (*self._tx.state.schema_of(table).parts, table.name)]
-        self.changes += [Change("created_table", name) for name in names]
 
     def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
         """Whether any row was written, and whether inlined rows need a table with other columns now."""
@@ -200,16 +165,16 @@ class EntryWriter:
             ],
         )
 
-    def _write_sort(self, table_id: int, before: Table | None, table: Table) -> bool:
+    def _write_sort(self, table_id: int, before: Table | None, table: Table) -> None:
         old = before.sort if before is not None else None
         if old == table.sort:
-            return False
+            return
         sort_id = self._ids.catalog(table.sort.sort_id) if table.sort is not None else None
         if old is not None and table.sort is not None and old.keys == table.sort.keys:
-            return True  # the reference takes an id for it, and writes nothing
+            return  # the reference takes an id for it, and writes nothing
         self._metadata.end(t.sort_info, t.sort_info.c.table_id == table_id)
         if table.sort is None:
-            return True
+            return
         self._metadata.insert(
             t.sort_info, sort_id=sort_id, table_id=table_id, begin_snapshot=self._metadata.snapshot_id
         )
@@ -228,17 +193,16 @@ class EntryWriter:
                 for index, key in enumerate(table.sort.keys)
             ],
         )
-        return True
 
     def _inlining_limit(self, table: Table) -> int:
         return self._tx.options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
 
     # Comments
 
-    def _write_comment(self, object_id: int, before: Table | View | None, after: Table | View) -> bool:
-        """Writes the comment of a table or view if it is another than before; whether it was."""
+    def _write_comment(self, object_id: int, before: Table | View | None, after: Table | View) -> None:
+        """Writes the comment of a table or view if it is another than before."""
         if after.comment == (before.comment if before is not None else None):
-            return False
+            return
         self._metadata.end(t.tag, sa.and_(t.tag.c.object_id == object_id, t.tag.c.key == "comment"))
         self._metadata.insert(
             t.tag,
@@ -247,9 +211,8 @@ class EntryWriter:
             key="comment",
             value=after.comment,
         )
-        return True
 
-    def _write_column_comments(self, table_id: int, before: Table | None, after: Table) -> bool:
+    def _write_column_comments(self, table_id: int, before: Table | None, after: Table) -> None:
         old = {column.column_id: column.comment for column in before.all_columns()} if before is not None else {}
         c = t.column_tag
         changed = [column for column in after.all_columns() if column.comment != old.get(column.column_id)]
@@ -264,9 +227,8 @@ class EntryWriter:
                 key="comment",
                 value=column.comment,
             )
-        return bool(changed)
 
-    def _write_view_column_comments(self, view_id: int, before: View | None, after: View) -> bool:
+    def _write_view_column_comments(self, view_id: int, before: View | None, after: View) -> None:
         old = before.column_comments if before is not None else {}
         new = after.column_comments
         changed = [name for name in {**old, **new} if name not in old or name not in new or old[name] != new[name]]
@@ -282,7 +244,6 @@ class EntryWriter:
                     key="comment",
                     value=new[name],
                 )
-        return bool(changed)
 
     # Views and macros
 
@@ -305,12 +266,8 @@ class EntryWriter:
                 sql=view.sql,
                 column_aliases=view.column_aliases,
             )
-            names = [*self._tx.former_names.get(view.view_id, ()), (*self._tx.state.schema_of(view).parts, view.name)]
-            self.changes += [Change("created_view", name) for name in names]
-        commented = self._write_comment(view_id, before, view)
-        commented |= self._write_view_column_comments(view_id, before, view)
-        if view.view_id in self._tx.altered if before is None else commented:
-            self.changes.append(Change("altered_view", view_id))
+        self._write_comment(view_id, before, view)
+        self._write_view_column_comments(view_id, before, view)
 
     def _create_macro(self, macro: Macro) -> None:
         macro_id = self._ids.catalog(macro.macro_id)
@@ -345,12 +302,6 @@ class EntryWriter:
                     for index, parameter in enumerate(implementation.parameters)
                 ],
             )
-        place = self._tx.state.schema_of(macro).parts
-        self.changes.append(Change(f"created_{macro.kind}_macro", (*place, macro.name)))
-
-
-def _entry_id(entry: Table | View) -> int:
-    return entry.table_id if isinstance(entry, Table) else entry.view_id
 
 
 def _shape(row: dict[str, object]) -> tuple[object, ...]:

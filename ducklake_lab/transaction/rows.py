@@ -18,7 +18,6 @@ from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.errors import TransactionError
-from ducklake_lab.model.changes import Change
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
@@ -50,19 +49,15 @@ class RowWriter:
     """Writes staged data, table by table: first `append` for all tables, then `delete` for all.
 
     Attributes:
-        changes: what `changes_made` will say of it.
         facts: of the tables that rows were added to, as they are now.
     """
 
-    def __init__(
-        self, transaction: Transaction, metadata: Metadata, latest: Snapshot, ids: Ids, changes: list[Change]
-    ) -> None:
+    def __init__(self, transaction: Transaction, metadata: Metadata, latest: Snapshot, ids: Ids) -> None:
         self._tx = transaction
         self._metadata = metadata
         self._latest = latest
         self._ids = ids
         self._mapping_ids: dict[tuple[int, object], int] = {}
-        self.changes = changes
         self.facts: dict[int, TableFacts] = {}
 
     def append(self, table: Table, staged: StagedData) -> None:
@@ -104,11 +99,6 @@ class RowWriter:
                 by_column.setdefault(column_id, []).append(without_nul(column, backend))
             if not staged.files:
                 self._ids.file()  # the reference marks a change of data so
-            self.changes.append(Change("inlined_insert", table_id))
-        if staged.files:
-            self.changes.append(Change("inserted_into_table", table_id))
-        if staged.flushed:
-            self.changes.append(Change("inline_flush", table_id))
         self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, facts)
 
     def _facts(self, table_id: int) -> TableFacts:
@@ -318,8 +308,6 @@ class RowWriter:
                 deletes = self._tx.restamp(table, deletes, self._metadata.snapshot_id)
                 staged.deletes[local_id] = deletes
             self._insert_delete_file(table, table_id, file_id, deletes)
-        if staged.dropped_files or any(deletes.path is not None for deletes in staged.deletes.values()):
-            self.changes.append(Change("deleted_from_table", table_id))
         if positions:
             inlined.insert_deletes(
                 self._metadata.connection, self._tx.lake.database, table_id, positions, self._metadata.snapshot_id
@@ -331,8 +319,6 @@ class RowWriter:
                     inlined.end_rows(
                         self._metadata.connection, name, sorted(staged.deleted_row_ids), self._metadata.snapshot_id
                     )
-        if positions or staged.deleted_row_ids:
-            self.changes.append(Change("inlined_delete", table_id))
 
     def _insert_delete_file(self, table: Table, table_id: int, file_id: int, deletes: WrittenDeletes) -> None:
         if deletes.replaces:

@@ -5,7 +5,7 @@ Ids are allocated here, from the newest snapshot as this database transaction se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.transaction.compactions import CompactionWriter
 from ducklake_lab.transaction.entries import EntryWriter
 from ducklake_lab.transaction.metadata import Ids, Metadata
+from ducklake_lab.transaction.own_changes import OwnChange
 from ducklake_lab.transaction.rows import RowWriter
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -27,18 +28,19 @@ class CommitWriter:
 
     Attributes:
         snapshot_id: of the snapshot being written.
-        changes: what `changes_made` will say.
         facts: of the tables that it adds rows to; None where it writes more than rows and deletions.
     """
 
-    def __init__(self, transaction: Transaction, connection: sa.Connection, latest: Snapshot) -> None:
+    def __init__(
+        self, transaction: Transaction, connection: sa.Connection, latest: Snapshot, changes: Sequence[OwnChange]
+    ) -> None:
         self._tx = transaction
         self._connection = connection
         self._latest = latest
         self.snapshot_id = latest.snapshot_id + 1
         self._metadata = Metadata(connection, self.snapshot_id)
         self._ids = Ids(latest)
-        self.changes: list[Change] = []
+        self._changes = [own for own in changes if own.noted]
         self.facts: Mapping[int, TableFacts] | None = None
 
     def write(self) -> Snapshot:
@@ -46,8 +48,8 @@ class CommitWriter:
         tx = self._tx
         if tx.state.differs_from(tx.base):
             self._ids.schema_version += 1
-            EntryWriter(tx, self._metadata, self._ids, self.changes, self._ids.schema_version).write()
-        rows = RowWriter(tx, self._metadata, self._latest, self._ids, self.changes)
+            EntryWriter(tx, self._metadata, self._ids, self._ids.schema_version).write()
+        rows = RowWriter(tx, self._metadata, self._latest, self._ids)
         # the order in which the reference hands out ids: committed tables first
         data = sorted(tx.data.items())
         for table_id, staged in data:
@@ -68,11 +70,11 @@ class CommitWriter:
 
     def _write_compactions(self, rows: RowWriter) -> None:
         compacted = {i: staged for i, staged in self._tx.data.items() if staged.compactions}
-        if compacted and self.changes:
+        if compacted and not all(own.compacts for own in self._changes):
             raise TransactionError(
                 "A transaction compacts files or makes other changes, not both; COMMIT before merging or rewriting."
             )
-        writer = CompactionWriter(self._tx, self._metadata, self._ids, rows, self.changes)
+        writer = CompactionWriter(self._tx, self._metadata, self._ids, rows)
         for table_id, staged in compacted.items():
             writer.write(self._tx.state.tables[table_id], staged)
 
@@ -95,9 +97,14 @@ class CommitWriter:
         self._metadata.insert(
             t.snapshot_changes,
             snapshot_id=snapshot.snapshot_id,
-            changes_made=format_changes(self.changes),
+            changes_made=format_changes(map(self._committed, self._changes)),
             author=self._tx.author,
             commit_message=self._tx.message,
             commit_extra_info=self._tx.extra_info,
         )
         return snapshot
+
+    def _committed(self, own: OwnChange) -> Change:
+        """A change by the ids that the catalog has."""
+        kind, value = own.change.kind, own.change.value
+        return Change(kind, self._ids.known(value)) if isinstance(value, int) else own.change

@@ -46,18 +46,23 @@ def render(result: Result, width: int | None = None) -> str:
 
 
 def aligned(
-    names: Sequence[str], kinds: Sequence[str], columns: Sequence[Sequence[object]], width: int | None = None
+    names: Sequence[str],
+    kinds: Sequence[str],
+    columns: Sequence[Sequence[object]],
+    width: int | None = None,
+    cell: int = _CELL,
 ) -> tuple[list[str], int]:
     """Lines of text for columns of values, under their names and types, and how many columns fit.
 
     Args:
         kinds: DuckDB's names of the types; numbers stand to the right.
         width: of the terminal.
+        cell: characters of a value at most.
     """
     made: list[list[str]] = []
     room = width or shutil.get_terminal_size().columns
     for name, kind, cells in zip(names, kinds, columns, strict=False):
-        texts = [clip(visible(text), _CELL) for text in (name, kind.lower(), *map(values.text, cells))]
+        texts = [clip(visible(text), cell) for text in (name, kind.lower(), *map(values.text, cells))]
         wide = max(map(_width, texts))
         room -= wide + len(_GAP)
         if made and room < -len(_GAP):

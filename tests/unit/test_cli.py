@@ -210,6 +210,30 @@ def test_sql_that_only_reads_refuses_changes(lake: str, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "n\n2\n"
 
 
+@pytest.mark.parametrize(
+    ("output", "encoding", "said"),
+    [
+        ("/dev/full", "utf-8", "The output cannot be written: No space left on device."),
+        (os.devnull, "ascii", "The output's encoding, ascii, has no '\\xe9'; set PYTHONIOENCODING=utf-8."),
+    ],
+    ids=["full", "ascii"],
+)
+def test_output_that_cannot_be_written_is_an_error(lake: str, output: str, encoding: str, said: str):
+    command = [sys.executable, "-m", "ducklake_lab.cli", "sql", lake, "SELECT 'é' AS a", "--json"]
+    with open(output, "w") as file:
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, f"ducklake-lab: {said}\n")
+
+
+def test_sql_that_is_no_utf_8_is_an_error(lake: str):
+    command = [sys.executable, "-m", "ducklake_lab.cli", "sql", lake]
+    for encoding in ("utf-8", "utf-8:surrogateescape"):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, input=b"SELECT '\xff'", capture_output=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (2, b"ducklake-lab: The SQL is no UTF-8; convert it first.\n")
+
+
 def test_sql_that_leaves_a_transaction_open_fails(lake: str, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", lake, "BEGIN; DELETE FROM t"]) == 2
     assert "end the statements with COMMIT" in capsys.readouterr().err

@@ -30,6 +30,18 @@ SAID = {
     "SELECT -s FROM t": "There is no -VARCHAR; cast one of the values.",
     "SELECT upper(i) FROM t": "upper takes VARCHAR, not INTEGER; cast its argument.",
     "SELECT lpad(s) FROM t": "lpad takes (VARCHAR, INTEGER, VARCHAR), not (VARCHAR); its arguments are too few or too many.",
+    "SELECT upper()": "upper takes VARCHAR, and is given no argument.",
+    "SELECT concat_ws()": "concat_ws takes (VARCHAR, ANY, [ANY...]), and is given no argument.",
+    "SELECT now(1)": "now takes no argument.",
+    "SELECT map_keys(i) FROM t": "map_keys takes MAP(K, V), not INTEGER; cast its argument.",
+    "SELECT map_keys({'a': 1, 'b': 2})": "map_keys takes MAP(K, V), not STRUCT(a INTEGER, b INTEGER); cast its argument.",
+    "SELECT {'a': 1, 'b': 2} + i FROM t": "There is no STRUCT(a INTEGER, b INTEGER) + INTEGER; cast one of the values.",
+    "SELECT s LIKE i FROM t": "There is no VARCHAR LIKE INTEGER; cast one of the values.",
+    "SELECT NULL + s FROM t": "There is no NULL + VARCHAR; cast one of the values.",
+    "SELECT regexp_matches(i, i) FROM t": (
+        "regexp_matches takes (VARCHAR, VARCHAR) or (VARCHAR, VARCHAR, VARCHAR), not (INTEGER, INTEGER); cast an argument."
+    ),
+    "SELECT dayname('x')": "dayname(VARCHAR) may mean several functions; cast its argument.",
     "SELECT error('as it is')": "as it is",
     "SELECT uper(s) FROM t": 'Scalar Function with name uper does not exist! Did you mean "upper"?',
 }
@@ -102,7 +114,7 @@ def test_a_function_with_many_signatures_shows_some() -> None:
         duckdb.connect().execute("SELECT date_diff(1, 2, 3)")
     said = worded(caught.value)
     assert said.startswith("date_diff takes (VARCHAR, DATE, DATE)")
-    assert said.endswith(", not (INTEGER, INTEGER, INTEGER); cast its argument.")
+    assert said.endswith(", not (INTEGER, INTEGER, INTEGER); cast an argument.")
     assert len(said) < 300
 
 
