@@ -25,6 +25,9 @@ _OWN = "ducklake-"
 _Columns = tuple[tuple[str, ...], frozenset[int]]
 _columns: KeptReads[tuple[str, Storage], _Columns] = KeptReads(100_000, lambda columns: 1)
 _schemas: KeptReads[tuple[str, Storage], pa.Schema] = KeptReads(10_000, lambda schema: 1)
+_far: KeptReads[tuple[str, Storage], bool] = KeptReads(100_000, lambda found: 1)
+#: Milliseconds up to which a time has microseconds in a 64-bit integer.
+_NEAR = (2**63 - 1) // 1000
 
 
 def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
@@ -104,6 +107,43 @@ def file_types(path: str, storage: Storage) -> dict[int, pa.DataType]:
     """
     ids = ((field_id(field), field.type) for field in _schema(path, storage))
     return {number: kind for number, kind in ids if number is not None}
+
+
+def far_milliseconds(paths: Iterable[str], storage: Storage) -> set[str]:
+    """The paths of files that may hold times in milliseconds, such as infinity, which are none in microseconds.
+
+    Raises:
+        DataFileError: a file cannot be read.
+    """
+    paths = list(dict.fromkeys(paths))
+    found = in_parallel(paths, lambda path: _far.read((path, storage), lambda: _has_far_times(path, storage)))
+    return {path for path, is_far in zip(paths, found, strict=True) if is_far}
+
+
+def _has_far_times(path: str, storage: Storage) -> bool:
+    try:
+        with storage.open_input(path) as source:
+            metadata = pq.read_metadata(source)
+    except (pa.ArrowException, DataFileError, OSError) as error:
+        raise DataFileError(worded_of_file(error, path, "data file")) from None
+    places = [place for place in range(metadata.num_columns) if _in_milliseconds(metadata.schema.column(place))]
+    chunks = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups) for place in places)
+    return any(not _is_near(chunk) for chunk in chunks)
+
+
+def _in_milliseconds(column: pq.ColumnSchema) -> bool:
+    if column.physical_type != "INT64":
+        return False
+    return column.converted_type == "TIMESTAMP_MILLIS" or "timeUnit=milliseconds" in str(column.logical_type)
+
+
+def _is_near(chunk: pq.ColumnChunkMetaData) -> bool:
+    known = chunk.statistics
+    if known is None or known.physical_type != "INT64":
+        return False
+    if not known.has_min_max:
+        return bool(known.null_count == chunk.num_values)
+    return bool(known.min_raw >= -_NEAR and known.max_raw <= _NEAR)
 
 
 def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:

@@ -260,3 +260,7 @@ class OperatorGenerator(DuckDBGenerator):
         if not isinstance(expression, _LOOSE):
             return super().binary(expression, op)
         return f"{self.sql(expression, 'this')} {op} {self.sql(expression, 'expression')}"
+
+    def limitoptions_sql(self, expression: exp.LimitOptions) -> str:
+        # DuckDB takes the word PERCENT after a number only
+        return "%" if expression.args.get("percent") else super().limitoptions_sql(expression)

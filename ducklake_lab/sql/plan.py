@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from ducklake_lab.duckdb.evaluation import Evaluation, Settings
-from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.operations import At, TableName
+from ducklake_lab.sql.operations import At, Query, TableName
 
 #: Views and macros within views and macros that one statement stands for, at most.
 MOST_EXPANSIONS = 1000
@@ -114,6 +114,10 @@ class Resolver(Protocol):
         The type is None where lakes have no equal for it.
         """
 
+    def texts(self, query: Query) -> Sequence[str]:
+        """The rows of a query of one column of texts, which runs."""
+        raise UnsupportedFeatureError("PIVOT without IN (…) is not supported in such a query.")
+
     def view(self, name: TableName, at: At | None) -> StoredView | None:
         """The view of that name; None where there is none."""
 
@@ -198,10 +202,12 @@ class SparkQuery:
 
     Attributes:
         evaluations: the functions that it calls and DuckDB evaluates.
+        duckdb_sql: a query for DuckDB that has its columns without rows too, where that of the plan has not.
     """
 
     sql: str
     evaluations: tuple[Evaluation, ...] = ()
+    duckdb_sql: str | None = None
 
 
 @dataclass(frozen=True)

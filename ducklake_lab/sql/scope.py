@@ -131,13 +131,13 @@ class Scope:
     """The relations of one SELECT, and the query around it.
 
     Attributes:
-        merged: USING columns: folded name -> (output, the relations that have it), shown once by `*`.
+        merged: USING columns: folded name -> (what it stands for, the relations that have it), shown once by `*`.
         touched: a name was resolved here from a query inside, which is correlated then.
     """
 
     parent: Scope | None = None
     relations: list[Relation] = field(default_factory=list)
-    merged: dict[str, tuple[Output, list[Relation]]] = field(default_factory=dict)
+    merged: dict[str, tuple[exp.Column, list[Relation]]] = field(default_factory=dict)
     touched: bool = False
 
     @property
@@ -172,7 +172,7 @@ class Scope:
                     if folded in shown:
                         continue
                     shown.add(folded)
-                    columns.append(merged_column(self.merged[folded][0]))
+                    columns.append(self.merged[folded][0].copy())
                 else:
                     columns.append(relation.column(output))
         return columns
@@ -323,7 +323,7 @@ def _plain_column(name: str, part: exp.Identifier, scope: Scope) -> exp.Expr | N
     merged = scope.merged.get(name.casefold())
     holders = [relation for relation in scope.relations if relation.find(name) is not None]
     if merged is not None and all(relation in merged[1] for relation in holders):
-        return merged_column(merged[0])
+        return merged[0].copy()
     if len(holders) > 1:
         choices = " or ".join(f"{relation.name}.{name}" for relation in holders)
         raise bind_error(f'Column "{name}" is ambiguous', part, f" Use {choices}.")

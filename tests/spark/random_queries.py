@@ -295,9 +295,14 @@ class Maker(random.Random):
         if self.chance(0.5):
             values = self.choice(["o IN (true, false)", "i IN (1, 7, -3)", "s IN ('abc', 'b')"])
             using = self.choice(["count(*)", "sum(b) AS x", "max(d), min(k)", "list(k ORDER BY k)"])
+            if self.chance(0.3):
+                return f"SELECT * FROM (PIVOT t ON {self.choice(['o', 'i', 's, o', 'year(day)'])} USING {using} GROUP BY {self.choice(['d', 'b, d'])})"
             return f"SELECT * FROM (SELECT k, i, o, s, b, d FROM t) PIVOT ({using} FOR {values} GROUP BY {self.choice(['d', 'b, d'])}) AS p"
         columns = self.choice(["i, b", "i AS 'x', k", "b, i"])
         nulls = self.choice(["", "INCLUDE NULLS "])
+        if self.chance(0.4):
+            pairs = self.choice(["(i, b), (k, k)", "(i, k) AS 'x', (k, i) AS 'y'"])
+            return f"SELECT n, v, w, d FROM (SELECT i, b, d, k FROM t) UNPIVOT {nulls}((v, w) FOR n IN ({pairs}))"
         return f"SELECT n, v, d FROM (SELECT i, b, d, k FROM t) UNPIVOT {nulls}(v FOR n IN ({columns}))"
 
     # Queries
@@ -353,7 +358,8 @@ class Maker(random.Random):
         if self.chance(0.3):
             text += " ORDER BY ALL"
             if self.chance(0.5):
-                text += f" LIMIT {self.randint(1, 5)}"
+                text += f" LIMIT {self.randint(1, 5)}" if self.chance(0.6) else f" LIMIT {self.randint(0, 100)}%"
+                text += f" OFFSET {self.randint(0, 3)}" if self.chance(0.2) else ""
         return text
 
 

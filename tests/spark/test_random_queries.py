@@ -57,6 +57,23 @@ WRITTEN = [
     "SELECT * FROM (SELECT k, i, b FROM t) UNPIVOT (v FOR n IN (i AS 'x', b))",
     "SELECT k, n, v FROM t UNPIVOT INCLUDE NULLS (v FOR n IN (i, b)) WHERE k < 4",
     "FROM (UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v) ORDER BY ALL",
+    "FROM (PIVOT t ON o USING sum(i) GROUP BY k) ORDER BY k",
+    "PIVOT t ON year(day), o USING count(*), max(k) AS m GROUP BY i",
+    "PIVOT t ON nullif(s, '') GROUP BY i ORDER BY i NULLS FIRST LIMIT 3",
+    "WITH c AS (SELECT o, i FROM t WHERE k > 0) FROM (PIVOT c ON o USING sum(i))",
+    "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
+    "UNPIVOT (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) ON (i, b), (j, d) INTO NAME n VALUE v, w",
+    "SELECT * FROM (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((i, b) AS 'x', (j, d)))",
+    # LIMIT in percent
+    "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
+    "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
+    "SELECT k FROM t ORDER BY k LIMIT NULL%",
+    "SELECT range FROM (SELECT range FROM range(100), t WHERE k = 0) ORDER BY 1 LIMIT 29%",
+    "SELECT DISTINCT ON (i) i, k FROM t ORDER BY i, k DESC LIMIT 60%",
+    "SELECT DISTINCT i FROM t ORDER BY i LIMIT 50%",
+    "SELECT k FROM t UNION SELECT id FROM u ORDER BY 1 DESC LIMIT 50% OFFSET 1",
+    "SELECT o, count(*) AS n FROM t GROUP BY o ORDER BY n DESC, o LIMIT 67%",
+    "SELECT k FROM t QUALIFY row_number() OVER (ORDER BY k DESC) < 6 ORDER BY k LIMIT 50%",
     # joins by what is computed of each side, and of both
     "SELECT t.k, u.id FROM t FULL JOIN u ON lower(t.s) = lower(u.s) AND t.i + 1 = u.id",
     "SELECT t.k FROM t WHERE EXISTS (FROM u WHERE lower(u.s) = lower(t.s)) ORDER BY k",
@@ -65,6 +82,11 @@ WRITTEN = [
     "SELECT t.k, u.id FROM t FULL JOIN u ON levenshtein(t.s, u.s) + t.f > 2 AND u.i = t.i ORDER BY ALL",
     "SELECT t.k FROM t ANTI JOIN u ON levenshtein(t.s, u.s) < 2 ORDER BY ALL",
     "SELECT t.k FROM t JOIN (FROM range(2)) ON t.i > 0 JOIN u ON u.i = t.i WHERE isnan((SELECT max(w) FROM u)) ORDER BY ALL",
+    "SELECT a.k, b.id, c.id FROM t a JOIN g c ON a.k = c.id LEFT JOIN u b ON levenshtein(a.s, b.s) + c.j < 20 ORDER BY ALL",
+    "SELECT a.k, c.id FROM t a JOIN g c ON a.k = c.id ANTI JOIN u b ON levenshtein(a.s, b.s) + c.j < 20 ORDER BY ALL",
+    "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id FULL JOIN u b ON levenshtein(a.s, b.s) + c.j < 20 ORDER BY ALL",
+    "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id RIGHT JOIN u b ON levenshtein(a.s, b.s) < coalesce(c.j, 2) ORDER BY ALL",
+    "SELECT a.k, b.id FROM t a LEFT JOIN u b ON list_contains(a.l, b.i) ORDER BY ALL",
     # ANY and ALL over queries
     "SELECT k, i > ANY (SELECT i FROM u) AS a, i >= ALL (SELECT i FROM u) AS b, i <> ALL (SELECT i FROM u WHERE i > 0) AS c, i = ANY (SELECT i FROM u) AS d, i = ALL (SELECT 7 FROM u) AS e, i <> ANY (SELECT i FROM u WHERE i > 1) AS f FROM t ORDER BY k",
     "SELECT k FROM t WHERE i > ALL (SELECT i FROM u WHERE false) AND NOT f < ANY (SELECT w FROM u WHERE w = 0.5) ORDER BY k",
@@ -75,6 +97,8 @@ WRITTEN = [
     "SELECT t.k, u.id, u.w FROM t ASOF LEFT JOIN u ON t.day > u.day ORDER BY ALL",
     "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON u.day >= t.day AND t.i = u.i ORDER BY ALL",
     "SELECT t.*, u.* FROM (SELECT k, i, f FROM t WHERE f IS NOT NULL) t ASOF LEFT JOIN (SELECT id, w + 1 AS w FROM u WHERE id <> 5) u ON t.f <= u.w ORDER BY ALL",
+    "SELECT t.k, u.id, day FROM t ASOF LEFT JOIN u USING (i, day) ORDER BY ALL",
+    "SELECT * FROM (SELECT k, i FROM t) t ASOF LEFT JOIN (SELECT id, id AS i FROM u) u USING (i) ORDER BY ALL",
     # collations
     "SELECT k, s FROM t ORDER BY s COLLATE de DESC NULLS FIRST, k",
     "SELECT k, s FROM t ORDER BY s COLLATE NOACCENT.NOCASE, k DESC LIMIT 4",
@@ -125,11 +149,14 @@ def test_written_queries(both: Any, query: str) -> None:
 
 
 @pytest.mark.sampled(_PARTS)
+@pytest.mark.timeout(max(600, 6 * len(_SEEDS) // _PARTS))
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_queries_at_random(both: Any, part: int) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    for seed in _SEEDS[part::_PARTS]:
+    for number, seed in enumerate(_SEEDS[part::_PARTS]):
+        if _MANY and number % 100 == 0:
+            print(f"{number} queries: {dict(counts)}", flush=True)
         outcome = _outcome(both, made.made(seed))
         kind = outcome.partition(":")[0]
         counts[kind] += 1

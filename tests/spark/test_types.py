@@ -142,3 +142,48 @@ def test_a_variant_that_is_null_is_null(spark: SparkSession, tmp_path: Path) -> 
             assert session.sql(query).fetchall() == session.sql(query, engine="duckdb").fetchall(), query
         session.sql("DELETE FROM t WHERE i = 4; UPDATE t SET i = -i WHERE x IS NULL")
         assert session.sql("SELECT i FROM t WHERE x IS NULL").fetchall() == [(-3,)]
+
+
+#: Days that Python's dates do not reach, by a number.
+FAR = (
+    "INSERT INTO far SELECT n, d, d, d, d, {'d': d, 'm': d::TIMESTAMP_MS} FROM (VALUES (1, DATE '2024-01-31'), "
+    "(2, DATE '0044-03-15 (BC)'), (3, DATE '12000-01-01'), (4, 'infinity'), (5, '-infinity'), (6, NULL)) v(n, d)",
+    "INSERT INTO far (n, d) VALUES (7, '5877642-06-25 (BC)'), (8, '5881580-07-10')",
+    "INSERT INTO far (n, ts, tz, ms) VALUES (9, '290309-12-22 (BC)', '290309-12-22 (BC)', '290309-12-22 (BC)')",
+    "CREATE TABLE few AS SELECT * FROM far WHERE n <> 3",
+)
+
+
+def test_far_days_and_times(spark: Any, tmp_path: Path) -> None:
+    plain = duckdb.connect()
+    uri, options = f"ducklake:{tmp_path}/l.ducklake", {"data_path": f"{tmp_path}/data", "engine": "spark"}
+    with dl.connect(uri, spark=spark, limits=Limits(refused=-1), **options) as session:
+        session.sql("SET ducklake_default_data_inlining_row_limit = 0; SET TimeZone = 'UTC'")
+        plain.execute("SET TimeZone = 'UTC'")
+        columns = "n INTEGER, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, ms TIMESTAMP_MS, s STRUCT(d DATE, m TIMESTAMP_MS)"
+        for text in (f"CREATE TABLE far ({columns})", *FAR):
+            session.sql(text)
+            plain.execute(text)
+        joined = [f"SELECT far.n, few.n FROM far JOIN few ON far.{c} = few.{c}" for c in ("d", "ts", "tz", "ms", "s")]
+        compared = [
+            *(
+                "ms = 'infinity'",
+                "ms > '-infinity'",
+                "ms BETWEEN '290309-12-22 (BC)' AND '2030-01-01'",
+                "s.m = 'infinity'",
+            ),
+            *(
+                "d > '-infinity'",
+                "d > DATE '5877642-06-25 (BC)'",
+                "d = DATE '5877642-06-25 (BC)'",
+                "d <> '5881580-07-10'",
+            ),
+            "d IN (DATE '5877642-06-25 (BC)', 'infinity', DATE '0044-03-15 (BC)')",
+            *("tz > '-infinity'", "tz >= '290309-12-22 (BC) 00:00:00'", "ts > '-infinity' AND ts <> 'infinity'"),
+        ]
+        shown = ["SELECT n, d, ts, tz, ms, s FROM far", "SELECT max(ms), min(ms), max(d), min(d), min(tz) FROM far"]
+        for query in (*joined, *(f"SELECT n FROM far WHERE {condition}" for condition in compared), *shown):
+            found, wanted = session.sql(f"{query} ORDER BY ALL"), plain.execute(f"{query} ORDER BY ALL")
+            assert found.info.placement is not None and not found.info.placement.is_here, query
+            assert [str(row) for row in found.fetchall()] == [str(row) for row in wanted.fetchall()], query
+    plain.close()

@@ -179,6 +179,11 @@ class NameResolver:
     def values(self, kwargs: Mapping[str, object]) -> dict[str, Any]:
         return {name: self.value(argument) for name, argument in kwargs.items()}
 
+    def texts(self, query: op.Query) -> Sequence[str]:
+        """The rows of a query of one column of texts."""
+        found: list[str] = self._run(plan_or_leave(query, self)).arrow().column(0).to_pylist()
+        return found
+
     def settings(self) -> Settings:
         """The settings that change what a query means."""
         return self._database.settings(meaningful())

@@ -160,7 +160,8 @@ class Sources:
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
-        return Result(frame=self.spark_frame(plan, loaded), types=self.types(plan), info=info, engine=self._engine)
+        shown = replace(plan, duckdb_sql=plan.for_spark().duckdb_sql or plan.duckdb_sql)
+        return Result(frame=self.spark_frame(plan, loaded), types=self.types(shown), info=info, engine=self._engine)
 
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Waiting | None:
         """The plan, to run when its rows are asked for; None where that could give others than now."""

@@ -29,6 +29,7 @@ from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_s
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
+from ducklake_lab.sql.parse.parser import pivot_as_query
 from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
 from ducklake_lab.sql.parse.tokens import position
 from ducklake_lab.sql.plan import StoredView
@@ -209,15 +210,17 @@ class LocalStatements:
         return nothing()
 
     def _in_process(self, sql: str, refusal: DuckLakeError) -> Result:
-        plan = plan_in_process(sql, self._sources.names, refusal)
+        plan = plan_in_process(sql, self._sources.names, refusal, pivot_as_query(sql))
         info = RunInfo()
         loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
         if not self._sources.placed(plan, loaded, info).is_here:
+            if plan.refusal is None:
+                return self._sources.run(plan)
             if isinstance(refusal, SqlSyntaxError):
                 raise UnsupportedFeatureError(
                     "This statement cannot read large tables: it is not supported on Spark yet."
                 )
-            raise refusal
+            raise plan.refusal
         try:
             rows = self._sources.run_in_process(plan, loaded)
         except DuckLakeError as error:

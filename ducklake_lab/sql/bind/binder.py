@@ -278,7 +278,8 @@ class QueryBinder:
         return outputs
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: Ctes) -> Outputs:
-        for part in ("laterals", "pivots", "sample", "connect", "match", "into"):
+        from_clause.refuse_sample(node)
+        for part in ("laterals", "pivots", "connect", "match", "into"):
             if node.args.get(part):
                 raise UnsupportedFeatureError(f"{part.upper().rstrip('S')} in SELECT is not supported yet.")
         scope = Scope(parent)

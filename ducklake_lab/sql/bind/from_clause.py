@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.item_names import alias_of, name_columns, repeated, set_alias
+from ducklake_lab.sql.bind.using import merge_using, natural_columns
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
@@ -75,13 +76,13 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
     join.set("this", _item(binder, join.this, scope, ctes))
     added = [relation for relation in scope.relations if relation not in here]
     using = list(join.args.get("using") or [])
-    if is_asof and using:
-        raise UnsupportedFeatureError("ASOF JOIN with USING is not supported on Spark; use ON.")
+    if is_asof and using and side not in ("", "LEFT"):
+        raise UnsupportedFeatureError(f"ASOF {side} JOIN with USING is not supported on Spark; use ON.")
     if method and not is_asof:
-        using = _natural(before, added)
+        using = natural_columns(before, added)
         join.set("method", None)
     if using:
-        join.set("using", _merge(using, before, added, scope))
+        join.set("using", merge_using(using, before, added, scope, is_asof=is_asof))
         join.meta[SHADOWED] = any(one.columns is None or one.find(name.name) for one in outside for name in using)
         join.meta[JOINED_BY] = tuple(
             tuple(
@@ -91,7 +92,7 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
             )
             for name in using
         )
-        for name in using:
+        for name in using if not is_asof else ():
             # of several relations that have it, the column is that of the first that is not NULL
             holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
             for relation in _restricted(side, kind, before, added) if len(holders) == 2 else ():
@@ -130,55 +131,20 @@ def _restricted(side: str, kind: str, before: list[Relation], added: list[Relati
     return [relation for relation in relations if not relation.nullable]
 
 
-def _natural(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
-    left = {output.name.casefold() for relation in before for output in relation.columns or ()}
-    common = [
-        exp.to_identifier(output.name, quoted=True)
-        for relation in added
-        for output in relation.columns or ()
-        if output.name.casefold() in left
-    ]
-    if not common:
-        raise BindError("NATURAL JOIN: both sides have no column name in common.")
-    return common
-
-
-def _merge(
-    using: list[exp.Identifier], before: list[Relation], added: list[Relation], scope: Scope
-) -> list[exp.Identifier]:
-    names: list[exp.Identifier] = []
-    for identifier in using:
-        folded = identifier.name.casefold()
-        sides: list[Relation] = []
-        for side in (before, added):
-            holders = [relation for relation in side if relation.find(folded) is not None]
-            if not holders and not any(relation.columns is None for relation in side):
-                candidates = [output.name for relation in side for output in relation.columns or ()]
-                tables = " nor ".join(relation.name for relation in side)
-                raise bind_error(
-                    f'{tables} has no column "{identifier.name}" to join by',
-                    identifier,
-                    did_you_mean(identifier.name, candidates),
-                )
-            if len(holders) > 1 and not (folded in scope.merged and set(holders) <= set(scope.merged[folded][1])):
-                raise bind_error(f'Column "{identifier.name}" in USING is ambiguous', identifier)
-            sides.extend(holders)
-        known = scope.merged.get(folded)
-        if known is not None and not set(known[1]) & set(sides):
-            raise UnsupportedFeatureError(f'USING "{identifier.name}" for two joins of one FROM is not supported.')
-        first = sides[0].find(folded) if sides else None
-        if first is not None:
-            members = [*(known[1] if known else []), *sides]
-            scope.merged[folded] = (first, list(dict.fromkeys(members)))
-        names.append(exp.to_identifier(first.name if first else identifier.name, quoted=True))
-    return names
+def refuse_sample(node: exp.Expr) -> None:
+    """Refuses a sample: DuckDB draws from rows in the order of its own scan, with or without a seed."""
+    if node.args.get("sample"):
+        raise UnsupportedFeatureError(
+            "TABLESAMPLE and USING SAMPLE are not supported on Spark, which would draw other rows; use engine='duckdb'."
+        )
 
 
 def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
     """Binds one item of FROM, adds its relations, and returns what stands in its place."""
     outside = list(scope.relations)
     node = _without_lateral(node)
-    for part, word in (("pivots", "PIVOT"), ("sample", "TABLESAMPLE"), ("laterals", "LATERAL VIEW")):
+    refuse_sample(node)
+    for part, word in (("pivots", "PIVOT"), ("laterals", "LATERAL VIEW")):
         if node.args.get(part):
             raise UnsupportedFeatureError(f"{word} is not supported yet.")
     if isinstance(node, exp.Table):

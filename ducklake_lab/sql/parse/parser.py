@@ -134,6 +134,24 @@ def parse_query(text: str) -> op.Query:
     return statements[0].operation
 
 
+def pivot_as_query(text: str) -> op.Query | None:
+    """A statement PIVOT or UNPIVOT as a query from it; None for all others, and where it makes no sense here."""
+    statements = split(text)
+    if len(statements) != 1 or word(statements[0][0]) not in _REFUSED:
+        return None
+    depth, end = 0, len(text)
+    for token in statements[0]:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and word(token) in ("ORDER BY", "LIMIT", "OFFSET"):
+            end = token.start
+            break
+    last = statements[0][-1].end + 1
+    try:
+        return parse_query(f"FROM ({text[statements[0][0].start : min(end, last)]}) {text[end:last]}")
+    except (UnsupportedFeatureError, SqlSyntaxError):
+        return None
+
+
 def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
     cursor = Cursor(text, tokens)
     if is_merge(cursor):

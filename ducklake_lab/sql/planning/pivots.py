@@ -5,23 +5,28 @@ In process DuckDB has the text as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from sqlglot import exp
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
+#: Gives the texts that a query of one column finds.
+Texts = Callable[[exp.Query], Sequence[str]]
 
 
-def written_out(tree: exp.Query) -> exp.Query | None:
+def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
     """A copy of a parsed query without PIVOT and UNPIVOT; None where it has none.
 
+    Args:
+        texts: finds the values of a PIVOT that lists none.
+
     Raises:
-        UnsupportedFeatureError: the values of one are not known before the query runs.
+        UnsupportedFeatureError: one has a form that is not written out here.
     """
     if tree.find(exp.Pivot) is None:
         return None
@@ -37,7 +42,7 @@ def written_out(tree: exp.Query) -> exp.Query | None:
         source.set("joins", joins)
         node.replace(source)
     for node in list(copy.find_all(exp.Pivot)):
-        _replace_statement(node)
+        _replace_statement(node, texts)
     return copy
 
 
@@ -48,26 +53,27 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     if pivot.args.get("unpivot"):
         (field,) = pivot.args.get("fields") or [None]
         if not isinstance(field, exp.In) or len(pivot.expressions) != 1:
-            raise _refused("UNPIVOT into several columns")
-        value = pivot.expressions[0]
-        return _unpivot(source, field.expressions, field.this.name, value.name, bool(pivot.args.get("include_nulls")))
+            raise _refused("UNPIVOT of several names")
+        values = [value.name for value in _parts(pivot.expressions[0])]
+        return _unpivot(source, field.expressions, field.this.name, values, bool(pivot.args.get("include_nulls")))
     fields = [(field.this, _values(field)) for field in pivot.args.get("fields") or []]
     return _pivot(source, fields, pivot.expressions, pivot.args.get("group"))
 
 
-def _replace_statement(pivot: exp.Pivot) -> None:
+def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
     """`PIVOT source ON …` as a subquery."""
     source = pivot.this
     if pivot.args.get("unpivot"):
         into = pivot.args.get("into")
-        name, value = "name", "value"
+        name, values = "name", ["value"]
         if into is not None:
-            name, value = into.this.name, into.expressions[0].name if into.expressions else value
-        query = _unpivot(source, pivot.expressions, name, value, bool(pivot.args.get("include_nulls")))
+            name, values = into.this.name, [one.name for one in into.expressions] or values
+        query = _unpivot(source, pivot.expressions, name, values, bool(pivot.args.get("include_nulls")))
     else:
-        fields = [(one.this, _values(one)) for one in pivot.expressions if isinstance(one, exp.In)]
-        if len(fields) < len(pivot.expressions):
-            raise _refused("PIVOT without IN (…), which says what its columns are,")
+        fields = [
+            (one.this, _values(one)) if isinstance(one, exp.In) else (one, _found(pivot, one, texts))
+            for one in pivot.expressions
+        ]
         using = pivot.args.get("using") or [exp.Anonymous(this="count", expressions=[exp.Star()])]
         query = _pivot(source, fields, using, pivot.args.get("group"))
     pivot.replace(query)
@@ -94,6 +100,8 @@ def _pivot(
             name = "_".join(name for _, name in chosen)
             if len(aggregates) > 1 or isinstance(item, exp.Alias):
                 name += f"_{output_name(item)}"
+            if not name:
+                raise _refused("PIVOT by an empty text, which names no column,")
             value = exp.Filter(this=item.unalias().copy(), expression=exp.Where(this=condition))
             items.append(exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)))
     query = exp.select(*items, copy=False).from_(source.copy(), copy=False)
@@ -101,16 +109,23 @@ def _pivot(
     return query
 
 
-def _unpivot(source: exp.Expr, written: Sequence[exp.Expr], name: str, value: str, include_nulls: bool) -> exp.Select:
+def _unpivot(
+    source: exp.Expr, written: Sequence[exp.Expr], name: str, values: Sequence[str], include_nulls: bool
+) -> exp.Select:
     cells: list[exp.Expr] = []
     columns: list[exp.Column] = []
+    fields = [f"{_VALUE}{place}" for place in range(len(values))]
     for item in written:
-        column = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
-        if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star):
-            raise _refused(f"UNPIVOT of {column.sql(dialect=DuckLakeSql)}")
-        shown = item.args["alias"].name if isinstance(item, exp.PivotAlias | exp.Alias) else column.name
-        columns.append(column)
-        parts = ((_NAME, exp.Literal.string(shown)), (_VALUE, column.copy()))
+        is_named = isinstance(item, exp.PivotAlias | exp.Alias)
+        read = _parts(item.this if is_named else item)
+        for column in read:
+            if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star):
+                raise _refused(f"UNPIVOT of {column.sql(dialect=DuckLakeSql)}")
+        if len(read) != len(values):
+            raise BindError(f"UNPIVOT puts {len(read)} columns into {len(values)}; give as many names.")
+        shown = item.args["alias"].name if is_named else "_".join(column.name for column in read)
+        columns += [column for column in read if isinstance(column, exp.Column)]
+        parts = ((_NAME, exp.Literal.string(shown)), *zip(fields, (column.copy() for column in read), strict=True))
         cells.append(
             exp.Anonymous(
                 this="struct_pack",
@@ -130,14 +145,47 @@ def _unpivot(source: exp.Expr, written: Sequence[exp.Expr], name: str, value: st
     items = [
         _others([*columns, cell]),
         exp.Alias(this=part(_NAME), alias=exp.to_identifier(name, quoted=True)),
-        exp.Alias(this=part(_VALUE), alias=exp.to_identifier(value, quoted=True)),
+        *(
+            exp.Alias(this=part(field), alias=exp.to_identifier(value, quoted=True))
+            for field, value in zip(fields, values, strict=True)
+        ),
     ]
     query = exp.select(*items, copy=False).from_(exp.Subquery(this=inner), copy=False)
-    return (
-        query
-        if include_nulls
-        else query.where(exp.Not(this=exp.Is(this=part(_VALUE), expression=exp.Null())), copy=False)
-    )
+    if include_nulls:
+        return query
+    known = (exp.Not(this=exp.Is(this=part(field), expression=exp.Null())) for field in fields)
+    return query.where(*known, copy=False)
+
+
+def _parts(node: exp.Expr) -> list[exp.Expr]:
+    """What stands in parentheses, or the node alone."""
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
+
+
+def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts) -> list[tuple[exp.Expr, str]]:
+    """(value, name) of the values that an expression has, by a query for them; DuckDB sorts them as texts."""
+    if isinstance(field, exp.Tuple) or field.find(exp.Query, exp.AggFunc):
+        raise _refused(f"PIVOT by {field.sql(dialect=DuckLakeSql)} without IN (…)")
+    query = exp.select(exp.Alias(this=_text(field.unalias().copy()), alias=exp.to_identifier("v")), copy=False)
+    known = exp.Not(this=exp.Is(this=field.unalias().copy(), expression=exp.Null()))
+    query = query.distinct().from_(pivot.this.copy(), copy=False).where(known, copy=False)
+    query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
+    root = pivot.root()
+    for above in _above(pivot):
+        if isinstance(above, exp.With) or (above is not root and above.args.get("with_")):
+            raise _refused("PIVOT without IN (…) inside of WITH")
+    if root.args.get("with_"):
+        query.set("with_", root.args["with_"].copy())
+    found: list[tuple[exp.Expr, str]] = [(exp.Literal.string(value), value) for value in texts(query)]
+    if not found:
+        raise _refused("PIVOT without IN (…) over a column without values")
+    return found
+
+
+def _above(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:

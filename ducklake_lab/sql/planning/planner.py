@@ -58,7 +58,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:
-        tree = written_out(query.tree) if query is not None else None
+        tree = written_out(query.tree, lambda asked: resolver.texts(Query(asked))) if query is not None else None
         if tree is None:
             raise refusal
         return _in_other_words(tree, resolver, sources)
@@ -70,13 +70,14 @@ def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Sourc
     """A query for Spark over the sources of the one that it says anew."""
     plan = plan_query(Query(tree), resolver)
     found = plan.for_spark()
-    sql = found.sql
+    sql, duckdb_sql = found.sql, plan.duckdb_sql
     for source in plan.sources:
         same = next((one for one in sources if _is_alike(one, source)), None)
         if same is None:
             raise UnsupportedFeatureError(f"{source.name} in such a query is not supported on Spark.")
         sql = sql.replace(f"`{source.view}`", f"`{same.view}`")
-    return replace(found, sql=sql)
+        duckdb_sql = duckdb_sql.replace(f'"{source.view}"', f'"{same.view}"')
+    return replace(found, sql=sql, duckdb_sql=duckdb_sql)
 
 
 def _is_alike(one: Source, other: Source) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -13,6 +15,7 @@ from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
 from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
 from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
 from ducklake_lab.sql.spark.translating import Translating
+from ducklake_lab.sql.spark.typing import from_items
 from ducklake_lab.sql.types import to_sqlglot
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -123,13 +126,16 @@ def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, sho
     right = node.this.alias_or_name
     columns = {(column.table, column.name): column for column in condition.find_all(exp.Column)}
     lefts = {table for table, _ in columns if table.casefold() != right.casefold()}
-    item = _plain_item(node, next(iter(lefts))) if len(lefts) == 1 else None
     kinds = [translation.type_of(column) for column in columns.values()]
+    around = node.parent
     if (
-        item is None
+        not lefts
+        or not isinstance(around, exp.Select)
         or isinstance(node.this, exp.Lateral)
         or condition.find(exp.Query) is not None
-        or not all(map(is_ordered, kinds))
+        or not all(map(_is_exact, kinds))
+        or not {name.casefold() for name in lefts} <= {item.alias_or_name.casefold() for item in from_items(around)}
+        or any(_differs_by_reading(translation, item) for item in from_items(around))
     ):
         raise UnsupportedFeatureError(
             f"This condition of a {node.side or node.kind} JOIN is not supported on Spark: {shown} uses both sides."
@@ -139,7 +145,7 @@ def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, sho
     of_left = [column.table in lefts for column in columns.values()]
     pairs = exp.select(*(as_column(key.copy(), name) for key, name in zip(keys, names, strict=True)), copy=False)
     pairs = pairs.distinct().select(as_column(number(1), "_ducklake_met"), copy=False)
-    pairs = pairs.from_(item.copy(), copy=False).join(node.this.copy(), on=node.args["on"].copy(), copy=False)
+    pairs = _left_side(pairs, around, node, lefts).join(node.this.copy(), on=node.args["on"].copy(), copy=False)
     pair = exp.to_identifier("_ducklake_pairs", quoted=True)
     known = [exp.column(exp.to_identifier(name, quoted=True), table=pair.copy()) for name in names]
     same = [_alike(key, one) for key, one, is_left in zip(keys, known, of_left, strict=True) if not is_left]
@@ -167,13 +173,20 @@ def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, sho
     node.set("on", exp.and_(*found, copy=False))
 
 
-def _plain_item(node: exp.Join, name: str) -> exp.Expr | None:
-    """The item of FROM before a join that has a name, as it is read: no join before makes it NULL."""
-    around = node.parent
-    if not isinstance(around, exp.Select):
-        return None
+def _left_side(pairs: exp.Select, around: exp.Select, node: exp.Join, lefts: set[str]) -> exp.Select:
+    """A query with a FROM that has the rows to the left of a join: those of one relation, where it has all values."""
     joins = around.args.get("joins") or []
     before = joins[: next(place for place, one in enumerate(joins) if one is node)]
+    item = _plain_item(around, node, before, next(iter(lefts))) if len(lefts) == 1 else None
+    if item is not None:
+        return pairs.from_(item.copy(), copy=False)
+    pairs.set("from_", around.args["from_"].copy())
+    pairs.set("joins", [join.copy() for join in before])
+    return pairs
+
+
+def _plain_item(around: exp.Select, node: exp.Join, before: Sequence[exp.Join], name: str) -> exp.Expr | None:
+    """The item of FROM before a join that has a name, as it is read: no join before makes it NULL."""
     if before and node.side.upper() in ("RIGHT", "FULL"):
         return None  # not all of its rows are rows of the left side
     items = [(None, around.args["from_"].this), *((one, one.this) for one in before)]
@@ -189,6 +202,20 @@ def _plain_item(node: exp.Join, name: str) -> exp.Expr | None:
     return item if plain else None
 
 
+def _is_exact(kind: DataType | None) -> bool:
+    """Whether values of a type that Spark finds equal are one value to DuckDB."""
+    if kind is not None and kind.name in ("list", "struct"):
+        return all(_is_exact(child) and child.name not in FLOATS for _, child in kind.children)
+    return is_ordered(kind)
+
+
+def _differs_by_reading(translation: Translating, node: exp.Expr) -> bool:
+    """Whether a relation may have other rows when it is read twice."""
+    called = (translation.evaluations.get(call.name) for call in node.find_all(exp.Anonymous))
+    unordered = any(query.args.get("limit") and not query.args.get("order") for query in node.find_all(exp.Query))
+    return unordered or any(one is not None and one.volatile for one in called)
+
+
 def _key(column: exp.Expr, kind: DataType | None) -> exp.Expr:
     """A value in a form in which 0.0 and -0.0 differ."""
     return cast(column.copy(), "STRING") if kind is not None and kind.name in FLOATS else column.copy()
@@ -199,6 +226,20 @@ def _alike(one: exp.Expr, other: exp.Expr) -> exp.Expr:
 
 
 # ASOF
+
+
+def on_columns(node: exp.Join, using: Sequence[Sequence[exp.Column]]) -> None:
+    """Writes USING of an ASOF JOIN as ON: its last column is the one to be near by.
+
+    Raises:
+        UnsupportedFeatureError: several relations before the join have a column.
+    """
+    if any(len(columns) != 2 for columns in using):
+        raise UnsupportedFeatureError("ASOF JOIN with USING over several joins is not supported on Spark; use ON.")
+    forms = [exp.EQ] * (len(using) - 1) + [exp.GTE]
+    parts = (form(this=left.copy(), expression=right.copy()) for form, (left, right) in zip(forms, using, strict=True))
+    node.set("using", None)
+    node.set("on", exp.and_(*parts, copy=False))
 
 
 def asof(translation: Translating, node: exp.Join) -> None:

@@ -59,6 +59,11 @@ def has_nanoseconds(kind: DataType) -> bool:
 
 # Constants
 
+#: The first day of the year 1, in days since 1970. Spark's reader overflows as it skips row groups by days long before.
+_FIRST_DAY = -719162
+#: Microseconds of a day.
+_UNIT = 86_400_000_000
+
 
 def constant(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
     """The Spark literal of an expression without arguments, cast to a type; None where there is none."""
@@ -98,13 +103,17 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
     if kind.name == "blob":
         return call("unhex", text(value))
     if kind.name == "date":
+        if int(value) < _FIRST_DAY:
+            return None
         return call("date_from_unix_date", cast(text(str(value)), "INT"))
     if kind.name == "timestamptz":
+        if int(value) < _FIRST_DAY * _UNIT:
+            return None
         return call("timestamp_micros", cast(text(str(value)), "BIGINT"))
     if kind.name == "timestamp":
         micros = int(value)
-        day, rest = divmod(micros, 86_400_000_000)
-        if not -719162 <= day <= 2932896:
+        day, rest = divmod(micros, _UNIT)
+        if not _FIRST_DAY <= day <= 2932896:
             return None
         midnight = cast(
             call("date_from_unix_date", number(day) if day >= 0 else exp.Neg(this=number(-day))), "TIMESTAMP_NTZ"
@@ -127,8 +136,6 @@ def is_constant(node: exp.Expr) -> bool:
 
 
 # Comparisons
-
-_UNIT = 86_400_000_000
 
 
 def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:

@@ -33,7 +33,9 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         if node.args.get("qualify"):
             raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
         _distinct_on(node, keys)
-    elif distinct is not None:
+    if _percent(node):
+        return children(_of_percent(node, type_of))
+    if keys is None and distinct is not None:
         _sort_distinct(node, type_of)
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
@@ -147,6 +149,98 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
     outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
     outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
     return outer
+
+
+def _percent(node: exp.Query) -> bool:
+    """Whether a query has LIMIT n%; that of all rows is taken off."""
+    limit = node.args.get("limit")
+    options = limit.args.get("limit_options") if isinstance(limit, exp.Limit) else None
+    if limit is None or options is None or not options.args.get("percent"):
+        return False
+    if isinstance(limit.expression.unnest(), exp.Null):
+        node.set("limit", None)
+        return False
+    return True
+
+
+def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
+    """A query around a set operation that has LIMIT n%; None for all others."""
+    if not _percent(node):
+        return None
+    outputs = node.meta.get(OUTPUTS) or ()
+    names = [exp.to_identifier(f"_ducklake_u{place}", quoted=True) for place in range(len(outputs))]
+    outer = exp.Select(
+        expressions=[
+            as_column(_column(name.name, output.type), output.name) for name, output in zip(names, outputs, strict=True)
+        ]
+    )
+    outer.meta[OUTPUTS] = outputs
+    for part in ("order", "limit", "offset"):
+        outer.set(part, node.args.get(part))
+        node.set(part, None)
+    places = {output.name.casefold(): place for place, output in enumerate(outputs, 1)}
+    for item in outer.args["order"].expressions if outer.args.get("order") is not None else ():
+        key = item.this
+        if isinstance(key, exp.Column) and not key.table and key.name.casefold() in places:
+            item.set("this", number(places[key.name.casefold()]))
+        elif not isinstance(key, exp.Literal):
+            raise UnsupportedFeatureError(
+                "LIMIT in percent after ORDER BY of what is computed of a set operation is not supported on Spark."
+            )
+    alias = exp.TableAlias(this=exp.to_identifier("_ducklake_set", quoted=True), columns=names)
+    return outer.from_(exp.Subquery(this=node.copy(), alias=alias), copy=False)
+
+
+def _of_percent(node: exp.Select, type_of: TypeOf) -> exp.Select:
+    """LIMIT n% as a condition on the numbers of the rows."""
+    share = node.args["limit"].expression.unnest()
+    if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 100:
+        raise UnsupportedFeatureError("LIMIT in percent takes a number from 0 to 100 on Spark.")
+    distinct, offset = node.args.get("distinct"), node.args.get("offset")
+    node.set("distinct", None)
+    node.set("offset", None)
+    numbers = [_column(f"_ducklake_{name}", DataType("int64")) for name in ("row", "rows")]
+    keys: list[exp.Expr] = []
+
+    def numbered(core: exp.Select) -> exp.Select:
+        inner = [(item.alias, type_of(item)) for item in core.expressions]
+        for index, item in enumerate(node.args["order"].expressions if node.args.get("order") is not None else ()):
+            is_place = isinstance(item.this, exp.Literal) and not item.this.is_string
+            name, kind = inner[int(item.this.name) - 1] if is_place else (f"_ducklake_o{index}", type_of(item.this))
+            key = item.copy()
+            key.set("this", _column(name, kind))
+            keys.append(key)
+        core.set("distinct", distinct)
+        calls = (
+            exp.Window(
+                this=exp.Anonymous(this="row_number"),
+                order=exp.Order(expressions=[key.copy() for key in keys]) if keys else None,
+                over="OVER",
+            ),
+            exp.Window(this=exp.Anonymous(this="count", expressions=[exp.Star()]), over="OVER"),
+        )
+        items = [as_column(_column(name, kind), name) for name, kind in inner]
+        items += [as_column(one, name.name) for one, name in zip(calls, numbers, strict=True)]
+        alias = exp.TableAlias(this=exp.to_identifier("_ducklake_rows", quoted=True))
+        return exp.select(*items, copy=False).from_(exp.Subquery(this=core, alias=alias), copy=False)
+
+    outer = _around(node, type_of, numbered)
+    place: exp.Expr = numbers[0].copy()
+    if offset is not None:
+        place = exp.Paren(this=exp.Sub(this=place, expression=offset.expression.copy()))
+    part = exp.Div(this=_double(share.copy()), expression=_double(number(100)))
+    most = exp.Mul(this=exp.Paren(this=part), expression=_double(numbers[1].copy()))
+    conditions: list[exp.Expr] = [exp.LTE(this=_double(place), expression=most)]
+    if offset is not None:
+        conditions.append(exp.GT(this=place.copy(), expression=number(0)))
+    outer.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
+    outer.set("limit", None)
+    outer.set("order", exp.Order(expressions=[exp.Ordered(this=numbers[0].copy())]) if keys else None)
+    return outer
+
+
+def _double(node: exp.Expr) -> exp.Cast:
+    return exp.Cast(this=node, to=to_sqlglot(DataType("float64")))
 
 
 def _has_total(node: exp.Select) -> bool:

@@ -130,7 +130,10 @@ def _asks_for_null(node: exp.In) -> bool:
 def _check_correlation(select: exp.Select) -> None:
     """Refuses columns of the query around where Spark loses track of them."""
     is_cut = any(select.args.get(part) is not None for part in ("limit", "offset"))
+    options = select.args["limit"].args.get("limit_options") if select.args.get("limit") is not None else None
     for column, place in _outer_columns(select, frozenset(), ""):
+        if options is not None and options.args.get("percent"):
+            raise UnsupportedFeatureError("LIMIT in percent of a query that uses the one around it is not supported.")
         if place == "join":
             raise UnsupportedFeatureError(
                 f"{column.table}.{column.name} of the query around, in the condition of a join, is not supported on "

@@ -25,7 +25,7 @@ from ducklake_lab.sql.spark.comparing import (
     is_collated,
     ordered,
 )
-from ducklake_lab.sql.spark.conditions import asof, join_condition, truth
+from ducklake_lab.sql.spark.conditions import asof, join_condition, on_columns, truth
 from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.failing import may_fail
 from ducklake_lab.sql.spark.grouped import aggregated
@@ -207,7 +207,9 @@ class Translation:
         return truth(self, node)
 
     def join(self, node: exp.Join) -> exp.Expr:
-        for columns in node.meta.get(JOINED_BY, ()):
+        if node.args.get("method") and node.args.get("using"):
+            on_columns(node, node.meta[JOINED_BY])
+        for columns in node.meta.get(JOINED_BY, ()) if node.args.get("using") else ():
             check_alike(self, [self.type_of(column) for column in columns])
         if node.args.get("method"):
             asof(self, node)
@@ -221,6 +223,8 @@ class Translation:
         return node if node.meta.get(partitioned.TRANSLATED) else queries.subquery(node, self.children)
 
     def set_operation(self, node: exp.SetOperation) -> exp.Expr:
+        if (limited := queries.limited_set(node, self.type_of)) is not None:
+            return self.translate(limited)
         queries.bring_together(node)
         if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
             for output in node.meta.get(OUTPUTS) or ():
@@ -228,9 +232,6 @@ class Translation:
         return self.children(node)
 
     def limit(self, node: exp.Limit) -> exp.Expr:
-        options = node.args.get("limit_options")
-        if options is not None and options.args.get("percent"):
-            raise UnsupportedFeatureError("LIMIT in percent is not supported on Spark.")
         node.set("limit_options", None)
         check_same_for_all(node, "LIMIT")
         return self.children(node)
