@@ -76,7 +76,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
             continue
         new_names = [new for name, tables, new in renamed if folded == name and _is_of(column, tables)]
         if folded in replaced:
-            result.append(exp.alias_(replaced[folded].this.copy(), column.name, quoted=True))
+            result.append(exp.alias_(replaced[folded].this.copy(), replaced[folded].alias, quoted=True))
             gone.add(folded)  # DuckDB leaves out later columns of that name
         elif new_names:
             result.append(exp.alias_(column, new_names[0], quoted=True))
