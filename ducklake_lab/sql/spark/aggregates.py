@@ -122,8 +122,8 @@ def _average(a: Aggregate) -> exp.Expr | None:
 
 def _quotient(total: exp.Expr, count: exp.Expr) -> exp.Expr:
     """The quotient of a sum that DOUBLE does not hold; DuckDB divides in more digits."""
-    whole, rows = cast(total.copy(), "DECIMAL(38,0)"), call("nullif", count.copy(), number(0))
-    rows = cast(rows, "DECIMAL(19,0)")
+    whole = cast(total.copy(), "DECIMAL(38,0)")
+    rows = cast(call("nullif", count.copy(), number(0)), "DECIMAL(19,0)")
     near = cast(binary(exp.Div, whole, rows), "DECIMAL(20,0)")
     rest = cast(binary(exp.Sub, whole.copy(), binary(exp.Mul, near, rows.copy())), "DECIMAL(19,0)")
     return cast(binary(exp.Add, near.copy(), binary(exp.Div, rest, rows.copy())), "DOUBLE")
