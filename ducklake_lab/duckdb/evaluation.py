@@ -220,6 +220,16 @@ def names_like(names: Sequence[str], pattern: str) -> set[str]:
         raise BindError(worded(error)) from error
 
 
+def printed(sql: str) -> str | None:
+    """The first columns of `SELECT sql` as DuckDB writes them in names of columns; None where it cannot read them."""
+    query = f"SELECT json_deserialize_sql(json_serialize_sql({quote_text(f'SELECT {sql}')}))"
+    try:
+        found = connection(()).execute(query).fetchone()
+    except duckdb.Error:
+        return None
+    return str(found[0]).removeprefix("SELECT ") if found is not None else None
+
+
 def value_sql(evaluation: Evaluation) -> str:
     """An evaluation's expression, in the type of its result."""
     return f"CAST(({evaluation.sql}) AS {evaluation.result.sql()})"

@@ -174,8 +174,8 @@ class SparkEngine:
 
         with self.turn.taken():
             self._before_jobs()
-            spark = self()
             try:
+                spark = self()
                 with running(spark, self.on_progress):
                     yield spark
             except Exception as error:

@@ -93,6 +93,10 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     """
     if isinstance(error, DuckLakeError):
         return error
+    if _is_gone(error):
+        return SparkError(
+            "Spark's Java process has ended. Restart Python, or the notebook's kernel, to start it again."
+        )
     if not _is_spark(error):
         return None
     text = _text(error)
@@ -150,6 +154,17 @@ def worker_fault(error: BaseException) -> str | None:
             if found is not None:
                 return said.format(*found.groups())
     return None
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether nothing answers where Spark's Java process did."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_by = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
+    return type(error).__name__ == "Py4JNetworkError" or (
+        isinstance(error, ConnectionError) and str(raised_by).startswith("py4j.")
+    )
 
 
 def _is_spark(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ from ducklake_lab.sql.type_syntax import TypeParser
 
 #: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
-#: node.meta key: the part of EXTRACT, as it was written; a word is in upper case, as DuckDB 2 names it.
+#: node.meta key: the part of EXTRACT, and whether it was written as a text; a word is in upper case.
 WRITTEN_PART = "written_part"
 #: node.meta key: a lambda written `x -> …`.
 ARROW = "arrow"
@@ -85,7 +85,7 @@ def _as_plain_call(node: exp.Expr) -> exp.Expr:
     """EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) as the function they stand for."""
     if isinstance(node, exp.Extract):
         call = _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
-        call.meta[WRITTEN_PART] = node.name if isinstance(node.this, exp.Literal) else node.name.upper()
+        call.meta[WRITTEN_PART] = node.name, isinstance(node.this, exp.Literal)
         return call
     if isinstance(node, exp.Substring):
         return _special("substring", node.this, node.args.get("start"), node.args.get("length"))

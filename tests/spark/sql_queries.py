@@ -181,7 +181,10 @@ QUERIES = [
     "SELECT a, count(f) AS n, max(a) AS most FROM flights f RIGHT JOIN airlines a USING (carrier) GROUP BY a ORDER BY a",
     "SELECT id, regexp_split_to_table(carrier || ' x y', ' ') AS word FROM flights WHERE id < 4 ORDER BY ALL",
     "SELECT id, generate_subscripts([carrier, 'b'], 1) AS place FROM flights WHERE id < 4 ORDER BY ALL",
-    "SELECT id FROM flights QUALIFY NULL",
+    "SELECT id, unnest(info), unnest(info.spot) FROM flights WHERE id < 4 ORDER BY ALL",
+    # Averages of sums that DOUBLE does not hold
+    "SELECT avg(v) - 3002399751580331::DOUBLE, avg(-v), avg(v) FILTER (WHERE v < 0) FROM (VALUES (9007199254740992), (1), (0)) AS t(v)",
+    "SELECT avg(v), avg(DISTINCT v) FROM (VALUES (9223372036854775807), (9223372036854775806), (-3), (NULL)) AS t(v)",
     # Window functions with an order of their own
     "SELECT id, rank(ORDER BY month DESC) OVER w AS a, row_number(ORDER BY id) OVER w AS b, ntile(4 ORDER BY id) OVER w AS c FROM flights WHERE id < 30 WINDOW w AS (PARTITION BY carrier ORDER BY day) ORDER BY id",
     "FROM planes WHERE seats > 100 ORDER BY seats",

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
+from ducklake_lab.spark.errors import translate_error
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -102,3 +106,21 @@ def test_spark_starts_in_the_background_for_large_lakes_only(spark: SparkSession
         session.expect(10**12)
         time.sleep(0.2)
         assert not session.spark_started
+
+
+def test_a_java_process_that_has_ended_is_named() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    with pytest.raises((ConnectionError, Py4JNetworkError)) as caught:
+        gateway.jvm.System.currentTimeMillis()
+    assert "Java process has ended" in str(translate_error(caught.value))
+
+
+def test_a_connection_that_others_lose_is_not_sparks() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionError) as caught:
+            socket.create_connection(free.getsockname())
+    assert translate_error(caught.value) is None

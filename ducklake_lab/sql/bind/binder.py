@@ -31,7 +31,7 @@ from ducklake_lab.sql.bind.expansion import (
 )
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.item_names import name_columns
-from ducklake_lab.sql.bind.star_expansion import expand, gives_fields, has_star
+from ducklake_lab.sql.bind.star_expansion import expand, fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
@@ -295,6 +295,10 @@ class QueryBinder:
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
                 # DuckDB shows a column by the table's spelling of its name.
                 name = value.meta.get(WRITTEN) or value.name
+            if fields := fields_of_row(value):
+                bound += [aliased(field, name) for name, field in fields]
+                outputs += [Output(name, field.meta.get(TYPE)) for name, field in fields]
+                continue
             complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
             outputs.append(Output(name, value.meta.get(TYPE)))

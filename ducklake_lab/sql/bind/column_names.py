@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
+from ducklake_lab.duckdb.evaluation import printed
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.sql.dialect import ARROW, INTERVAL_TEXT, SPECIAL_SYNTAX, WRITTEN_PART, DuckLakeSql
@@ -134,7 +135,7 @@ def text(node: exp.Expr) -> str:
         return f"({text(node.this)} {_BINARY[type(node)]} {text(node.expression)})"
     if isinstance(node, exp.Operator):
         return f"({text(node.this)} {node.args['operator']} {text(node.expression)})"
-    if isinstance(node, exp.Is):
+    if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Boolean):
         return f"({text(node.this)} IS {text(node.expression)})"
     if isinstance(node, exp.Between):
         return f"({text(node.this)} BETWEEN {text(node.args['low'])} AND {text(node.args['high'])})"
@@ -162,7 +163,7 @@ def text(node: exp.Expr) -> str:
         return "DISTINCT " + ", ".join(map(text, node.expressions))
     if isinstance(node, exp.Order):
         ordered = ", ".join(_ordered(item) for item in node.expressions)
-        return f"{text(node.this)} ORDER BY {ordered}" if node.this else f"ORDER BY {ordered}"
+        return f"{text(node.this)} ORDER BY {ordered}" if node.this else f" ORDER BY {ordered}"
     if isinstance(node, exp.Kwarg | exp.PropertyEQ):
         return f"{quoted_if_needed(node.this.name)} := {text(node.expression)}"
     if isinstance(node, exp.Bracket):
@@ -191,7 +192,17 @@ def text(node: exp.Expr) -> str:
         return quoted_if_needed(node.name)
     if isinstance(node, exp.Interval):
         return _interval(node)
-    return node.sql(dialect=DuckLakeSql)
+    return _printed(_written(node))
+
+
+def _written(node: exp.Expr) -> str:
+    return node.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+
+
+def _printed(sql: str) -> str:
+    """An expression as DuckDB prints it, except for lambdas, of which it forgets how they were written."""
+    found = printed(sql)
+    return sql if found is None or " -> " in found else found
 
 
 def _chained(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
@@ -212,6 +223,8 @@ def _negated(inner: exp.Expr) -> str:
     bare = inner.unnest()
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
         return f"({text(inner.this)} IS NOT NULL)"
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Boolean):
+        return _printed(f"{_written(inner.this)} IS NOT {_written(inner.expression)}")
     if SINCE_DUCKDB_2:
         return f"(NOT {text(bare)})"
     if isinstance(bare, exp.In) and bare.expressions:
@@ -292,11 +305,17 @@ def _case(node: exp.Case) -> str:
     return f"CASE {whens} ELSE {other} END"
 
 
+#: Parts of times that DuckDB 1.5 writes in the singular.
+_UNITS = ("year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "week", "quarter", "decade")
+_PARTS = {name: unit for unit in (*_UNITS, "century", "millennium") for name in (unit, f"{unit}s")}
+_PARTS |= {"centuries": "century", "millennia": "millennium", "millenniums": "millennium"}
+
+
 def _call(node: exp.Anonymous) -> str:
     name = node.name
     lower = name.lower()
     args = node.expressions
-    if lower == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
+    if lower == "count" and (not args or (len(args) == 1 and isinstance(args[0], exp.Star))):
         return "count()" if isinstance(node.parent, exp.Window) else "count_star()"
     if lower == "ifnull":
         lower, name = "coalesce", "COALESCE"
@@ -308,18 +327,33 @@ def _call(node: exp.Anonymous) -> str:
         return f'"nullif"({", ".join(map(text, args))})'
     prefix = _MAIN if node.meta.get(SPECIAL_SYNTAX) or lower in ("substring", "trim", "row") else ""
     rendered = [text(arg) for arg in args]
-    if SINCE_DUCKDB_2 and lower == "date_part" and node.meta.get(SPECIAL_SYNTAX):
-        rendered[0] = quote_text(node.meta[WRITTEN_PART])
+    if lower == "date_part" and node.meta.get(SPECIAL_SYNTAX):
+        part, is_text = node.meta[WRITTEN_PART]
+        if not is_text:
+            part = part.upper() if SINCE_DUCKDB_2 else _PARTS.get(part.lower(), part.lower())
+        rendered[0] = quote_text(part)
     return f"{prefix}{quoted_if_needed(lower)}({', '.join(rendered)})"
 
 
 def _ordered(item: exp.Expr) -> str:
     if not isinstance(item, exp.Ordered):
         return text(item)
-    return text(item.this) + (" DESC" if item.args.get("desc") else "")
+    direction = {True: " DESC", False: " ASC", None: ""}[item.args.get("desc")]
+    return f"{text(item.this)}{direction}{' NULLS FIRST' if item.args.get('nulls_first') else ''}"
+
+
+def _defined(window: exp.Expr) -> str:
+    """A window of the clause WINDOW."""
+    window = window.copy()
+    window.set("over", "AS")
+    return _written(window)
 
 
 def _window(node: exp.Window) -> str:
+    select = node.find_ancestor(exp.Select) if node.args.get("alias") else None
+    named = ", ".join(map(_defined, select.args.get("windows") or ())) if select is not None else ""
+    if named or node.args.get("spec"):
+        return _printed(f"{_written(node)} WINDOW {named}" if named else _written(node))
     parts: list[str] = []
     if node.args.get("alias"):
         parts.append(node.args["alias"].name)
@@ -327,9 +361,6 @@ def _window(node: exp.Window) -> str:
         parts.append("PARTITION BY " + ", ".join(map(text, node.args["partition_by"])))
     if node.args.get("order"):
         parts.append("ORDER BY " + ", ".join(_ordered(item) for item in node.args["order"].expressions))
-    spec = node.args.get("spec")
-    if spec is not None:
-        parts.append(spec.sql(dialect=DuckLakeSql))
     return f"{text(node.this)} OVER ({' '.join(parts)})"
 
 

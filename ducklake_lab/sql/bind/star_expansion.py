@@ -76,7 +76,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
             continue
         new_names = [new for name, tables, new in renamed if folded == name and _is_of(column, tables)]
         if folded in replaced:
-            result.append(exp.alias_(replaced[folded].this.copy(), column.name, quoted=True))
+            result.append(exp.alias_(replaced[folded].this.copy(), replaced[folded].alias, quoted=True))
             gone.add(folded)  # DuckDB leaves out later columns of that name
         elif new_names:
             result.append(exp.alias_(column, new_names[0], quoted=True))
@@ -164,6 +164,26 @@ def gives_fields(value: exp.Expr) -> bool:
         return False
     kind = value.expressions[0].meta.get(TYPE)
     return len(value.expressions) > 1 or (isinstance(kind, DataType) and kind.name == "struct")
+
+
+def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    """(name, value) of the fields of a struct that a bound item of the SELECT list unnests.
+
+    Nothing where it unnests something else, or the struct would be computed for each field.
+    """
+    if not gives_fields(value) or len(value.expressions) != 1:
+        return []
+    struct = value.expressions[0]
+    kind = struct.meta.get(TYPE)
+    if struct.find(exp.Anonymous, exp.Query) is not None or not all(name for name, _ in kind.children):
+        return []
+    found: list[tuple[str, exp.Expr]] = []
+    for name, child in kind.children:
+        whole = struct.copy() if isinstance(struct, exp.Column | exp.Dot) else exp.Paren(this=struct.copy())
+        field = exp.Dot(this=whole, expression=exp.to_identifier(name, quoted=True))
+        field.meta[TYPE] = child
+        found.append((name, field))
+    return found
 
 
 def has_star(node: exp.Expr) -> bool:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text
+from ducklake_lab.sql.spark.nodes import binary, call, case, cast, number, text
 from ducklake_lab.sql.spark.operands import DIGITS, FLOATS, SIGNED, is_ordered
 from ducklake_lab.sql.spark.typing import Type
 
@@ -52,6 +52,8 @@ Form = Callable[[Aggregate], exp.Expr | None]
 
 _SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "boolean")
 _WORD = 2**32
+#: Whole numbers below it are exact in DOUBLE.
+_EXACT = 2**53
 
 
 def _each(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -109,9 +111,22 @@ def _average(a: Aggregate) -> exp.Expr | None:
         # the sum of the digits, which is whole
         total = binary(exp.Mul, cast(total, f"DECIMAL(38,{scale})"), cast(number(10**scale), f"DECIMAL({scale + 1},0)"))
         total = cast(total, "DECIMAL(38,0)")
-    rows = cast(a.wrap(call("count", a.args[0].copy())), "DOUBLE")
+    count = a.wrap(call("count", a.args[0].copy()))
+    rows = cast(count, "DOUBLE")
     rows = binary(exp.Mul, rows, cast(text(f"1e{scale}"), "DOUBLE")) if scale else rows
-    return binary(exp.Div, cast(total, "DOUBLE"), call("nullif", rows, cast(number(0), "DOUBLE")))
+    average = binary(exp.Div, cast(total, "DOUBLE"), call("nullif", rows, cast(number(0), "DOUBLE")))
+    if scale or a.kind.name not in (*_SMALL, "int64"):
+        return average
+    return case(exp.LT(this=call("abs", total.copy()), expression=number(_EXACT)), average, _quotient(total, count))
+
+
+def _quotient(total: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """The quotient of a sum that DOUBLE does not hold; DuckDB divides in more digits."""
+    whole = cast(total.copy(), "DECIMAL(38,0)")
+    rows = cast(call("nullif", count.copy(), number(0)), "DECIMAL(19,0)")
+    near = cast(binary(exp.Div, whole, rows), "DECIMAL(20,0)")
+    rest = cast(binary(exp.Sub, whole.copy(), binary(exp.Mul, near, rows.copy())), "DECIMAL(19,0)")
+    return cast(binary(exp.Add, near.copy(), binary(exp.Div, rest, rows.copy())), "DOUBLE")
 
 
 def _ordered(name: str) -> Form:

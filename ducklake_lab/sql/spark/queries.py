@@ -143,7 +143,7 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
     inner = node.copy()
     inner.set("qualify", None)
     condition = node.args["qualify"].this.copy()
-    if type_of(condition) == NULL:
+    if type_of(condition) != DataType("boolean"):
         condition = exp.Cast(this=condition, to=to_sqlglot(DataType("boolean")))
     match = exp.alias_(condition, _MATCH, quoted=True)
     outer = _around(inner, type_of, lambda core: core.select(match, copy=False))

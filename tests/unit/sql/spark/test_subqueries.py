@@ -28,6 +28,10 @@ def test_what_uses_columns_to_its_left_is_lateral(item: str) -> None:
     assert "LATERAL" in _sql(f"SELECT x.* FROM flights f, {item}")
 
 
+def test_a_condition_of_qualify_is_a_boolean() -> None:
+    assert "CAST(NULL AS BOOLEAN)" in _sql("SELECT month FROM flights QUALIFY NULL")
+
+
 def test_what_uses_none_is_not_lateral() -> None:
     assert "LATERAL" not in _sql("SELECT x.* FROM flights f, (SELECT carrier FROM airlines a WHERE a.carrier > 'B') x")
 
