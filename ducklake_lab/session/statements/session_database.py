@@ -275,7 +275,8 @@ def placing(text: str) -> Iterator[None]:
         try:
             check_syntax(text)
         except SqlSyntaxError as placed:
-            if placed.line is not None and _is_same(placed, error):
+            is_plain = error.line is None or str(error) == str(placed)
+            if placed.line is not None and is_plain and _is_same(placed, error):
                 raise hinted(placed, text) from None
         raise
 
