@@ -61,14 +61,20 @@ __all__ = [
 ]
 
 
+#: Characters of a message.
+_LONGEST = 3_000
+
+
 class DuckLakeError(Exception):
     """Root of all errors raised by DuckLake Lab.
 
-    A secret in its message is hidden. Characters that would break, hide or reorder a line are replaced by signs.
+    A secret in its message is hidden. Characters that would break, hide or reorder a line are replaced by signs. The middle
+    of a message that quotes too much is left out.
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(visible(hide(str(message))))
+        text = visible(hide(str(message)))
+        super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 500]} … {text[-500:]}")
 
 
 class UnsupportedFeatureError(DuckLakeError):

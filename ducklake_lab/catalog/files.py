@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,14 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.mappings import read_mappings
 from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
+from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 from ducklake_lab.model.mapping import ColumnMapping
 
 #: A mapping with no rows: nothing of the file is in the table.
 _NO_COLUMNS = ColumnMapping(())
+#: The largest count of rows or bytes that a file can have.
+_LARGEST = 2**48
 #: Ids that are listed in a query, instead of asking for all.
 _FEW = 500
 #: In the order of DataFile's fields.
@@ -121,6 +124,7 @@ def read_candidates(
     # tens of thousands of rows for a table of many files: fetched at once, and taken by place
     rows = connection.execute(query).all()
     names, width = [column.name for column in _DATA_FILE], len(_DATA_FILE)
+    _check(rows, _DATA_FILE, "record_count", t.data_file)
     partition, mapping = names.index("partition_id"), names.index("mapping_id")
     partitioned = [row[0] for row in rows if row[partition] is not None]
     keys = _partition_values(connection, table_id, partitioned) if partitioned else {}
@@ -143,6 +147,18 @@ def read_candidates(
         )
         for row in rows
     ]
+
+
+def _check(rows: Sequence[sa.Row[Any]], columns: Sequence[sa.Column[Any]], count: str, table: sa.Table) -> None:
+    """Raises CatalogError where a file has a count of rows or a size that no file has."""
+    names = [column.name for column in columns]
+    for name in (count, "file_size_bytes", "footer_size"):
+        i = names.index(name)
+        wrong = next((row[i] for row in rows if row[i] is not None and not 0 <= row[i] <= _LARGEST), None)
+        if wrong is not None:
+            raise CatalogError(
+                f"The catalog is damaged: {name} is {wrong} in a row of {table.name}; restore it from a backup."
+            )
 
 
 def _ids_of_few(
@@ -213,7 +229,9 @@ def _partition_values(
 def read_delete_files(connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool]) -> list[DeleteFile]:
     """A table's delete files for which a condition on `ducklake_delete_file` holds."""
     query = sa.select(*_DELETE_FILE).where(t.delete_file.c.table_id == table_id, condition)
-    return [DeleteFile(**row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(query).all()
+    _check(rows, _DELETE_FILE, "delete_count", t.delete_file)
+    return [DeleteFile(**row._mapping) for row in rows]
 
 
 def visible_delete_files(

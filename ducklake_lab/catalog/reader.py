@@ -33,6 +33,10 @@ from ducklake_lab.model.state import CatalogState, Tables
 
 #: Opens the catalog.
 Connect = Callable[[], AbstractContextManager[sa.Connection]]
+#: Levels of columns within columns.
+_DEEPEST = 100
+#: Columns within one of a type; a struct has some.
+_PARTS = {"list": 1, "map": 2}
 #: Up to so many tables, the columns of all of them are read at once.
 _FEW_TABLES = 100
 #: Of more tables, the columns of so many are read one by one; who asks for another is likely to ask for all.
@@ -333,22 +337,31 @@ def _columns(
 
     def columns(table: int) -> tuple[Column, ...]:
         by_parent: dict[int | None, list[Any]] = defaultdict(list)
-        for _, parent, *row in by_table.get(table, ()):
+        rows = by_table.get(table, ())
+        for _, parent, *row in rows:
             by_parent[parent].append(row)
+        for of_row, word in ((lambda row: row[2], "ids"), (lambda row: (row[1], row[4]), "names")):
+            if len(set(map(of_row, rows))) < len(rows):
+                raise CatalogError(
+                    f"The catalog is damaged: columns of the table with the id {table} share their {word}; "
+                    "restore it from a backup."
+                )
 
-        def build(parent: int | None) -> tuple[Column, ...]:
+        def build(parent: int | None, level: int = 0) -> tuple[Column, ...]:
+            if level > _DEEPEST:
+                return ()
             return tuple(
                 Column(
                     column_id=column_id,
                     order=order,
                     name=name,
-                    type=type_name,
+                    type=_type(type_name, len(by_parent[column_id]) if column_id in by_parent else 0, level),
                     nulls_allowed=_flag(nulls_allowed),
                     initial_default=initial,
                     default_value=default,
                     default_value_type=default_type or "",
                     default_value_dialect=dialect or "",
-                    children=build(column_id) if column_id in by_parent else (),
+                    children=build(column_id, level + 1) if column_id in by_parent else (),
                     comment=comments.get((table, column_id)),
                     begin_snapshot=begin_snapshot,
                 )
@@ -369,6 +382,15 @@ def _columns(
         return build(None)
 
     return columns
+
+
+def _type(name: str, parts: int, level: int) -> str:
+    """The type of a column, which is one that has no values where its parts are not those of such a type."""
+    if name == "struct":
+        fits = parts > 0 and level < _DEEPEST
+    else:
+        fits = parts == _PARTS.get(name, 0) and (not parts or level < _DEEPEST)
+    return name if fits else f"{name} of unusable parts"
 
 
 def _flag(value: bool | None) -> bool:

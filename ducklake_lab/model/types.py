@@ -23,7 +23,9 @@ import pyarrow as pa
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.quoting import quoted_if_needed
 
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
+#: Digits of a decimal.
+_MOST_DIGITS = 38
 
 
 class _Primitive(NamedTuple):
@@ -110,8 +112,13 @@ class DataType:
         return self.name in NESTED
 
     @property
+    def is_known(self) -> bool:
+        """Whether there is a type of that name."""
+        return self.name in _PRIMITIVES or self.is_nested or self.decimal is not None
+
+    @property
     def decimal(self) -> tuple[int, int] | None:
-        """(precision, scale) of a decimal, else None."""
+        """(precision, scale) of a decimal, else None: also where there can be none of such."""
         return _decimal(self.name)
 
     @property
@@ -176,7 +183,8 @@ class DataType:
 @lru_cache(maxsize=1024)
 def _decimal(name: str) -> tuple[int, int] | None:
     match = _DECIMAL.fullmatch(name)
-    return (int(match[1]), int(match[2])) if match else None
+    found = (int(match[1]), int(match[2])) if match else (0, 0)
+    return found if 1 <= found[0] <= _MOST_DIGITS and found[1] <= found[0] else None
 
 
 @lru_cache(maxsize=1024)

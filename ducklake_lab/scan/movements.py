@@ -25,6 +25,8 @@ from ducklake_lab.scan.counts import in_one
 from ducklake_lab.scan.positions import read_delete_file, rows_by_snapshot
 from ducklake_lab.storage import Storage
 
+#: The highest count.
+_MOST = (1 << 63) - 1
 #: After any snapshot.
 _EVER = 1 << 61
 
@@ -45,6 +47,11 @@ class Movement:
     rows_removed: int = 0
     bytes_added: int = 0
     bytes_removed: int = 0
+
+    def bound(self) -> None:
+        """Keeps all counts within what counts can be, whatever the catalog says."""
+        for name in self.__slots__:
+            setattr(self, name, min(max(getattr(self, name), 0), _MOST))
 
 
 class _DeleteFile(NamedTuple):
@@ -109,6 +116,8 @@ class _Counting:
         self._count_merged_files()
         self._count_deletions()
         self._count_inlined()
+        for movement in self._found.values():
+            movement.bound()
         return self._found
 
     def _asked(self, snapshot_id: int | None) -> bool:

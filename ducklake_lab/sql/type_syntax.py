@@ -14,7 +14,17 @@ WRITTEN_TYPE = "written_type"
 
 
 class TypeParser(OperatorParser):
-    """The part of a parser that reads types."""
+    """The part of a parser that reads types and maps."""
+
+    def _parse_map(self) -> Any:
+        # The base parser drops what follows the second argument.
+        if self._match(TokenType.L_BRACE, advance=False):
+            return super()._parse_map()
+        arguments = self._parse_wrapped_csv(self._parse_assignment)
+        if len(arguments) > 2:
+            return self.expression(exp.Anonymous(this="map", expressions=arguments))
+        keys, values = (*arguments, None, None)[:2]
+        return self.expression(exp.Map(keys=keys, values=values))
 
     def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
         written = self._curr.text if self._curr else ""

@@ -152,12 +152,18 @@ def _sized(found: DataType, kind: exp.DataType) -> DataType:
 
 
 def to_sqlglot(kind: DataType) -> exp.DataType:
-    """The syntax tree of a type's DuckDB spelling."""
+    """The syntax tree of a type's DuckDB spelling.
+
+    Raises:
+        UnsupportedFeatureError: the catalog has a type that is none.
+    """
     return _tree(kind).copy()
 
 
 @lru_cache(maxsize=1000)
 def _tree(kind: DataType) -> exp.DataType:
+    if not all(part.is_known for part in kind.walk()):
+        raise UnsupportedFeatureError(f"Values of type {kind.sql()} are not supported yet.")
     parsed = exp.DataType.build(kind.sql(), dialect=DuckLakeSql, udt=True)
     assert isinstance(parsed, exp.DataType)
     return parsed

@@ -17,7 +17,7 @@ from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts, read_table_facts
 from ducklake_lab.catalog.tables import one_of
-from ducklake_lab.errors import TransactionError
+from ducklake_lab.errors import CatalogError, TransactionError
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
@@ -37,6 +37,8 @@ _UPDATE_STATS = (
         record_count=sa.bindparam("records"), next_row_id=sa.bindparam("next"), file_size_bytes=sa.bindparam("bytes")
     )
 )
+#: The highest count that a catalog holds.
+_MOST = 2**63 - 1
 #: Types whose values may have a NUL byte.
 _TEXTS = frozenset(("varchar", "json"))
 #: Ids are no parameters, which are limited.
@@ -238,6 +240,11 @@ class RowWriter:
         size = sum(file.file_size_bytes for file in written)
         old = before or TableStats(0, 0, 0)
         now = TableStats(old.record_count + records, old.next_row_id + staged.rows_used, old.file_size_bytes + size)
+        if max(now.record_count, now.next_row_id, now.file_size_bytes) > _MOST:
+            raise CatalogError(
+                f"The catalog is damaged: a count in ducklake_table_stats, of the table with the id {table_id}, is at its end; "
+                "restore it from a backup."
+            )
         if before is None:
             self._metadata.insert(t.table_stats, table_id=table_id, **asdict(now))
         else:

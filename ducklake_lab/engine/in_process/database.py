@@ -338,6 +338,13 @@ def is_syntax(sql: str) -> bool:
     return True
 
 
+def _breaks_off(sql: str, word: str) -> bool:
+    """Whether a text lacks something after its last word, of which DuckDB 2.0 says no more than that it is wrong."""
+    is_last = bool(word) and sql.rstrip("; \t\n").endswith(word)
+    is_bare = word.casefold() in reserved_words() or not word.isidentifier()
+    return is_last and is_bare and (is_syntax(f"{sql} x") or is_syntax(f"{sql} BY x"))
+
+
 def check_syntax(sql: str) -> None:
     """Parses a text as DuckDB does, without running it.
 
@@ -348,7 +355,7 @@ def check_syntax(sql: str) -> None:
         duckdb.extract_statements(sql)
     except duckdb.Error as error:
         place = place_of(error, sql)
-        if "syntax error at end of input" in str(error):
+        if "syntax error at end of input" in str(error) or (place is not None and _breaks_off(sql, place.word)):
             raise SqlSyntaxError(AT_END) from error
         if place is None:
             raise SqlSyntaxError(str(translated(error))) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ducklake_lab.catalog.lake import Lake
@@ -26,6 +26,7 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_setting, is_lake_setting, read_setting
+from ducklake_lab.session.statements.syntax import hinted
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
@@ -182,6 +183,10 @@ class LocalStatements:
             self._transactions.immediate = bool(self._setting_value(setting))
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
+        if _prints_profiles(setting, other.words):
+            raise UnsupportedFeatureError(
+                "Profiles that DuckDB prints are not supported; EXPLAIN ANALYZE gives that of a query as its result."
+            )
         if first in _PASSED:
             if setting is not None and setting.name == "timezone" and (setting.value or "").casefold() == "null":
                 raise UsageError(
@@ -234,6 +239,17 @@ class LocalStatements:
         return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
 
 
+def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
+    """Whether DuckDB would print a profile beside each result from now on."""
+    if setting is not None:
+        value = (setting.value or "no_output").strip("'").casefold()
+        return setting.name in ("enable_profiling", "enable_profile", "profiling_mode") and value not in (
+            "no_output",
+            "",
+        )
+    return words[0] == "PRAGMA" and bool(set(words[1:2]) & {"ENABLE_PROFILING", "ENABLE_PROFILE"})
+
+
 _EXTENSIONS = frozenset(
     "ducklake parquet json icu core_functions sqlite sqlite_scanner postgres postgres_scanner httpfs autocomplete".split()
 )
@@ -262,12 +278,12 @@ def placing(text: str) -> Iterator[None]:
             raise type(error)(said) from error.__cause__
         raise
     except SqlSyntaxError as error:
-        if error.line is None:
-            try:
-                check_syntax(text)
-            except SqlSyntaxError as placed:
-                if placed.line is not None and _is_same(placed, error):
-                    raise placed from None
+        try:
+            check_syntax(text)
+        except SqlSyntaxError as placed:
+            is_plain = error.line is None or str(error) == str(placed)
+            if placed.line is not None and is_plain and _is_same(placed, error):
+                raise hinted(placed, text) from None
         raise
 
 

@@ -97,6 +97,12 @@ def _explained(statement: op.Statement, text: str, found: SqlSyntaxError, refusa
     )
 
 
+def hinted(error: SqlSyntaxError, text: str) -> SqlSyntaxError:
+    """An error of DuckDB's parser, with its place, and with what mends the text."""
+    hint = _hint(text, _offset(text, error.line, error.column))
+    return SqlSyntaxError(f"{str(error).rstrip('.')}{hint or '.'}", line=error.line, column=error.column)
+
+
 def _before(statement: op.Statement, text: str) -> int:
     """Characters before a statement in its first line."""
     first = statement.text.split("\n", 1)[0]

@@ -25,6 +25,8 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, sp
 
 _DIALECT = DuckLakeSql()
 
+#: Statements that DuckDB describes as it does queries.
+_PIVOTS = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
@@ -173,6 +175,8 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
             query = _general(text, cursor.rest(), binder)
             assert isinstance(query, op.Query)
             return op.Describe(query=query)
+        if cursor.word() in _PIVOTS and cursor.word(1):
+            raise UnsupportedFeatureError(f"DESCRIBE {cursor.word()} is not supported on Spark yet.")
         cursor.take("TABLE")
         table = cursor.table()
         cursor.finish()

@@ -20,6 +20,7 @@ QUERY_WORDS = frozenset(
     ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW")
 )
 #: Words after which a table is named, at the beginning of a query.
+_PIVOTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"))
 _SUBJECTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "DESCRIBE", "DESC", "SUMMARIZE", "TABLE"))
 #: Words that end a list of tables.
 _ENDS = frozenset(
@@ -121,6 +122,8 @@ class _Finder:
                 level.expecting = level.in_from = False
             elif token.token_type is TokenType.COMMA:
                 level.expecting = level.in_from
+            elif level.expecting and subject and name in _PIVOTS and self._is_nameable(index + 1):
+                level.pivot = True  # DESCRIBE PIVOT t
             elif level.expecting and name != "LATERAL":
                 level.expecting = False
                 reference = self._reference(index)
@@ -145,6 +148,9 @@ class _Finder:
             and self.tokens[index + 1].token_type is TokenType.L_PAREN
             and word(self.tokens[index]) not in ("PIVOT", "UNPIVOT", "SUMMARIZE", "DESCRIBE", "TABLE")
         )
+
+    def _is_nameable(self, index: int) -> bool:
+        return index < len(self.tokens) and _nameable(self.tokens[index])
 
     def _name_end(self, index: int) -> int:
         while index + 2 < len(self.tokens) and self.tokens[index + 1].token_type is TokenType.DOT:

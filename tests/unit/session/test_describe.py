@@ -68,3 +68,11 @@ def test_rows_in_the_catalog_are_told_beside_files(session: dl.Session) -> None:
     files = session.table("t").files()
     assert (len(files), files.inlined_rows) == (0, 1)
     assert "0 data files · 0 B · 0 rows · 1 more row in the catalog" in files._repr_html_()
+
+
+def test_a_pivot_is_described_as_duckdb_does(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i AS a, i % 2 AS b, 'x' AS s FROM range(4) r(i)")
+    described = session.sql("DESCRIBE PIVOT t ON b USING sum(a)").fetchall()
+    assert [(name, kind) for name, kind, *_ in described] == [("s", "VARCHAR"), ("0", "HUGEINT"), ("1", "HUGEINT")]
+    session.sql("CREATE TABLE pivot AS SELECT 1 AS k")
+    assert [row[0] for row in session.sql("DESCRIBE pivot").fetchall()] == ["k"]

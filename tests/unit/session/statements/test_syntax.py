@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.version import SINCE_DUCKDB_2
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
         ("SELECT id FROM t WEHRE id = 1", 'Syntax error at "id" (line 1, column 24). Did you mean WHERE?'),
         ("SELECT [1,,2]", 'Syntax error at "," (line 1, column 11).'),
         ("SELECT #0", "Positional reference node needs to be >= 1."),
-        ("SELECT 1 FOR UPDATE", "SELECT locking clause is not supported!"),
+        (
+            "SELECT 1 FOR UPDATE",
+            'Syntax error at "FOR" (line 1, column 10).'
+            if SINCE_DUCKDB_2
+            else "SELECT locking clause is not supported!",
+        ),
+        (
+            "SELECT count(select) FROM t",
+            'Syntax error at "select" (line 1, column 14): select is a reserved word; as a name it takes quotes, "select".',
+        ),
         ("UPDATE t SET () = (SELECT 1)", 'Syntax error at ")" (line 1, column 15).'),
         ("INSERT INTO t SELECT 1, FROM FROM t", None),
     ],
