@@ -76,15 +76,42 @@ def write(
         found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
     found |= {name: value for name, value in context.items() if value is not None}
     if restored:
-        found["restored"] = [{"table_id": table, "snapshot_id": snapshot} for table, snapshot in restored.items()]
+        found["restored"] = _listed(restored)
+    return _text(found) if found else None
+
+
+def with_restored(text: str, restored: Mapping[int, int]) -> str:
+    """Return a text of others that says which tables are restored, too: as a member of its object, or in a line below it."""
+    if not restored:
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return text if "restored" in found else _text({**found, "restored": _listed(restored)})
+    line = _text({"restored": _listed(restored)})
+    return text if text.endswith(line) else f"{text}\n{line}"
+
+
+def _listed(restored: Mapping[int, int]) -> list[dict[str, int]]:
+    return [{"table_id": table, "snapshot_id": snapshot} for table, snapshot in restored.items()]
+
+
+def _text(found: Mapping[str, object]) -> str:
     # half of a surrogate pair is no text that a database takes
-    return json.dumps(found, ensure_ascii=False).encode(errors="replace").decode() if found else None
+    return json.dumps(found, ensure_ascii=False).encode(errors="replace").decode()
 
 
 def read(text: str | None) -> CommitNote | None:
     """What a text says, if `write` made it, or another writer one like it; None of any other."""
-    if text is None or not text.lstrip().startswith("{") or len(text) > _LONGEST_READ:
+    if text is None or len(text) > _LONGEST_READ:
         return None
+    if not text.lstrip().startswith("{"):
+        # see `with_restored`
+        text = text.rpartition("\n")[2]
+        if not text.startswith('{"restored"'):
+            return None
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """1 table, 5 tables, 1,200 entries."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def size(number: int) -> str:
     """Bytes, decimal units: 84 kB, 31 MB, 2.6 MB."""
     value = float(number)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ducklake_lab.model.units import counted as counted
 from ducklake_lab.model.units import size as size
 from ducklake_lab.signs import readable as readable
 from ducklake_lab.signs import visible as visible
@@ -179,11 +180,6 @@ def dot(kind: ChangeKind) -> str:
 def count(number: int) -> str:
     """336776 -> 336,776"""
     return f"{number:,}".replace("-", MINUS)
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """1 table, 5 tables, 1,200 entries."""
-    return f"{count(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
 def compact(number: float) -> str:

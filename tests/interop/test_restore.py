@@ -225,8 +225,21 @@ def test_a_tag_and_a_time_are_targets_as_an_id_is(session: dl.Session) -> None:
         session.sql("CALL lake.restore('t', 'before-delte')")
 
 
-def test_what_a_user_notes_of_a_commit_stays(session: dl.Session) -> None:
-    with session.transaction(extra_info="mine"):
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("mine", 'mine\n{"restored": [{"table_id": 1, "snapshot_id": 3}]}'),
+        ('{"job": 7}', '{"job": 7, "restored": [{"table_id": 1, "snapshot_id": 3}]}'),
+        ("[1]", '[1]\n{"restored": [{"table_id": 1, "snapshot_id": 3}]}'),
+    ],
+)
+def test_what_a_user_notes_of_a_commit_stays(session: dl.Session, given: str, kept: str) -> None:
+    with session.transaction(extra_info=given):
         session.sql("CALL lake.restore('t', 3)")
     entry = list(session.snapshots())[-1]
-    assert entry.info.commit_extra_info == "mine"
+    assert (entry.info.commit_extra_info, entry.kind) == (kept, "restore")
+    assert "restored main.t to snapshot 3" in entry.changes
+    with session.transaction(extra_info=given):
+        session.sql("DELETE FROM t")
+    entry = list(session.snapshots())[-1]
+    assert (entry.info.commit_extra_info, entry.kind) == (given, "delete")

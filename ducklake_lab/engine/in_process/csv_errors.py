@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ducklake_lab.errors import CsvLineError
+from ducklake_lab.model.units import counted
 
 _PLACE = re.compile(r"CSV Error on Line: (\d+)\n")
 _FILE = re.compile(r"^  file = (.*)$", re.MULTILINE)
@@ -37,7 +38,11 @@ def csv_line_error(text: str) -> CsvLineError | None:
         return CsvLineError(f'{where}: "{shown}" in the column "{name}" is no {kind}.', value=found)
     if width is not None:
         expected, number = map(int, width.groups())
-        has = f"{number:,} columns, not {expected:,}" if number < expected else f"more than {expected:,} columns"
+        has = (
+            f"{counted(number, 'column')}, not {expected:,}"
+            if number < expected
+            else f"more than {counted(expected, 'column')}"
+        )
         return CsvLineError(f"{where} has {has}.")
     other = next((said for found, said in _OTHER.items() if found in text), None)
     return CsvLineError(f"{where} {other}.") if other is not None else None

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from ducklake_lab.model.commit_notes import LONGEST, StatementNote, write
+from ducklake_lab.model.commit_notes import LONGEST, StatementNote, with_restored, write
 from ducklake_lab.redaction import hide
 from ducklake_lab.sql import operations as op
 from ducklake_lab.transaction.transaction import Transaction
@@ -88,8 +88,11 @@ class CommitNotes:
         noted[running.number] = StatementNote(text, running.kind, time.monotonic() - running.started, is_cut)
 
     def settle(self, transaction: Transaction) -> None:
-        """Gives a transaction that is about to be committed what is noted, unless it has another text."""
-        if transaction.extra_info is not None or (self.context is None and not transaction.restored):
+        """Gives a transaction that is about to be committed what is noted; a text that it has keeps what it says."""
+        if transaction.extra_info is not None:
+            transaction.extra_info = with_restored(transaction.extra_info, transaction.restored)
+            return
+        if self.context is None and not transaction.restored:
             return
         context = self.context() if self.context is not None else {}
         transaction.extra_info = write(list(transaction.statements.values()), context, transaction.restored)

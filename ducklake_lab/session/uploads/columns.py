@@ -12,7 +12,7 @@ from typing import Protocol
 from ducklake_lab.errors import BindError, SqlError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import IN_DUCKDB, DataType
 from ducklake_lab.session.uploads import fitting
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask
@@ -114,7 +114,8 @@ def chosen(
             raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, [one.name for one in found])}')
         known = type_or_none(kind)
         if known is None:
-            raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.')
+            hint = did_you_mean(kind, [*IN_DUCKDB.values(), "TIMESTAMPTZ", "TEXT"])
+            raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.{hint}')
         found[at] = replace(found[at], type=known.sql(), note=_form_note(found[at]), clash="")
     for one in found:
         if one.clash:

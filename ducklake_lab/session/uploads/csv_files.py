@@ -14,6 +14,7 @@ from itertools import islice
 
 from ducklake_lab.errors import CsvLineError, DataFileError, SqlError, UsageError
 from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.units import counted
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask, Guess, guess
 from ducklake_lab.session.uploads.texts import Text, breaks_in, line_of_row, records, start_of
@@ -62,7 +63,7 @@ class Counts:
             (self.blank, "blank"),
         ]
         shown = ", ".join(f"{number:,} {what}" for number, what in parts if number or what == "rows")
-        return f"{self.lines:,} line{'' if self.lines == 1 else 's'}: {shown}"
+        return f"{counted(self.lines, 'line')}: {shown}"
 
 
 class CsvFiles:
@@ -199,7 +200,7 @@ class CsvFiles:
             raise SqlError(f"{beginning}: {', and '.join(parts)}.{begins}")
         if len(layout.first) != self._width:
             raise SqlError(
-                f'{beginning}: line {layout.before + 1:,} has {len(layout.first):,} columns by "{self.delimiter}", '
+                f'{beginning}: line {layout.before + 1:,} has {counted(len(layout.first), "column")} by "{self.delimiter}", '
                 f"and not {self._width:,}."
             )
         if self._form.header is None:
@@ -320,7 +321,7 @@ def _refuse_title(name: str, form: Form, samples: dict[str, list[tuple[int, int,
             continue
         line = found[at][0] + form.skip
         raise SqlError(
-            f'Line {line:,} of {name} has {len(found[at][2]):,} columns by "{_spoken(mark)}", and the lines before it one. '
+            f'Line {line:,} of {name} has {counted(len(found[at][2]), "column")} by "{_spoken(mark)}", and the lines before it one. '
             f"If the table begins there, add --skip {line - 1}; if each line is one value, add --delimiter none."
         )
 

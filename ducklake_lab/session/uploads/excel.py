@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.model.units import counted
 from ducklake_lab.session.uploads.form import Form
 
 _MIDNIGHT = time()
@@ -77,7 +78,7 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
             headers = [text or "" for text in own] if has_header else list(own)
             columns = [_Column() for _ in range(width)]
         elif width != len(columns) or (has_header and [text or "" for text in own] != headers):
-            shown = ", ".join(text or "" for text in own) if has_header else f"{width} columns"
+            shown = ", ".join(text or "" for text in own) if has_header else counted(width, "column")
             raise UsageError(f"{place} has not the columns of {places[0]}: {shown}.")
         for row in _with(top, found) if not has_header else found:
             if all(cell is None for _, cell in row):
@@ -104,7 +105,7 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
         if note:
             notes[at] = note
         arrays[f"c{at}"] = pa.array(column.texts(), pa.string())
-    parts = [f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"]
+    parts = [counted(len(rows), "row")]
     parts += [f"{blank:,} blank"] if blank else []
     parts += [f"{form.skip:,} left out by --skip"] if form.skip else []
     return Sheet(headers, kinds, pa.table(arrays), notes, said, ", ".join(parts), places)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ducklake_lab.errors import UsageError, did_you_mean
+
+#: Dates as other programs describe them.
+_DATES = re.compile(r"[Yy]{4}|[Mm]{2}|[Dd]{2}")
 
 #: Words for delimiters that are awkward to type.
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "none": "", "space": " "}
@@ -125,6 +129,13 @@ def form_of(options: Mapping[str, Any]) -> Form:
             raise UsageError(f'{option} is one character, not "{mark}".')
     if form.thousands is not None and form.thousands == form.decimal:
         raise UsageError(f'"{form.decimal}" cannot stand both between thousands and before the fraction.')
+    if delimiter is not None and delimiter.isalnum() and len(delimiter) > 1 and delimiter not in _DELIMITERS:
+        hint = did_you_mean(delimiter, ("tab", "none", "space"))
+        raise UsageError(f'--delimiter is a mark such as ";", or tab, space or none, not "{delimiter}".{hint}')
+    if form.dates is not None and not re.search("%[A-Za-z-]", form.dates):
+        hint = _DATES.sub(lambda found: f"%{'Y' if len(found[0]) == 4 else found[0][0].lower()}", form.dates)
+        hint = f" Did you mean {hint}?" if hint != form.dates else ""
+        raise UsageError(f'--dates is a format such as %d.%m.%Y, not "{form.dates}".{hint}')
     if form.skip < 0:
         raise UsageError("--skip is a count of lines, 0 or more.")
     return form

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from ducklake_lab.model.units import counted
 from ducklake_lab.session.uploads.columns import Part
 from ducklake_lab.session.uploads.guessing import Ask
 
@@ -15,7 +16,7 @@ _ROW = '"number of the row in the files"'
 def rows_counted(ask: Ask, parts: Sequence[Part]) -> str:
     """The count of all rows, for people."""
     count = sum(int(ask(f"SELECT count(*) FROM {part.relation}")[0][0]) for part in parts)
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    return counted(count, "row")
 
 
 def misfit_in(

@@ -15,11 +15,15 @@ from typing import IO
 
 import pyarrow as pa
 
-from ducklake_lab.errors import DataFileError, UsageError
+from ducklake_lab.errors import DataFileError, UsageError, did_you_mean
 from ducklake_lab.session.uploads.form import Form
 
 _CHUNK = 1 << 20
 _STARTS = 1000
+_ENCODINGS = (
+    "utf-8", "utf-16", "latin-1", "cp1252", "shift_jis", "utf-32", "cp1250", "cp1251", "cp850", "cp437", "iso-8859-2",
+    "iso-8859-15", "koi8-r", "gb18030", "gbk", "big5", "euc_jp", "euc_kr", "mac_roman", "ascii",
+)  # fmt: skip
 _BLANK = re.compile("\n{2,}")
 #: Characters that cp1252 has where Latin-1 has controls that no text holds.
 _WINDOWS = bytes(range(0x80, 0xA0))
@@ -211,7 +215,7 @@ def _encoding(name: str) -> str:
     except (LookupError, TypeError, ValueError):
         pass  # unknown, or no encoding of texts
     raise UsageError(
-        f'There is no encoding "{name}"; use one of Python\'s, such as utf-8, utf-16, latin-1, cp1252, shift_jis.'
+        f'There is no encoding "{name}"; use one of Python\'s, such as {", ".join(_ENCODINGS[:5])}.{did_you_mean(name, _ENCODINGS)}'
     )
 
 

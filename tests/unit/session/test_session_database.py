@@ -266,7 +266,7 @@ def test_a_line_of_a_csv_file_that_cannot_be_read_is_named_in_one_line(session: 
         session.sql(
             f"FROM read_csv('{file}', auto_detect = false, header = true, columns = {{a: 'INT', b: 'INT'}})"
         ).fetchall()
-    assert str(refused.value) == f"Line 3 of {file} has 1 columns, not 2."
+    assert str(refused.value) == f"Line 3 of {file} has 1 column, not 2."
 
 
 #: DuckDB 1.5 fails on a set operation below an ASOF join.

@@ -62,7 +62,7 @@ def test_files_are_compared_with_the_first(session: dl.Session, tmp_path: Path) 
         ("3,4\n5,6\n", r'm/1.csv differs from .*m/0.csv: it lacks "a", "b", and it has "3", "4"'),
         ("a;b\n3;4\n", r'm/1.csv differs from .*: its columns are separated by ";", and not by ","'),
         ("a,b,c\n3,4,5\n", r'm/1.csv differs from .*: it has "c"'),
-        ("a,b\n3,4\n5\n", r"Line 3 of .*m/1.csv has 1 columns, not 2"),
+        ("a,b\n3,4\n5\n", r"Line 3 of .*m/1.csv has 1 column, not 2"),
     ):
         _file(tmp_path, "m/1.csv", text)
         with pytest.raises(SqlError, match=reason):
