@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ class Known:
 
 def exact_width(low: str, high: str) -> Decimal:
     """How far two numbers are apart, exactly; not finite where one of them is not."""
-    with localcontext(prec=_DIGITS, traps=[]):
+    with localcontext(Context(prec=_DIGITS, traps=[])):
         return Decimal(high) - Decimal(low)
 
 
