@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 import duckdb
@@ -24,8 +27,16 @@ class Stoppable:
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
 
-    def run(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
+    def run(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        work: Callable[[], Found],
+        tell: Callable[[float], None] | None = None,
+    ) -> Found:
         """What the work on a connection gives.
+
+        Args:
+            tell: called now and then with the share that is done, where DuckDB knows it.
 
         Raises:
             KeyboardInterrupt: the user stopped it; the connection works on nothing any more.
@@ -37,7 +48,8 @@ class Stoppable:
         running: Future[Found] = self._thread.submit(work)
         try:
             while not wait([running], _SEEN).done:
-                pass
+                if tell is not None and (percent := connection.query_progress()) > 0:
+                    tell(min(percent, 100.0) / 100)
         except BaseException:
             connection.interrupt()
             wait([running])
@@ -46,6 +58,26 @@ class Stoppable:
             return running.result()
         finally:
             del running  # an error would hold it by this frame, and it the error
+
+
+@contextmanager
+def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
+    """Does something as soon as the user interrupts the block, before what is interrupted has ended."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    heard = before
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        act()
+        heard(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_interrupt(error: BaseException) -> bool:

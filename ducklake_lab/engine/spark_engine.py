@@ -47,7 +47,7 @@ class SparkEngine:
         self.session = session
         self.time_zone = time_zone
         self.starting = False
-        self.on_progress: Callable[[Progress], None] | None = None
+        self.on_progress: Callable[[Progress | float], None] | None = None
         self.turn = turn or Turn()
         self._lock = threading.RLock()
         self._configured = False

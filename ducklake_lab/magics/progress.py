@@ -1,4 +1,4 @@
-"""The line under a running cell: what Spark is doing, removed when it is done; JupyterLab's sidebar shows it, too."""
+"""The line under a running cell: what Spark or DuckDB is doing, removed when it is done; JupyterLab's sidebar shows it, too."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, clear_output
 
-from ducklake_lab.widgets.html import DOT, clip, escape, seconds, size, view
+from ducklake_lab.duckdb.stopping import on_interrupt
+from ducklake_lab.widgets.html import DOT, clip, escape, percent, seconds, size, view
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
@@ -30,12 +32,22 @@ _STYLE = """
 """
 
 
-def describe(progress: Progress | None, elapsed: float, *, starting: bool = False) -> str:
-    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 31 MB read · 6 s`."""
+def describe(
+    progress: Progress | float | None, elapsed: float, *, starting: bool = False, stopping: bool = False
+) -> str:
+    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 31 MB read · 6 s`, `43% · 6 s`, `stopping… 2 s`.
+
+    Args:
+        progress: of Spark, or the share that is done in process.
+    """
+    if stopping:
+        return f"stopping… {seconds(elapsed)}"
     if starting:
         return f"Spark starting {seconds(elapsed)}"
     if progress is None:
         return f"running {seconds(elapsed)}"
+    if isinstance(progress, float):
+        return f"{percent(progress)}{DOT}{seconds(elapsed)}"
     stage = min(progress.stages_done + 1, progress.stages)
     parts = [f"stage {stage}/{progress.stages}", f"{progress.tasks_done} of {progress.tasks} tasks"]
     if progress.bytes_read:
@@ -74,19 +86,28 @@ class ProgressLine:
         self._starting = starting
         self._whole_cell = whole_cell
         self._page = page
-        self._progress: Progress | None = None
+        self._progress: Progress | float | None = None
+        self._stopped: float | None = None
+        self._woken = threading.Event()
+        self._handler = ExitStack()
         self._done = threading.Event()
         self._handle: DisplayHandle | None = None
         self._thread: threading.Thread | None = None
         self._started = time.monotonic()
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: Progress | float) -> None:
         """Takes the newest state; may be called from any thread."""
         self._progress = progress
 
-    def __enter__(self) -> Callable[[Progress], None]:
+    def stop(self) -> None:
+        """Says at once that the statement is stopped, which may take a while."""
+        self._stopped = time.monotonic()
+        self._woken.set()
+
+    def __enter__(self) -> Callable[[Progress | float], None]:
         self._started = time.monotonic()
         if self._visible:
+            self._handler.enter_context(on_interrupt(self.stop))
             # The context carries which cell the output belongs to.
             context = contextvars.copy_context()
             self._thread = threading.Thread(target=context.run, args=(self._run,), daemon=True)
@@ -94,7 +115,9 @@ class ProgressLine:
         return self.report
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._handler.close()
         self._done.set()
+        self._woken.set()
         if self._thread is not None:
             self._thread.join()
         if self._handle is None:
@@ -109,10 +132,15 @@ class ProgressLine:
     def _run(self) -> None:
         shown = ""
         wait = _PATIENCE
-        while not self._done.wait(wait):
+        while True:
+            self._woken.wait(wait)
+            if self._done.is_set():
+                return
+            self._woken.clear()
             wait = _INTERVAL
-            elapsed = time.monotonic() - self._started
-            text = describe(self._progress, elapsed, starting=self._starting())
+            stopped = self._stopped
+            elapsed = time.monotonic() - (self._started if stopped is None else stopped)
+            text = describe(self._progress, elapsed, starting=self._starting(), stopping=stopped is not None)
             if text == shown:
                 continue
             shown = text
@@ -126,12 +154,14 @@ class ProgressLine:
                 self._page({"text": text, "share": _share(self._progress)})
 
 
-def _share(progress: Progress | None) -> float | None:
-    """How many of the tasks are done; None where there are none to count."""
+def _share(progress: Progress | float | None) -> float | None:
+    """How much is done, of tasks or of a statement in process; None where that is not known."""
+    if isinstance(progress, float):
+        return progress
     return progress.tasks_done / progress.tasks if progress is not None and progress.tasks else None
 
 
-def _html(text: str, progress: Progress | None) -> str:
+def _html(text: str, progress: Progress | float | None) -> str:
     bar = f'<span aria-hidden="true"><i style="width:{_share(progress) or 0.0:.0%}"></i></span>'
     return view(
         f'<div class="dlk-run">{bar}<span role="status">{escape(text)}</span></div>', style=_STYLE, label="Progress"

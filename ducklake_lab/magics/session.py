@@ -44,7 +44,7 @@ class LakeSession(Protocol):
 
     author: object
     record_statements: object
-    on_progress: Callable[[Progress], None] | None
+    on_progress: Callable[[Progress | float], None] | None
 
     @property
     def current_lake(self) -> Lake: ...

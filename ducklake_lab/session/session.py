@@ -136,13 +136,13 @@ class Session(LakeInfo):
             self._engine.start_soon()
 
     @property
-    def on_progress(self) -> Callable[[Progress], None] | None:
-        """Called while Spark works, from another thread."""
+    def on_progress(self) -> Callable[[Progress | float], None] | None:
+        """Called while a statement runs: with Spark's progress from another thread, or the share done in process."""
         return self._engine.on_progress
 
     @on_progress.setter
-    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
-        self._engine.on_progress = listener
+    def on_progress(self, listener: Callable[[Progress | float], None] | None) -> None:
+        self._engine.on_progress = self._database.on_progress = listener
 
     # Lakes
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import SparkSession
 
+from ducklake_lab.duckdb.stopping import on_interrupt
 from ducklake_lab.spark.runtime import is_connect
 
 if TYPE_CHECKING:
@@ -82,13 +83,16 @@ def _classic(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
     context = spark.sparkContext
     before = [context.getLocalProperty(key) for key in ("spark.jobGroup.id", "spark.job.description")]
     context.setJobGroup(name, before[1] or "", interruptOnCancel=False)
+    # a thread has one connection to Java, which is busy; PySpark says that it was interrupted when the jobs have ended
+    cancel = threading.Thread(target=context.cancelJobGroup, args=(name,), daemon=True)
     done = threading.Event()
     watcher = None
     if on_progress is not None:
         watcher = threading.Thread(target=_watch, args=(spark, name, on_progress, done), daemon=True)
         watcher.start()
     try:
-        yield
+        with on_interrupt(_once(cancel)):
+            yield
     except BaseException:
         context.cancelJobGroup(name)
         raise
@@ -99,6 +103,11 @@ def _classic(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
         for key, value in zip(("spark.jobGroup.id", "spark.job.description"), before, strict=True):
             # None removes the property
             context.setLocalProperty(key, value)  # type: ignore[arg-type]
+
+
+def _once(thread: threading.Thread) -> Callable[[], None]:
+    """Starts a thread the first time it is called."""
+    return lambda: None if thread.ident is not None else thread.start()
 
 
 def _watch(spark: SparkSession, group: str, on_progress: OnProgress, done: threading.Event) -> None:
@@ -187,10 +196,12 @@ def _connect(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
             )
 
     handler = cast("ProgressHandler", handle)  # an abstract class, though any callable will do
+    cancel = threading.Thread(target=spark.interruptTag, args=(name,), daemon=True)
     spark.addTag(name)
     spark.registerProgressHandler(handler)
     try:
-        yield
+        with on_interrupt(_once(cancel)):
+            yield
     except BaseException:
         spark.interruptTag(name)
         raise

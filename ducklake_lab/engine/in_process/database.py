@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +44,9 @@ class SessionDatabase:
 
     Unlike `in_process.engine`, it may read and write files: what runs here is what the user wrote.
 
+    Attributes:
+        on_progress: called with the share of a statement that is done; None where nobody listens.
+
     Args:
         turn: of the session.
     """
@@ -52,6 +55,7 @@ class SessionDatabase:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._turn = turn or Turn()
         self._stoppable = Stoppable()
+        self.on_progress: Callable[[float], None] | None = None
         self._in_transaction = False
         self._holds_entries = False
         self._place: tuple[str, ...] = ("memory",)
@@ -77,7 +81,12 @@ class SessionDatabase:
             SqlError: anything else that DuckDB refuses.
         """
         with self._reading(sql, tables) as (connection, text):
-            return Fetched(*self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types)))
+            if self.on_progress is not None:
+                # DuckDB counts only for a bar, which it need not print
+                connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
+            return Fetched(
+                *self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types), self.on_progress)
+            )
 
     def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
         """(name, type) of each column of a query, which is bound and not run."""

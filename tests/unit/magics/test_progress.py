@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+import ducklake_lab as dl
+from ducklake_lab.duckdb.stopping import on_interrupt
 from ducklake_lab.magics.progress import describe
 from ducklake_lab.spark.progress import Progress, StageInputs
 
@@ -19,11 +22,31 @@ from ducklake_lab.spark.progress import Progress, StageInputs
         (Progress(1, 2, 3, 12, elapsed=1.0), False, "stage 2/2 · 3 of 12 tasks · 4.0 s"),
         (Progress(0, 2, 3, 12, elapsed=1.0, bytes_read=0), False, "stage 1/2 · 3 of 12 tasks · 4.0 s"),
         (Progress(0, 2, 3, 12, 1.0, 31_000_000), False, "stage 1/2 · 3 of 12 tasks · 31 MB read · 4.0 s"),
+        (0.432, False, "43% · 4.0 s"),
+        (0.999, False, ">99% · 4.0 s"),
         (Progress(2, 2, 12, 12, elapsed=1.0), False, "stage 2/2 · 12 of 12 tasks · 4.0 s"),
     ],
 )
-def test_describe(state: Progress | None, starting: bool, text: str):
+def test_describe(state: Progress | float | None, starting: bool, text: str):
     assert describe(state, 4.0, starting=starting) == text
+
+
+def test_a_statement_that_is_interrupted_is_stopping() -> None:
+    assert describe(0.4, 2.0, stopping=True) == "stopping… 2.0 s"
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt), on_interrupt(lambda: told.append("stopping")):
+        signal.raise_signal(signal.SIGINT)
+    assert told == ["stopping"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_statement_in_process_says_how_far_it_is() -> None:
+    shares: list[float] = []
+    with dl.Session(engine="duckdb") as session:
+        session.sql("CREATE TEMP TABLE t AS SELECT i, i % 1000 AS g FROM range(1500000) AS r(i)")
+        session.on_progress = lambda share: shares.append(share) if isinstance(share, float) else None
+        session.sql("SELECT g, max(sha256(sha256(sha256(i::VARCHAR)))) FROM t GROUP BY g").fetchall()
+    assert shares and shares == sorted(shares) and 0 < shares[0] <= shares[-1] <= 1
 
 
 class SparkUi(BaseHTTPRequestHandler):
