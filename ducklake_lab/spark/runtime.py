@@ -44,6 +44,8 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.timeType.enabled": "true",
     # a text like ${env:HOME} in a query is itself, not a variable
     "spark.sql.variable.substitute": "false",
+    # constants of filters on their way to the reader: the other calendar has no place for days far from now
+    "spark.sql.datetime.java8API.enabled": "true",
 }
 
 #: Rules of Spark's optimizer that fail: columns that one name has twice, and correlated subqueries, above a union.

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
@@ -40,7 +41,8 @@ def plain() -> Iterator[Run]:
 
 
 @pytest.fixture(scope="module", params=["ours", "reference"])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dl.Session]:
+def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URI of a lake with the tables."""
     folder = tmp_path_factory.mktemp("values")
     uri = f"ducklake:{folder}/lake.ducklake"
     if request.param == "reference":
@@ -49,13 +51,19 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             connection.execute("USE lake")
             for statement in statements():
                 connection.execute(statement)
+        return uri
+    with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
+        session.sql("SET TimeZone = 'UTC'; CALL lake.set_option('data_inlining_row_limit', 0)")
+        for statement in statements():
+            session.sql(statement)
+    return uri
+
+
+@pytest.fixture(scope="module")
+def session(lake: str) -> Iterator[dl.Session]:
     # the small sides of joins are read first, as those of large tables are
-    with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb", limits=Limits(joined=0)) as session:
+    with dl.connect(lake, alias="lake", engine="duckdb", limits=Limits(joined=0)) as session:
         session.sql("SET TimeZone = 'UTC'")
-        if request.param == "ours":
-            session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
-            for statement in statements():
-                session.sql(statement)
         yield session
 
 
@@ -154,3 +162,44 @@ def test_files_are_skipped_at_all(session: dl.Session) -> None:
         assert len(result.fetchall()) == 1
         # an empty text, and a time that DuckDB spells a millisecond late, have no bounds; NULL of fields is not counted
         assert result.info.files_read <= (3 if kind.startswith("STRUCT") else 2), kind
+
+
+#: Of each type, what row groups may be skipped by wrongly.
+_AT_EDGES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("DATE", "TIMESTAMP", "TIMESTAMPTZ"),
+        (
+            "x = 'infinity'", "x < 'infinity'", "x <> 'infinity'", "x > '-infinity'", "x = '-infinity'",
+            "x < '0001-01-01'", "x = '0044-03-15 (BC)'", "x <= '9999-12-31'", "x > '9999-12-31'",
+        ),
+    ),
+    **dict.fromkeys(
+        ("FLOAT", "DOUBLE"),
+        ("x = 0", "x = '-0.0'", "x >= 0", "x < 0", "isnan(x)", "x > 1e30", "x = 'nan'", "x <> 'nan'", "x <= 'inf'", "x = 0.1"),
+    ),
+    "BOOLEAN": ("x", "NOT x", "x IS NOT TRUE"),
+    "DECIMAL(4,2)": ("x = 0.01", "x < 0", "x > 0.005"),
+    "BIGINT": ("x = 9007199254740993", "x > 9007199254740992", "x < 0"),
+}  # fmt: skip
+
+
+def found_on_spark(session: dl.Session, wanted: list[tuple[str, str]]) -> list[list[int]]:
+    """The ids of a table for which a condition is true; the filters of each scan reach Spark's reader."""
+    parts = [f"SELECT {number} AS c, id FROM {table} WHERE {x}" for number, (table, x) in enumerate(wanted)]
+    found = session.sql(" UNION ALL ".join(parts)).fetchall()
+    return [sorted(row_id for number, row_id in found if number == place) for place in range(len(wanted))]
+
+
+@pytest.mark.slow
+def test_spark_finds_the_same_rows(lake: str, plain: Run, spark: SparkSession) -> None:
+    with dl.connect(lake, alias="lake", engine="spark", spark=spark) as session:
+        session.sql("SET TimeZone = 'UTC'")
+        for kind, edges in _AT_EDGES.items():
+            wanted = [
+                (f"{table}{KINDS[kind]}", x)
+                for x in (*edges, "x IS NULL", "x IS NOT NULL")
+                for table in ("many", "one")
+            ]
+            for (table, condition), found in zip(wanted, found_on_spark(session, wanted), strict=True):
+                expected = [row[0] for row in plain(f"SELECT id FROM {table} WHERE {condition} ORDER BY id")]
+                assert found == expected, (kind, table, condition)
