@@ -63,6 +63,8 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
 def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
     """`PIVOT source ON …` as a subquery."""
     source = pivot.this
+    if not pivot.expressions:
+        raise _refused("PIVOT without ON")
     if pivot.args.get("unpivot"):
         into = pivot.args.get("into")
         name, values = "name", ["value"]

@@ -8,6 +8,8 @@ from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureErr
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.parse.parser import pivot_as_query
 
 
 def one(text: str) -> op.Operation:
@@ -223,3 +225,21 @@ def test_the_column_of_range_is_compared() -> None:
     operation = parse("SELECT range FROM range(9) WHERE range < 3")[0].operation
     assert isinstance(operation, op.Query)
     assert operation.tree.args["where"].this.sql(dialect="duckdb") == "range < 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (
+            "PIVOT t ON a USING sum(b) ORDER BY a LIMIT 2",
+            "SELECT * FROM (PIVOT t ON a USING sum(b)) ORDER BY a LIMIT 2",
+        ),
+        ("UNPIVOT (FROM t ORDER BY a) ON a, b", "SELECT * FROM (UNPIVOT (SELECT * FROM t ORDER BY a) ON a, b)"),
+        ("SELECT 1", None),
+        ("PIVOT t ON o +", None),
+    ],
+)
+def test_a_pivot_is_a_query(text: str, query: str | None) -> None:
+    found = pivot_as_query(text)
+    shown = found.tree.sql(dialect=DuckLakeSql, normalize_functions=False) if found is not None else None
+    assert shown == query

@@ -1,0 +1,28 @@
+"""What footers say of the columns of data files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ducklake_lab.scan.footers import far_milliseconds
+from ducklake_lab.storage import Storage
+
+
+@pytest.mark.parametrize(
+    ("value", "is_far"),
+    [
+        ("TIMESTAMP_MS '2024-01-01'", False),
+        ("NULL::TIMESTAMP_MS", False),
+        ("TIMESTAMP 'infinity'", False),
+        ("TIMESTAMP_MS 'infinity'", True),
+        ("TIMESTAMP_MS '-infinity'", True),
+        ("{'l': ['infinity'::TIMESTAMP_MS]}", True),
+    ],
+)
+def test_milliseconds_that_are_no_microseconds(value: str, is_far: bool, tmp_path: Path) -> None:
+    path = f"{tmp_path}/x.parquet"
+    duckdb.sql(f"COPY (SELECT {value} AS v, 7 AS i) TO '{path}'")
+    assert far_milliseconds([path], Storage()) == ({path} if is_far else set())
