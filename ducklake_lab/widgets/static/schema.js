@@ -99,7 +99,7 @@ class Schema extends Browsing {
       if (row.kind && row.kind !== "table") node.append(element("span", { class: "dlk-sc-kind" }, row.kind));
       if (row.type) node.append(element("span", { class: "dlk-mono dlk-soft" }, row.type));
       if (row.facts) node.append(element("span", { class: "dlk-soft" }, row.facts));
-      if (row.comment) node.append(element("span", { class: "dlk-soft dlk-sc-comment" }, row.comment));
+      if (row.comment) node.append(element("span", { class: "dlk-soft dlk-sc-comment", title: row.comment }, row.comment));
       if (isEntry) {
         // The keyboard's way to this is Enter on the row.
         node.append(element("span", { class: "dlk-sc-query", title: "Write a query of it (Enter)", onclick: (event) => { event.stopPropagation(); this.cursor = at; this.insert(row); } }, "query"));

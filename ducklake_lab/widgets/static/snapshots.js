@@ -8,7 +8,7 @@ const HIGH = 58;
 // Pixels from which the list has a column for what changed.
 const WIDE = 1000;
 // Pixels below which it has none for sizes.
-const NARROW = 640;
+const NARROW = 760;
 
 function amount(added, removed, write) {
   const parts = [];
