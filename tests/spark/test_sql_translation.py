@@ -217,14 +217,6 @@ REFUSED = [
     ("SELECT age(dep) FROM flights", "age"),
     ("SELECT generate_subscripts(stops, 2) FROM flights", "generate_subscripts"),
     ("SELECT dep::TIMESTAMP_NS = dep FROM (SELECT make_timestamp_ns(id) AS dep FROM flights)", "TIMESTAMP_NS"),
-    (
-        "SELECT f.id FROM flights f JOIN airlines a USING (carrier) RIGHT JOIN planes p ON round(f.id + p.seats) > 3",
-        "uses both sides",
-    ),
-    (
-        "SELECT f.id FROM flights f LEFT JOIN airlines a USING (carrier) LEFT JOIN planes p ON coalesce(a.name, p.tailnum) SIMILAR TO 'N.*'",
-        "uses both sides",
-    ),
     ("SELECT id FROM flights f WHERE EXISTS (FROM planes p WHERE round(f.id + p.seats) > 3)", "the one around it"),
     ("SELECT (SELECT list(p.seats ORDER BY f.id, p.seats) FROM planes p) FROM flights f", "the one around it"),
     ("SELECT f.id FROM flights f JOIN (SELECT dep_delay::FLOAT AS id FROM flights) g USING (id)", "Joining"),
