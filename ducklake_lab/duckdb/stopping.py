@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 #: Seconds after which a thread that waits sees an interrupt that no signal announced.
 _SEEN = 0.1
