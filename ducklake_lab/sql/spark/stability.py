@@ -26,6 +26,8 @@ _CALLED = re.compile(r'\b(\w+)"?\s*\(|\b(current_\w+|localtime\w*)\b', re.IGNORE
 
 #: Functions that give several rows.
 _OF_ROWS = ("regexp_split_to_table", "generate_subscripts")
+#: Functions of how a file holds a value: Spark's reader gives a variant's integers in fewer bits.
+_OF_ENCODINGS = ("variant_typeof",)
 #: Functions that name fields after columns where no name is given, and how many arguments are no fields.
 _NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1, "union_value": 0}
 
@@ -78,7 +80,8 @@ def check_calls(node: exp.Expr) -> None:
         unfit = name in stabilities() and not fit
         if name == "age" and len(call.expressions) == 1:
             raise UnsupportedFeatureError("age of one argument is not supported on Spark; use age(current_date, …).")
-        if unfit or name in _OF_THE_SESSION or (name.startswith("pg_") and name != "pg_typeof") or name in _OF_ROWS:
+        of_rows = name in _OF_ROWS or name in _OF_ENCODINGS
+        if unfit or name in _OF_THE_SESSION or (name.startswith("pg_") and name != "pg_typeof") or of_rows:
             raise UnsupportedFeatureError(f"Function {call.name} is not supported on Spark.")
         fields = call.expressions[_NAMING[name] :] if name in _NAMING else []
         if any(isinstance(argument, exp.Column) for argument in fields):
