@@ -172,7 +172,7 @@ class TransactionConflictError(TransactionError):
 
 
 class OutdatedError(TransactionError):
-    """What a statement was begun on without asking the catalog no longer holds; nothing was written."""
+    """Outdated cache: a statement began on cached entries that no longer hold; nothing was written."""
 
 
 class CommitUnknownError(TransactionError):

@@ -1,4 +1,4 @@
-"""How objects of S3 are reached: credentials and endpoints, for the paths they are meant for.
+"""Access to objects of S3: credentials and endpoints, each for the paths of its scope.
 
 They are kept in memory alone, as long as who granted them lives, and no text of theirs is ever shown.
 """
@@ -79,7 +79,7 @@ class S3Access:
 
 
 def access_of(options: Mapping[str, object]) -> S3Access:
-    """What the options of a secret grant.
+    """Return the access that the options of a secret grant.
 
     Raises:
         UsageError: a profile is not there, or half of the credentials is missing.
@@ -147,7 +147,7 @@ def adopt(accesses: Iterable[S3Access]) -> None:
 
 
 def access_to(url: str) -> S3Access:
-    """How an `s3://` URL is reached: as was granted for the longest scope that it begins with, else as machines are."""
+    """Return the access to an `s3://` URL: the grant of the longest scope that it begins with, else the machine's."""
     with _lock:
         found = [access for access in _granted.values() if url.startswith(access.scope)]
     if found:

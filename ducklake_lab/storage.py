@@ -57,7 +57,7 @@ class RealPaths:
         self._folders: dict[str, str] = {}
 
     def of(self, path: str) -> str:
-        """As `real_path`."""
+        """Return the path as `real_path` does."""
         if not is_local(path):
             return path
         folder, name = os.path.split(path.removeprefix("file://"))
@@ -373,7 +373,7 @@ class Storage:
 
     @contextmanager
     def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:
-        """Where each file can be read on this machine while the block runs: in its place, or as a copy.
+        """Yield a readable local path for each file while the block runs: in its place, or as a copy.
 
         Raises:
             DataFileError: there is no such file, or it cannot be read.

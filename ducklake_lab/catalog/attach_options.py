@@ -12,7 +12,7 @@ from ducklake_lab.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachOptions:
-    """How a lake is attached; `Session.attach` describes each option."""
+    """Options of attaching a lake; `Session.attach` describes each."""
 
     data_path: str | None = None
     read_only: bool = False

@@ -1,4 +1,4 @@
-"""What goes past SQLAlchemy's expressions: statements as texts, and DuckDB's own connection."""
+"""Statements as texts and DuckDB's own connection, where SQLAlchemy's expressions do not suffice."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ class CachedCatalog:
 
 
 class CatalogCache:
-    """What is cached of one catalog. Each look-up names the proof that it accepts; without one it gives None.
+    """Cache of one catalog. Each look-up names the proof that it accepts; without one it gives None.
 
     Args:
-        is_off: whether nothing may be taken from here: a session that logs queries wants to see all of them.
+        is_off: whether look-ups give None: a session that logs queries shows each of them.
 
     Attributes:
         generation: rises when all is forgotten; what was planned before is out of date.

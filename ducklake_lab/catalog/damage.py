@@ -1,4 +1,4 @@
-"""What is wrong with a catalog that cannot be read: looked for only after reading it has failed."""
+"""Looks for the damage of a catalog, after reading it has failed."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class CatalogDatabase:
 
     @staticmethod
     def mark(connection: sa.Connection) -> FileMark | None:
-        """How the catalog's files were before the connection's transaction began; None for servers."""
+        """Return the state of the catalog's files before the connection's transaction began; None for servers."""
         mark: FileMark | None = connection.info.get(_MARK)
         return mark
 
@@ -181,7 +181,7 @@ class CatalogDatabase:
         return driver.changed if isinstance(driver, FileConnection) else None
 
     def explain(self, error: Exception) -> CatalogError | None:
-        """What an error that came up while the catalog was used says of it; None where the catalog is not its cause."""
+        """Return the catalog's own error behind an error raised during its use; None where it has none."""
         with suppress(CatalogError), self.connect() as connection:
             return self._explained(error, connection)
         return None
@@ -205,7 +205,7 @@ class CatalogDatabase:
         return CatalogError(self._refusal(error)) if is_of_driver else None
 
     def full(self) -> str:
-        """That the catalog cannot grow."""
+        """Return the message of a catalog that cannot grow."""
         return (
             f"The disk of the catalog {self.location.display} is full, or its file may not grow; nothing was written. "
             "Make room and try again."

@@ -191,7 +191,7 @@ def checked_storage_version(name: str) -> str:
 
 
 def reader_of(path: Path) -> str:
-    """Which DuckDB reads a file that the installed one cannot read."""
+    """Name the DuckDB that reads a file which the installed one cannot read."""
     try:
         with path.open("rb") as file:
             header = file.read(_WRITER.stop)
@@ -205,7 +205,7 @@ def reader_of(path: Path) -> str:
 
 
 def log_of(path: Path) -> Path:
-    """Where DuckDB keeps the log of a catalog file."""
+    """Path of DuckDB's log of a catalog file."""
     return path.with_name(f"{path.name}.wal")
 
 

@@ -191,7 +191,7 @@ def _stats_of_file(s: sa.FromClause, table_id: int, column_id: int) -> sa.Column
 def count_data_files(
     connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool], without: Collection[int] = ()
 ) -> tuple[int, int]:
-    """How many data files of a table a condition on `ducklake_data_file` holds for, and their bytes.
+    """Count the data files of a table that fulfil a condition on `ducklake_data_file`, and sum their bytes.
 
     Args:
         without: files that do not count.

@@ -114,7 +114,7 @@ def read_rows(
 
 
 def _tables_with_begins(connection: sa.Connection, table_id: int) -> list[tuple[str, int, int | None]]:
-    """As `inlined_tables`, with the first snapshot of the version, where the catalog has a row for it."""
+    """Inlined tables as `inlined_tables` gives them, each with its first snapshot if the catalog has it."""
     i, v = t.inlined_data_tables, t.schema_versions
     joined = i.outerjoin(v, sa.and_(v.c.table_id == i.c.table_id, v.c.schema_version == i.c.schema_version))
     query = sa.select(i.c.table_name, i.c.schema_version, v.c.begin_snapshot).select_from(joined)
@@ -207,7 +207,7 @@ def _columns_of_version(connection: sa.Connection, table_id: int, version: int) 
 
 
 def _stored_form(columns: Sequence[Column]) -> list[tuple[int, str, str]]:
-    """What of columns decides how rows are stored: not their defaults, not whether they may be NULL."""
+    """Return the properties of columns that decide how rows are stored: not defaults, not NOT NULL."""
     return [(part.column_id, part.name, part.type) for column in columns for part in column.walk()]
 
 

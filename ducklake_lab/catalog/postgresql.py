@@ -1,4 +1,4 @@
-"""How PostgreSQL is asked with few round trips: writes go together, reads need no transaction, and live connections no ping."""
+"""Few round trips to PostgreSQL: writes go together, reads need no transaction, and live connections no ping."""
 
 from __future__ import annotations
 

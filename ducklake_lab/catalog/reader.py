@@ -250,7 +250,7 @@ def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> 
 
 
 def read_column_versions(connection: sa.Connection, table_id: int) -> list[ColumnVersion]:
-    """What every column that a table ever had was, at any depth, one for each row of `ducklake_column`."""
+    """Read all versions of a table's columns, at any depth, one for each row of `ducklake_column`."""
     c = t.column.c
     query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
@@ -288,7 +288,7 @@ _COLUMNS = sa.select(
 
 
 def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], tuple[Column, ...]]:
-    """As `_columns`, reading when a table is first asked for; other commits may have been made since.
+    """Columns as `_columns` gives them, read when a table is first asked for; other commits may have been made since.
 
     Raises:
         SnapshotNotFoundError: by what it gives, where all snapshots that have these entries were expired.
@@ -323,7 +323,7 @@ def _check_is_kept(connection: sa.Connection, snapshot: Snapshot) -> None:
 def _columns(
     connection: sa.Connection, snapshot_id: int, table_id: int | None = None
 ) -> Callable[[int], tuple[Column, ...]]:
-    """What gives the columns of a table, by its id, at a snapshot; of one table only, if that is given."""
+    """Return a function from a table's id to its columns at a snapshot; it knows one table only, if that is given."""
     query = _COLUMNS.where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
     if table_id is not None:
         query = query.where(t.column.c.table_id == table_id)

@@ -23,7 +23,7 @@ _PASSWORD = re.compile(r"""passw\w*["']?\s*=\s*["']?(?!\$\{)[^\s&]|(?:^|//)[^\s/
 
 @dataclass(frozen=True, slots=True)
 class CatalogLocation:
-    """Where a catalog is.
+    """Location of a catalog.
 
     Attributes:
         url: SQLAlchemy URL; its repr hides the password.
@@ -66,7 +66,7 @@ class CatalogLocation:
 
     @property
     def server(self) -> Server | None:
-        """What keeps the catalog; None for a file."""
+        """Server that keeps the catalog; None for a file."""
         return SERVERS.get(self.kind)
 
 

@@ -1,4 +1,4 @@
-"""Where a demo lake's catalog is: a file in the demo folder, or a PostgreSQL database."""
+"""Places of a demo lake's catalog: a file in the demo folder, or a PostgreSQL database."""
 
 from __future__ import annotations
 

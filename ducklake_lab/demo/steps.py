@@ -1,4 +1,4 @@
-"""What happens to the demo lake, one snapshot a step."""
+"""Steps that make the demo lake, one snapshot each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole table is like, by its files' statistics or its rows: a diff says what is special about its changed rows."""
+"""Statistics of a whole table, by its files' statistics or its rows: a diff compares its changed rows with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS = 640
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """By column name.
+    """Statistics by column name.
 
     Attributes:
         constant: columns of one value.
@@ -38,7 +38,7 @@ class Known:
 
 
 def exact_width(low: str, high: str) -> Decimal:
-    """How far two numbers are apart, exactly; not finite where one of them is not."""
+    """Return the exact difference of two numbers; not finite where one of them is not."""
     with localcontext(Context(prec=_DIGITS, traps=[])):
         return Decimal(high) - Decimal(low)
 

@@ -109,7 +109,7 @@ def _plan(side: Side, table: Table) -> ScanPlan:
 
 
 def _baseline(before: Side, aligned: Aligned) -> Known:
-    """What is known of the earlier state, under the later state's names."""
+    """Return the statistics of the earlier state, under the later state's names."""
     known_before = known(before)
     earlier = {was: now for now, was in aligned.renamed.items()}
     absent = (
@@ -139,7 +139,7 @@ _Reads = tuple[Callable[[], Rows], Callable[[], Rows]]
 
 
 def _reads(change: ChangePlan, aligned: Aligned, spark: SparkSession | None, backward: bool) -> _Reads:
-    """What reads the rows that are gone, and those that are new.
+    """Return functions that read the deleted rows, and the new ones.
 
     Args:
         backward: the change leads from the later state to the earlier one.
@@ -279,7 +279,7 @@ def _data_files(files: Sequence[ScanFile]) -> list[FileChange]:
 
 
 def _delete_files(files: Sequence[ScanFile]) -> list[FileChange]:
-    """Those of the data files, with the deletions of them that apply."""
+    """Return the delete files of the data files, with the number of deletions that apply."""
     alone = [replace(file, inlined_deletes=(), rows_up_to=None) for file in files]
     return [
         FileChange(file.delete_path, counted.deleted, file.delete_file.file_size_bytes, "deletes")

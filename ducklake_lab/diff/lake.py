@@ -1,4 +1,4 @@
-"""What differs in a whole lake between two snapshots: the tables that came, went and changed."""
+"""Differences of a whole lake between two snapshots: tables that were created, dropped and changed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TableDiff:
 
 
 class LakeDiff(Sequence[TableDiff]):
-    """What differs in a lake between two snapshots: a table that differs each, by name.
+    """Difference of a lake between two snapshots: one entry for each table that differs, by name.
 
     Attributes:
         lake: the lake's alias.

@@ -70,7 +70,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDiff:
-    """How one column of the later schema changed.
+    """Changes of one column of the later schema.
 
     Attributes:
         updated: updated rows whose cell differs.
@@ -141,7 +141,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """Which of the changed rows, and in which order.
+    """Choice of changed rows, and their order.
 
     Attributes:
         kind: those that changed so; None for all.

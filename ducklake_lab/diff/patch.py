@@ -213,7 +213,7 @@ class Patch:
             yield f"RENAME COLUMN {quote_identifier(name)} TO {quote_identifier(to)}"
 
     def _initial(self, column: Column) -> str | None:
-        """What the rows that are there read in a column that is added; those of another table lack it."""
+        """Value that existing rows have in an added column; rows of another table lack it."""
         return column.initial_default if self._sides.same else None
 
     def _name(self, old: Column | None, new: Column) -> str:
@@ -334,7 +334,7 @@ def _addition(column: Column, initial: str | None) -> str:
 
 
 def _default(column: Column) -> tuple[str | None, str]:
-    """What rows without a value get, and whether it is a literal or an expression."""
+    """Return the value of rows that give none, and whether it is a literal or an expression."""
     text = None if column.default_value == "NULL" else column.default_value
     return text, "expression" if text is not None and column.default_value_type == "expression" else "literal"
 

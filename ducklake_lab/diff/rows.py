@@ -125,7 +125,7 @@ class ChangedRows:
         )
 
     def passing(self, choice: RowChoice) -> int:
-        """How many of these rows are chosen."""
+        """Count the chosen rows among these."""
         return int(str(self.row(f"SELECT count(*) FROM pairs AS p WHERE {self._condition(choice)}")[0]))
 
     def page(self, limit: int, offset: int = 0, choice: RowChoice = ALL, *, as_shown: bool = False) -> list[RowChange]:

@@ -1,4 +1,4 @@
-"""Where changes concentrate: conditions that hold for most changed rows, and for fewer of the unchanged ones."""
+"""Segments in which changes concentrate: conditions that hold for most changed rows, and for fewer unchanged ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Candidate:
 
 
 def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
-    """At most four per kind of change; first those that are rarest among unchanged rows, compared with changed ones.
+    """Return at most four patterns per kind of change; first those that are rarest among unchanged rows.
 
     Reads columns of the earlier state where `changed.earlier` gives them.
     """
@@ -77,7 +77,7 @@ def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
 
 
 def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candidate]:
-    """What holds for more than half of the rows of a kind: a NULL, a value, or an interval for nearly all."""
+    """Yield conditions that most rows of a kind fulfil: a NULL, a value, or an interval for nearly all."""
     columns = [
         (index, column)
         for index, column in enumerate(changed.columns)
@@ -134,7 +134,7 @@ def _range(bounds: Sequence[str]) -> tuple[str, str, Decimal]:
 
 
 def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:
-    """For how many rows each condition holds."""
+    """Count the rows for which each condition holds."""
     sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
     return [int(str(count)) for count in changed.row(f"SELECT {sums} {source}")] if conditions else []
 

@@ -102,7 +102,7 @@ def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[st
 
 
 def _key(values: Sequence[str], data_type: DataType) -> Callable[[str], Any] | None:
-    """What orders some texts as the values they spell; None where only DuckDB knows."""
+    """Return a key that orders texts as the values they spell; None where only DuckDB knows."""
     name = data_type.name
     form: re.Pattern[str] | None
     key: Callable[[str], Any]

@@ -140,7 +140,7 @@ def carried_sql(expression: str, data_type: DataType, depth: int | None = None) 
 
 
 def typed_values_sql(expression: str, data_type: DataType, values: pa.Array | pa.ChunkedArray) -> str:
-    """As `typed_sql`, of these values."""
+    """Write an expression as `typed_sql` does, for these values."""
     return typed_sql(expression, data_type, variants.kept_in(data_type, values))
 
 
@@ -165,7 +165,9 @@ def with_shown(table: pa.Table) -> pa.Table:
 
 
 def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArray) -> str:
-    """As `typed_values_sql`, where it may be compared and joined; of a column of `with_shown`, None for a type of Arrow's own.
+    """Write an expression as `typed_values_sql` does, so that it may be compared and joined.
+
+    The expression is a column of `with_shown`; a type None stands for a type of Arrow's own.
 
     DuckDB leaves comparisons of bare columns to Arrow, for which NaN is not greater than all numbers, and which knows no
     Bloom filters of joins.

@@ -44,7 +44,7 @@ def sealed(settings: Settings, *, threads: int | None = None, locked: bool = Tru
 
 
 def of_thread(purpose: Hashable, settings: Settings = (), *, locked: bool = True) -> duckdb.DuckDBPyConnection:
-    """This thread's sealed database for a purpose."""
+    """Return this thread's sealed database for a purpose."""
     kept: dict[Hashable, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
     if purpose not in kept:
         kept[purpose] = sealed(settings, locked=locked)
@@ -52,5 +52,5 @@ def of_thread(purpose: Hashable, settings: Settings = (), *, locked: bool = True
 
 
 def scratch() -> duckdb.DuckDBPyConnection:
-    """This thread's database to compute single values and to cast columns in."""
+    """Return this thread's database that computes single values and casts columns."""
     return of_thread("scratch", [("TimeZone", "UTC")], locked=False)

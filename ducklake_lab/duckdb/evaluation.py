@@ -64,7 +64,7 @@ def argument(index: int) -> str:
 
 
 def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
-    """This thread's database for some settings, which reaches nothing outside of it."""
+    """Return this thread's database for some settings, which reaches nothing outside of it."""
     kept: dict[Settings, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
     found = kept.pop(settings, None)
     if found is None:
@@ -207,7 +207,7 @@ def is_aggregate(name: str) -> bool:
 
 
 def names_like(names: Sequence[str], pattern: str) -> set[str]:
-    """Those of some names in which a regular expression of DuckDB matches.
+    """Return the names in which a regular expression of DuckDB matches.
 
     Raises:
         BindError: DuckDB cannot read the pattern.

@@ -57,7 +57,7 @@ def load_encryption(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _extensions(name: str) -> Iterator[str]:
-    """How LOAD may find an extension: as a Python package, or where DuckDB installs them."""
+    """Yield the names under which LOAD may find an extension: a Python package's file, then DuckDB's own."""
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     for folder in (package.submodule_search_locations if package is not None else None) or ():
         path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"

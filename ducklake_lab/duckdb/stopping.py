@@ -33,7 +33,7 @@ class Stoppable:
         work: Callable[[], Found],
         tell: Callable[[float], None] | None = None,
     ) -> Found:
-        """What the work on a connection gives.
+        """Return the result of the work on a connection.
 
         Args:
             tell: called now and then with the share that is done, where DuckDB knows it.

@@ -47,7 +47,7 @@ NO_FORM = "Parquet has no variant for"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What SQL needs to know of values that are carried as JSON.
+    """Properties that SQL needs of values that are carried as JSON.
 
     Attributes:
         depth: levels of lists and objects.
@@ -61,7 +61,7 @@ class Kept:
 
 
 def kept_in(data_type: DataType, values: pa.Array | pa.ChunkedArray) -> Kept | None:
-    """What is to be known of the variants in a column; None where all are Parquet's."""
+    """Return the properties of a column's variants that are carried as JSON; None where all are Parquet's."""
     trees = [json.loads(value[1:]) for value in _kept_values(data_type, values)]
     if not trees:
         return None

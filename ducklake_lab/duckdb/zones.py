@@ -68,7 +68,7 @@ def instant(value: datetime | date | str, zone: str) -> datetime:
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:
-    """The same rows; times that have a zone are in this one, at any depth."""
+    """Cast times that have a zone to this zone, at any depth."""
     schema = pa.schema([field.with_type(_type_in(field.type, zone)) for field in table.schema], table.schema.metadata)
     return table if schema.equals(table.schema) else table.cast(schema)
 

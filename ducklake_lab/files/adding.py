@@ -46,7 +46,7 @@ _NARROWER = {
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """How strict adding is.
+    """Strictness of adding files.
 
     Attributes:
         allow_missing: a file may lack columns of the table; its rows then have their defaults.
@@ -180,7 +180,7 @@ def _parts(lists: pa.ListArray, fields: Sequence[str]) -> Iterator[tuple[tuple[A
 
 
 def _unreadable(error: duckdb.Error, pattern: str) -> str:
-    """What keeps a file from being added; the error names it where a pattern stands for several."""
+    """Describe why a file cannot be added; the error names it where a pattern stands for several."""
     text = str(error)
     if "No files found" in text:
         return f"There is no file {pattern}; nothing was added."
@@ -234,7 +234,7 @@ class _Describer:
         return tuple(values)
 
     def _value(self, path: str, hive: Mapping[str, str | None], name: str, kind: DataType) -> str | None:
-        """What a path says of a column, as text of its type."""
+        """Return the value of a column in a path, as text of its type."""
         text = hive[name.casefold()]
         if text is None:
             return None
@@ -380,7 +380,7 @@ def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> _Node:
 
 
 def _unread(logical: str) -> str | None:
-    """Why values of a logical type of Parquet cannot be read as they are by every engine; None where they can."""
+    """Return why not every engine can read values of a logical type of Parquet; None where all can."""
     if logical.startswith("Float16Type"):
         return "half-floats are not supported"
     decimal = re.search(r"^DecimalType\(.*precision=(\d+)", logical)

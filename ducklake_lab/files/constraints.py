@@ -22,7 +22,7 @@ def uncounted(table: Table) -> list[Column]:
 
 
 def broken(table: Table, column: Column) -> str:
-    """What is wrong where a row has no value of a column that is NOT NULL."""
+    """Describe a missing value of a column that is NOT NULL."""
     return f"{table.name}.{column.name} is NOT NULL; a row has no value for it."
 
 

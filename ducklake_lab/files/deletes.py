@@ -135,7 +135,7 @@ class Deletions:
 
 
 def earlier_deletions(file: ScanFile, storage: Storage) -> Deletions:
-    """What the delete file of a data file says.
+    """Read the deletions in the delete file of a data file.
 
     Deletions of the snapshot that made the file are not marked as such in it, unless earlier ones are in it too.
     """

@@ -1,4 +1,4 @@
-"""Where a file holds the parts of a nested column: by field id at every depth, under whatever names the file has.
+"""Parts of a nested column in a file: found by field id at every depth, under whatever names the file has.
 
 DuckDB finds top-level columns by field id and the parts of nested ones by name. A part that was renamed, or whose name
 another part had when a file was written, is therefore read under its name in that file and renamed afterwards.
@@ -171,7 +171,7 @@ def _has_ids(file: ScanFile) -> bool:
 
 
 def _found(field: pa.Field, column: Column) -> tuple[NameMapping, bool]:
-    """Where a field of a file holds a column's parts, and whether DuckDB finds the same ones by the table's names."""
+    """Map a field of a file to a column's parts, and return whether DuckDB finds the same ones by the table's names."""
     pairs, is_named_alike = _pairs(field.type, column)
     found = [_found(part, child) for part, child in pairs]
     children = tuple(entry for entry, _ in found)

@@ -43,7 +43,7 @@ _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name =
 _INDEX = "file_index"
 #: Words of 64 bits up to which each file has as many as the largest one, so that its first is known by its number.
 _EVEN_WORDS = 1 << 20
-#: Files in one query: it copies what it knows of each of them as often as it has rows of another one.
+#: Files in one query: DuckDB copies the lists of all files for each block of rows, so that long lists are slow.
 _AT_ONCE = 1000
 _storage = Storage()
 
@@ -63,7 +63,7 @@ class Relation:
     places: Mapping[str, str]
 
     def failure(self, error: duckdb.Error) -> DataFileError | None:
-        """What an error says of a data file; None where it is about something else."""
+        """Return the error of a data file that DuckDB's error names; None where it is about something else."""
         text = str(error).splitlines()[0]
         named = next((path for path, place in self.places.items() if place in text), None)
         if named is None and is_of_damage(error):
@@ -100,7 +100,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of some files.
+    """Columns and rows to read from some files.
 
     Attributes:
         names: what the columns are called.
@@ -203,7 +203,7 @@ def rows_of(
     lists: dict[str, pa.Array] = {}
 
     def of_file(field: str, values: Iterable[object], kind: pa.DataType) -> str:
-        """What a value is for the file of a row."""
+        """Add a list with one value for each file, and return the SQL of the value for a row's file."""
         lists[field] = pa.array([list(values)], pa.list_(kind))
         return f"f.{field}[{number} + 1]"
 

@@ -39,7 +39,7 @@ class Places:
         return [file for file, positions in self.in_files.values() if len(positions)]
 
     def without(self, file_ids: Positions, positions: Positions, row_ids: frozenset[int]) -> Places:
-        """The same without some rows.
+        """Return the places without some rows.
 
         Args:
             file_ids, positions: of the rows in files.
@@ -85,7 +85,7 @@ def _rows(places: Places, table: Table) -> pa.Table:
 
 
 def _among(pairs: pa.Table, file_id: str, position: str, places: Places) -> np.ndarray:
-    """Which pairs name rows among the places on one side."""
+    """Mark the pairs that name rows among the places on one side."""
     files, positions = _numbers(pairs, file_id), _numbers(pairs, position)
     found = (files < 0) & np.isin(_numbers(pairs, "r"), list(places.inlined))
     for number, (_, rows) in places.in_files.items():

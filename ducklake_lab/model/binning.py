@@ -32,7 +32,7 @@ def equal_bins(low: float, high: float, kind: DataType, most: int) -> tuple[floa
 
 
 def edge(low: float, width: float, number: int) -> float:
-    """Where a bin begins; the first one has the number 0."""
+    """Return the number at which a bin begins; the first bin has the number 0."""
     return (low / 2 + number * (width / 2)) * 2
 
 

@@ -99,7 +99,7 @@ def _vectors(data: bytes) -> list[tuple[int, Positions]]:
 
 
 def _blobs(data: bytes) -> list[dict[str, Any]]:
-    """What the footer of a Puffin file says of its deletion vectors."""
+    """Return the deletion vectors that the footer of a Puffin file lists."""
     if len(data) < 16 or data[-4:] != _PUFFIN:
         raise ValueError("its end is missing")
     size, flags = struct.unpack("<II", data[-12:-4])

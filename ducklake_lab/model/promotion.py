@@ -1,4 +1,4 @@
-"""Which types a column may be changed to: those that hold every value it has (spec: usage/schema_evolution)."""
+"""Types that a column may be changed to: those that hold every value it has (spec: usage/schema_evolution)."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def path_parts(schema: str) -> tuple[str, ...]:
 
 
 def path_title(schema: str) -> str:
-    """What people are shown of the name that a schema goes by: `sales.europe` for a nested one."""
+    """Title of a schema for people, from its path: `sales.europe` for a nested one."""
     parts = path_parts(schema)
     return parts[0] if len(parts) == 1 else ".".join(map(quoted_if_needed, parts))
 

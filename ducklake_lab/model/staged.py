@@ -91,7 +91,7 @@ class Compaction:
 
 @dataclass(slots=True)
 class StagedData:
-    """What a transaction does to the rows of one table.
+    """Staged changes of a transaction to the rows of one table.
 
     Attributes:
         files: by local file id.

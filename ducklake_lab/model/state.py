@@ -103,7 +103,7 @@ class CatalogState:
         return self.find_schema_in_text(text) or self.schema(schema_path((text,)))
 
     def find_schema_in_text(self, text: str) -> Schema | None:
-        """As `schema_in_text`; None where there is none."""
+        """Find a schema as `schema_in_text` does; None where there is none."""
         try:
             nested = self.find_schema(schema_path(split_dotted(text)))
         except ValueError:

@@ -29,7 +29,7 @@ _MOST_DIGITS = 38
 
 
 class _Primitive(NamedTuple):
-    """What is known of a type without parts: a type that is not in `_PRIMITIVES` is known nowhere.
+    """Names of a type without parts. A type that is not in `_PRIMITIVES` is not supported.
 
     Attributes:
         sql: DuckDB's name of it.
@@ -171,7 +171,7 @@ class DataType:
         return json.dumps(_tree(self))
 
     def walk(self) -> Iterator[DataType]:
-        """This type and all below it, parents first."""
+        """Yield the type and all below it, parents first."""
         yield self
         for _, child in self.children:
             yield from child.walk()

@@ -29,7 +29,7 @@ from ducklake_lab.scan.positions import deletions_by_snapshot
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
-    """What separates two states of one table; both plans must read it under the same columns."""
+    """Compare two states of one table; both plans must read it under the same columns."""
     old = {file.data_file.data_file_id: file for file in before.files}
     new = {file.data_file.data_file_id: file for file in after.files}
     both = sorted(old.keys() & new.keys())

@@ -1,4 +1,4 @@
-"""What columns of a table were called, and of which types they were: some files still hold them so.
+"""Earlier names and types of a table's columns: some files still hold them so.
 
 The snapshot of a file does not say which do: rewriting files keeps their columns, under a new snapshot.
 """

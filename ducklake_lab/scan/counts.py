@@ -86,7 +86,7 @@ class UncertainFile:
 def read_uncertain(
     lake: Lake, connection: sa.Connection, at: int, delete_tables: Mapping[int, str]
 ) -> dict[int, UncertainFile]:
-    """By data file id: files with rows or deletions of later snapshots, and with deletions in two places.
+    """Read the files with rows or deletions of later snapshots, or with deletions in two places, by data file id.
 
     Args:
         delete_tables: the inlined delete tables of the tables that are looked at, by table id.

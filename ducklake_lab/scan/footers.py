@@ -1,4 +1,4 @@
-"""What the footers of data files say of their columns, read once: files never change."""
+"""Columns of data files as their footers list them, read once: files never change."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adj
 
 
 def kind_of(changes: Sequence[Change], restored: Collection[int] = ()) -> ChangeKind:
-    """What a snapshot mostly did: rows before schema, since CREATE TABLE AS is a load to those who look.
+    """Return the main kind of a snapshot's changes: rows before schema, as CREATE TABLE AS reads as a load.
 
     Args:
         restored: ids of the tables that it restored.
@@ -148,7 +148,7 @@ def lake_history(
 
 
 def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
-    """Those of some snapshots that follow an expired one."""
+    """Return the snapshots that follow an expired one."""
     before = {number - 1 for number in ids if number > 0}
     column = t.snapshot.c.snapshot_id
     present = (
@@ -158,7 +158,7 @@ def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
 
 
 def _unknown(changes: Iterable[Change]) -> dict[str, None]:
-    """What cannot be known of a snapshot that follows an expired one: what it took from the rows and files before it."""
+    """Return the unknown counts of a snapshot that follows an expired one: those of rows and files that it removed."""
     kinds = {change.kind for change in changes}
     if kinds & (_DELETES | {"dropped_table"}):
         return {"rows_removed": None, "bytes_removed": None}

@@ -33,7 +33,7 @@ _EVER = 1 << 61
 
 @dataclass(slots=True)
 class Movement:
-    """What one snapshot did.
+    """Rows and bytes that one snapshot added and removed.
 
     Attributes:
         rows_added: inserted rows, new versions of updated ones included; rows that were only rewritten are not, nor rows
@@ -55,7 +55,7 @@ class Movement:
 
 
 class _DeleteFile(NamedTuple):
-    """What the catalog says of a delete file; `last` is the last snapshot whose deletions it may hold."""
+    """Row of a delete file in the catalog; `last` is the last snapshot whose deletions it may hold."""
 
     begin: int
     end: int | None
@@ -85,7 +85,7 @@ def movements(
     rewritten: Mapping[int, Set[int]],
     table_id: int | None = None,
 ) -> Mapping[int, Movement]:
-    """By snapshot id, of all tables or one; a snapshot that moved nothing may be missing.
+    """Count movements by snapshot id, for all tables or one; a snapshot that moved nothing may be missing.
 
     Args:
         between: the snapshots that are asked for, both ends included.
@@ -207,7 +207,7 @@ class _Counting:
             self._found[file.end].rows_removed -= gone
 
     def _deletions(self) -> dict[int, _Deletions]:
-        """By data file id."""
+        """Read the deletions by data file id."""
         f, d = t.data_file, t.delete_file
         # one written together with a merged file has snapshot ids, though its `partial_max` does not say so
         unnamed = sa.case((f.c.partial_max.is_not(None), _EVER), else_=d.c.begin_snapshot)
@@ -325,7 +325,7 @@ def _own_begin() -> sa.ColumnElement[int | None]:
 def _first_deletions(
     files: Sequence[tuple[str, DeleteFile]], kept: Iterable[tuple[int, int]], storage: Storage
 ) -> dict[int, int]:
-    """How many positions were first deleted by each snapshot."""
+    """Count the positions that each snapshot was the first to delete."""
     pairs = np.array([*kept], np.int64).reshape(-1, 2)
     positions, snapshots = [pairs[:, 0]], [pairs[:, 1]]
     for path, delete in files:

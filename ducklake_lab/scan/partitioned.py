@@ -1,4 +1,4 @@
-"""What the partition values of a data file say of its rows (spec: ducklake_file_partition_value)."""
+"""Partition values of a data file, and the rows that they allow in it (spec: ducklake_file_partition_value)."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class InlinedRows:
     rows: pa.Table
 
     def places(self, first: int) -> pa.Array:
-        """Which place of those of a scan each row is at (uint64): the tables of the catalog follow `first` files."""
+        """Return each row's place in a scan (uint64): the tables of the catalog follow `first` files."""
         names = self.rows.column(FILE_NAME).combine_chunks()
         # by the schema version in their names; what the transaction inlines comes last
         tables = sorted(
@@ -84,7 +84,7 @@ class InlinedRows:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What to read.
+    """Plan of a scan: the files and inlined rows to read.
 
     Attributes:
         table: the table as of the snapshot.

@@ -221,7 +221,7 @@ def _partitioning(connection: sa.Connection, table: Table, history: ColumnHistor
 
 
 def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: str, at: int) -> ScanFile:
-    """The file with the deletions of further delete files, which nothing but their positions is known of."""
+    """Add the positions in further delete files to the inlined deletions of a file."""
     scans = [
         replace(
             file,

@@ -1,4 +1,4 @@
-"""Which rows of data files are deleted: positions from delete files and from the catalog, and what cannot be read.
+"""Positions of deleted rows in data files, from delete files and the catalog; checks of files that cannot be read.
 
 Positions are metadata, not rows: reading them here costs a few milliseconds, and one bit per row of a file to pass on.
 """
@@ -142,7 +142,7 @@ def keep_written(path: str, delete: WrittenDeletes, positions: Positions, snapsh
 
 
 def _key(path: str, delete: DeleteFile | WrittenDeletes) -> _Key:
-    """What decides on what is read of a file."""
+    """Return the key of a read: all that its result depends on."""
     return path, delete.format.lower(), delete.encryption_key
 
 
@@ -178,14 +178,14 @@ def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> Deletio
 
 @lru_cache(maxsize=10_000)
 def deletions_by_snapshot(path: str, delete: DeleteFile) -> Mapping[int, int] | None:
-    """How many deletions of each snapshot a delete file holds; None where it does not name them. Files never change."""
+    """Count the deletions in a delete file by snapshot; None where it names no snapshots. Files never change."""
     snapshots = read_delete_file(path, delete, _STORAGE)[1]
     return None if snapshots is None else _counted(snapshots)
 
 
 @lru_cache(maxsize=10_000)
 def rows_by_snapshot(path: str, key: str | None) -> Mapping[int, int] | None:
-    """How many rows of each snapshot a data file holds; None where it does not name them. Files never change.
+    """Count the rows of a data file by snapshot; None where it names no snapshots. Files never change.
 
     Args:
         key: of an encrypted file, as the catalog keeps it.

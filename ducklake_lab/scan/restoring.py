@@ -1,4 +1,4 @@
-"""What has to be done to a table so that it holds again what it held at an earlier snapshot."""
+"""Plan of restoring a table to its content at an earlier snapshot."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def plan_restore(
 
 
 def _content(file: ScanFile) -> object:
-    """What decides which of its rows are visible; a delete file means other rows at each snapshot."""
+    """Return the properties that decide which rows of a file are visible; `deleted_up_to` bounds its delete file."""
     return (file.delete_path, file.deleted_up_to, file.inlined_deletes, file.rows_up_to)
 
 

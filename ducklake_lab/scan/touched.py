@@ -1,4 +1,4 @@
-"""Which tables snapshots may have changed, by what they say of themselves; by the files that came and went where some are gone."""
+"""Tables that snapshots may have changed: by `changes_made`, or by begins and ends of rows where some expired."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class StreamBatch:
 
     @property
     def extra_info(self) -> str:
-        """What the snapshot says of the batch."""
+        """Text about the batch for the snapshot's `commit_extra_info`."""
         return _extra_info(self.query_id, self.number)
 
 

@@ -45,7 +45,7 @@ _HELD_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a commit is tried again when it lost a race without a conflict; the reference's defaults."""
+    """Number and times of retries of a commit that lost a race without a conflict; the reference's defaults."""
 
     max_retries: int = 10
     wait_seconds: float = 0.1

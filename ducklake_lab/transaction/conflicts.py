@@ -1,4 +1,4 @@
-"""Which concurrent changes exclude each other (spec: advanced_features/conflict_resolution). Pure: no I/O."""
+"""Rules for concurrent changes that exclude each other (spec: advanced_features/conflict_resolution). Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def find_conflict(
     names: dict[int, str],
     same_files: bool = False,
 ) -> str | None:
-    """What excludes our changes, or None.
+    """Return a message about the change that excludes ours, or None.
 
     Args:
         ours: changes about to be committed; objects that they create go by name.

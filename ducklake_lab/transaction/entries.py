@@ -305,7 +305,7 @@ class EntryWriter:
 
 
 def _shape(row: dict[str, object]) -> tuple[object, ...]:
-    """What of a column decides how its rows are stored: not its default, not whether it may be NULL."""
+    """Return the properties of a column that decide how rows are stored: not its default, not NOT NULL."""
     return row["column_name"], row["column_type"], row["parent_column"]
 
 

@@ -282,7 +282,7 @@ class RowWriter:
         return {**existing, **changed}
 
     def _unbounded(self, table: Table, table_id: int, columns: Sequence[int]) -> set[int]:
-        """Those of the columns of which some file, or an inlined row, holds values whose bounds its writer did not tell."""
+        """Return the columns with values, in some file or inlined row, for which the writer left out bounds."""
         s = t.file_column_stats
         query = sa.select(s.c.column_id).where(
             s.c.table_id == table_id,

@@ -74,7 +74,7 @@ class Transaction(EntryChanges):
         return self.data.setdefault(table.table_id, StagedData())
 
     def peek(self, table: Table) -> StagedData | None:
-        """What is staged for the table, or None; makes nothing."""
+        """Return the staged changes of the table, or None; makes nothing."""
         return self.data.get(table.table_id)
 
     def append_files(self, table: Table, files: Sequence[WrittenFile]) -> None:
@@ -270,7 +270,7 @@ class Transaction(EntryChanges):
         return found
 
     def _staged(self) -> Iterator[tuple[StagedData, str]]:
-        """What is staged for each table, and the table's folder."""
+        """Yield the staged changes of each table, with the table's folder."""
         for table_id, staged in self.data.items():
             table = self.state.tables.get(table_id) or self.base.tables.get(table_id)
             if table is not None:

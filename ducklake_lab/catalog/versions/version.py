@@ -1,4 +1,4 @@
-"""What one spec version has that those before it lack: said once, for reading, writing and migrating."""
+"""Additions of one spec version to those before it, stated once for reading, writing and migrating."""
 
 from __future__ import annotations
 

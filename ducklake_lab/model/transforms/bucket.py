@@ -56,7 +56,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 def hashed_form(kind: DataType) -> Hashed:
-    """What is hashed of values of a type, as the reference does it."""
+    """Return the form in which values of a type are hashed, as the reference hashes them."""
     if kind.decimal is not None:
         return "unscaled" if kind.decimal[0] <= _LONG_DIGITS else "text"
     return "long" if kind.name in _LONGS else _HASHED.get(kind.name, "text")
