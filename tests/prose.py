@@ -33,7 +33,7 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`|(?<=\])\([^)\n]*\)", re.DOTALL)
 
 
 def pages() -> list[Path]:
-    """What users read: the README and the documentation."""
+    """Pages for users: the README and the documentation."""
     docs = ROOT / "docs"
     found = [page for page in docs.rglob("*.md") if not set(_KEPT) & set(page.relative_to(docs).parts)]
     return [ROOT / "README.md", *sorted(found)]
@@ -70,7 +70,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def problems(text: str) -> Iterator[tuple[int, str]]:
-    """What is wrong with a text, with the numbers of its lines."""
+    """Yield the problems of a text, with the numbers of their lines."""
     for number, line in enumerate(text.splitlines(), 1):
         if found := UNLEARNED.search(line):
             yield number, f"'{found[0]}' is no plain English"

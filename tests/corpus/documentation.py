@@ -96,7 +96,7 @@ Run = Callable[[str], tuple[list[str], list[tuple[Any, ...]]]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a statement: its rows, or the error."""
+    """Outcome of a statement: its rows, or the error."""
 
     rows: tuple[tuple[str, ...], ...] | None
     error: str | None = None

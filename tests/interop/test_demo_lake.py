@@ -59,7 +59,7 @@ def theirs(reference: duckdb.DuckDBPyConnection, uri: str, wanted: list[tuple[in
 
 
 def ours(session: dl.Session, wanted: list[tuple[int, str]]) -> Digest:
-    """The same as Spark reads them."""
+    """Return the digest of the rows that Spark reads."""
     found = {}
     for snapshot_id, name in wanted:
         rows = session.sql(f"SELECT rowid, snapshot_id, * FROM {name} AT (VERSION => {snapshot_id})").arrow()

@@ -1,4 +1,4 @@
-"""What a session hands out is what DuckDB hands out: Python values, pandas, Arrow, for every type at its edges."""
+"""Values that a session returns, compared with DuckDB's: Python values, pandas, Arrow, for every type at its edges."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _numbered(rows: list[tuple[Any, ...]], columns: list[str]) -> list[tuple[Any
 
 
 def _as_known(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows found, where no flag `max_is_exact` is missing: of DuckDB 1.5's largest texts it is not known."""
+    """Fill NULL flags `max_is_exact` from the expected rows: DuckDB 1.5 does not give them for largest texts."""
     if "max_is_exact" not in found[0] or duckdb.__version__ >= "2":
         return found
     place = found[0].index("max_is_exact")

@@ -71,7 +71,7 @@ def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path
     copy("", ".kept")
 
     def migrate(left: int) -> int | None:
-        """How many changes a migration has begun; None where it was killed before that many."""
+        """Migrate, and return the number of begun changes; None where the process was killed before that many."""
         copy(".kept", "")
         command = [sys.executable, "-c", _MIGRATE, uri, str(left)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -145,7 +145,7 @@ MERGED = {8: 3, 9: 1, 10: 20, 11: 15}
 
 
 def rows_by_snapshot(session: dl.Session) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """How many rows of MERGED's table each snapshot inserted: as the feed, as `snapshot_id` and as the history say."""
+    """Count the rows of MERGED's table that each snapshot inserted: by the feed, `snapshot_id` and the history."""
     feed = session.sql(
         "SELECT snapshot_id, count(*) FROM ducklake_table_changes('lake', 'main', 'numbers', 7, 12) GROUP BY ALL"
     )

@@ -113,7 +113,7 @@ def _is_pairs(value: Any) -> bool:
 
 
 def ask(folder: str) -> dict[str, list[Any]]:
-    """By statement what the reference gives, and what this package gives."""
+    """Return the answers of the reference and of this package, by statement."""
     found: dict[str, list[Any]] = {}
     given: dict[str, list[list[Any]]] = {}
     with _reference(folder) as reference:

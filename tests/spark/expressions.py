@@ -279,12 +279,12 @@ class OneTable(Lakes):
 
 @cache
 def where_it_runs(expression: str, settings: Settings = (("TimeZone", "UTC"),)) -> str:
-    """ "native", "worker", or why it is refused."""
+    """Return "native" or "worker" for an expression, or the error that refuses it."""
     return where_it_runs_in(f"SELECT {expression} AS v FROM t", settings)
 
 
 def where_it_runs_in(text: str, settings: Settings = (("TimeZone", "UTC"),)) -> str:
-    """The same of a query."""
+    """Return "native" or "worker" for a query, or the error that refuses it."""
     try:
         query = plan_query(parse_query(text), OneTable(settings)).for_spark()
     except DuckLakeError as error:

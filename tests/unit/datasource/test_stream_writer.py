@@ -32,7 +32,7 @@ OTHER = "0e9a1b2c-0000-4000-8000-000000000002"
 
 
 class Stream:
-    """What Spark does with the sink of a stream, without Spark."""
+    """Calls of Spark on the sink of a stream, without Spark."""
 
     def __init__(self, uri: str, folder: Path) -> None:
         self.uri, self._folder = uri, folder

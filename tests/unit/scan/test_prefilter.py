@@ -1,4 +1,4 @@
-"""What the catalog database leaves out by statistics is nothing that pruning would keep, in every kind of database."""
+"""Files that the catalog database leaves out by statistics: pruning would keep none, in every kind of database."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def facts(session: dl.Session) -> list[tuple[object, ...]]:
 
 
 def asked(session: dl.Session, text: str) -> int:
-    """How many queries a statement sends to the catalog."""
+    """Count the queries that a statement sends to the catalog."""
     found: list[str] = []
 
     def before(_conn: object, _cursor: object, sent: str, *_: object) -> None:
