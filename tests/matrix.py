@@ -2,7 +2,7 @@
 
 Each environment is made by pip from the package index as a user's would be, with nothing of the tests' own. In each
 runs tests/smoke.py (the demo lake, written and queried on Spark; diffs, views and magics), and tests/unit unless left out.
-Where its DuckDB is of another major version than the one here, both write one lake in turns (tests/crossed.py).
+Where its DuckDB has another major version than the one here, both write one lake in turns (tests/crossed.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import duckdb
 from tests.installed import ROOT, build_wheel
 from tests.reference import is_published
 
-#: What unit tests need besides; the reference's extensions are of the build of the DuckDB that is tested.
+#: Further requirements of unit tests; the reference's extensions have the version of the tested DuckDB.
 TOOLS = (
     "hypothesis>=6.100,<7",
     "openpyxl>=3.1,<4",

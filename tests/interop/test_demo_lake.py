@@ -86,7 +86,7 @@ def test_both_read_the_same_at_every_snapshot(
     session = dl.connect(lake, alias="lake", spark=spark)
     wanted = everything(session)
     assert len(wanted) > 17 * 4
-    # a snapshot's tables are of several parts
+    # the tables of one snapshot are in several parts
     some = wanted[part::4]
     expected = theirs(reference, lake, some)
     assert ours(session, some) == expected

@@ -42,7 +42,7 @@ with dl.connect(uri, automatic_migration=True, ducklake_version="1.1"):
 
 
 def _copy_database(uri: str, name: str, target: str) -> None:
-    """Copies a database of PostgreSQL, in the place of one that is there."""
+    """Copies a database of PostgreSQL over another one."""
     engine = sa.create_engine(parse_uri(uri).url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f'DROP DATABASE IF EXISTS "{target}" WITH (FORCE)')

@@ -292,7 +292,7 @@ def where_it_runs_in(text: str, settings: Settings = (("TimeZone", "UTC"),)) -> 
     return "worker" if query.evaluations else "native"
 
 
-# A file holds a TIMETZ without its zone, and of intervals that are equal the first: neither is of expressions.
+# A file holds a TIMETZ without its zone, and the first of equal intervals: expressions cause neither.
 def every() -> list[Expression]:
     """All that may be taken, each once."""
     return list(dict.fromkeys([*operators(), *functions()]))
