@@ -82,7 +82,7 @@ class UnsupportedFeatureError(DuckLakeError):
 
 
 class ExpansionError(UnsupportedFeatureError):
-    """Views and macros stand for so much that a statement with them would never end."""
+    """The expansion of views and macros is so large that a statement would never end."""
 
 
 class CatalogError(DuckLakeError):

@@ -26,7 +26,7 @@ def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
     It ends the connection's transaction.
     """
     if connection.invalidated or not _runs(connection, sa.select(sa.literal(1))):
-        return None  # nothing can be asked any more
+        return None  # the connection takes no query any more
     for table in tables.sorted_tables:
         fault = _unreadable(connection, table) or _misfit(connection, table)
         if fault is not None:
@@ -35,7 +35,7 @@ def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
 
 
 def _unreadable(connection: sa.Connection, table: sa.Table) -> str | None:
-    """A table or column that is not there."""
+    """Find a table or column that is missing."""
     if _runs(connection, sa.select(table).limit(0)):
         return None
     if not _runs(connection, sa.select(sa.literal(1)).select_from(table).limit(0)):

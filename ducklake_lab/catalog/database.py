@@ -56,11 +56,11 @@ _LIST_TABLES = {
 }
 
 
-#: Keys of what a connection knows of the catalog's files.
+#: Keys of a connection's facts about the catalog's files.
 _MARK, _CONTENT = "ducklake_mark", "ducklake_content"
 
 
-#: How DuckDB 1.5 and 2.0 say that they cannot read a file.
+#: Errors of DuckDB 1.5 and 2.0 about a file that they cannot read.
 _OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?version number")
 
 
@@ -107,7 +107,7 @@ class CatalogDatabase:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Around many statements: a DuckDB file stays open, which saves opening it for each, and no other process can."""
+        """Keep a DuckDB file open for many statements: none has to open it, and no other process can."""
         path = self.location.path
         if self.backend != "duckdb" or path is None:
             yield
@@ -124,7 +124,7 @@ class CatalogDatabase:
         self._exclusive.enter_context(self.held())
 
     def exists(self) -> bool:
-        """Whether there is a catalog file; True for servers, which only a connection can tell."""
+        """Whether there is a catalog file; True for servers, where only a connection shows it."""
         return self.location.path is None or self.location.path.exists()
 
     @contextmanager
@@ -300,7 +300,7 @@ class CatalogDatabase:
                     raise CatalogError(self._refusal(error)) from error
                 if time.monotonic() > deadline:
                     raise CatalogLockedError(locked) from error
-                # a process that writes all the time lets go for moments only; to try seldom is to miss them
+                # a process that writes all the time releases the file for moments only, which rare tries would miss
                 time.sleep(random.uniform(*_LOCK_PAUSE))
 
     @staticmethod
@@ -340,7 +340,7 @@ class CatalogDatabase:
         return f"The catalog {self.location.display} cannot be used: {reason}"
 
     def _safe(self, error: Exception) -> str:
-        """The first line of a driver's reason, without what may be a secret of the URL."""
+        """Return the first line of a driver's reason, without possible secrets of the URL."""
         return without_secrets(self.location.url, _reason(error).partition("\n")[0])
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
@@ -375,7 +375,7 @@ class CatalogDatabase:
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Around a statement that runs again: others that run again wait, some seconds at most.
+        """Take the lock of statements that run again: others that run again wait, some seconds at most.
 
         Yields:
             Whether they do; files have no such lock.
@@ -389,7 +389,7 @@ class CatalogDatabase:
             try:
                 connection.exec_driver_sql(take)
             except sa.exc.DBAPIError:
-                connection.rollback()  # who has waited too long goes on without
+                connection.rollback()  # after too long a wait the statement goes on without the lock
             try:
                 yield True
             finally:

@@ -31,10 +31,10 @@ from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.quoting import quote_text
 
-#: The storage version of new files: what reads spec 1.0 reads it, and an older one has no VARIANT.
+#: The storage version of new files: all that read spec 1.0 read it, and an older one has no VARIANT.
 _STORAGE = (1, 5, 0)
 _STORAGE_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
-#: Where the header of a file has the name of the DuckDB that wrote it.
+#: Bytes of a file's header with the name of the DuckDB that wrote it.
 _WRITER = slice(52, 84)
 #: A log is written back when the bytes that were read of it, time after time, are more than these and a share of its
 #: file: reading it once more takes longer than writing it back, which takes longer the larger the file is.
@@ -142,7 +142,7 @@ class DuckDBFiles:
             try:
                 connection = self.open(path)
             except duckdb.Error:
-                return  # who holds it has read the log, and writes it back
+                return  # a process that holds it has read the log, and writes it back
             try:
                 _checkpoint(connection)
             finally:
@@ -154,7 +154,7 @@ class DuckDBFiles:
 
     def _detach(self, file: _AttachedFile, path: Path) -> None:
         root, size = self._running(), _size(log_of(path))
-        read = self._logged.get(path, 0) if size > file.log else 0  # whoever only reads leaves the file as it is
+        read = self._logged.get(path, 0) if size > file.log else 0  # a process that only reads leaves the file as it is
         if size + read > _LOG_BYTES + _size(path) * _LOG_SHARE:
             _checkpoint(root, file.name)
             self._logged.pop(path, None)
@@ -241,7 +241,7 @@ class FileConnection(ConnectionWrapper):
         self._begins = True
 
     def prepare(self, statements: str) -> None:
-        """Makes what lasts as long as the connection, such as temporary views: all of it, before its transaction begins."""
+        """Create the connection's temporary objects, such as views, all before its transaction begins."""
         self._raw.begin()
         try:
             self._raw.execute(statements)

@@ -18,7 +18,7 @@ from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 from ducklake_lab.model.mapping import ColumnMapping
 
-#: A mapping with no rows: nothing of the file is in the table.
+#: A mapping with no rows: the table has no column of the file.
 _NO_COLUMNS = ColumnMapping(())
 #: The largest count of rows or bytes that a file can have.
 _LARGEST = 2**48
@@ -150,7 +150,7 @@ def read_candidates(
 
 
 def _check(rows: Sequence[sa.Row[Any]], columns: Sequence[sa.Column[Any]], count: str, table: sa.Table) -> None:
-    """Raises CatalogError where a file has a count of rows or a size that no file has."""
+    """Raise CatalogError where a file has an impossible size or count of rows."""
     names = [column.name for column in columns]
     for name in (count, "file_size_bytes", "footer_size"):
         i = names.index(name)
@@ -207,7 +207,7 @@ def count_data_files(
 
 
 def among(column: sa.ColumnElement[Any], ids: Collection[int]) -> sa.ColumnElement[bool]:
-    """A condition that rows of these ids meet: and no others, where they are few."""
+    """Return a condition that rows of these ids meet; where they are few, no others meet it."""
     return column.in_(sorted(ids)) if len(ids) <= _FEW else sa.true()
 
 

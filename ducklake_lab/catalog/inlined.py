@@ -35,7 +35,7 @@ from ducklake_lab.model.types import DataType
 
 
 def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
-    """Whether rows with these columns can be kept in a catalog; the reference decides so too."""
+    """Whether rows with these columns can be kept in a catalog; the same rule as the reference's."""
 
     def can_keep(part: Column, *, nested: bool) -> bool:
         if part.type == "variant":
@@ -284,7 +284,7 @@ def _read_table(
 
 
 def _readable(database: CatalogDatabase, column: str, data_type: DataType) -> str:
-    """The column as it is to be read: the driver of PostgreSQL makes days of an interval's months."""
+    """Return the column's expression for reading: PostgreSQL's driver turns an interval's months into days."""
     name = quote_identifier(column)
     if database.location.backend != "postgresql" or data_type.name != "interval":
         return name

@@ -1,4 +1,4 @@
-"""The tables of a catalog database as rows: metadata tables, inlined data, and whatever else is in it."""
+"""Tables of a catalog database as rows: metadata tables, inlined data, and others."""
 
 from __future__ import annotations
 

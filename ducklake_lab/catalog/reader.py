@@ -35,11 +35,11 @@ from ducklake_lab.model.state import CatalogState, Tables
 Connect = Callable[[], AbstractContextManager[sa.Connection]]
 #: Levels of columns within columns.
 _DEEPEST = 100
-#: Columns within one of a type; a struct has some.
+#: Number of columns within one of a type; a struct has some.
 _PARTS = {"list": 1, "map": 2}
 #: Up to so many tables, the columns of all of them are read at once.
 _FEW_TABLES = 100
-#: Of more tables, the columns of so many are read one by one; who asks for another is likely to ask for all.
+#: Of more tables, the columns of so many are read one by one; a caller that asks for another likely asks for all.
 _ONE_BY_ONE = 8
 #: With the snapshot, as another client may have migrated the catalog.
 _VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
@@ -221,7 +221,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
 
 
 def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set[int]]:
-    """The schemas of a snapshot by id, and the ids of those that are in one that is not visible, nor are they."""
+    """Return the schemas of a snapshot by id, and the ids of invisible ones, whose parent is not visible."""
     s = t.schema
     parent = versions.column(connection, s.c.parent_schema_id)
     query = sa.select(s.c.schema_id, s.c.schema_name, parent, s.c.schema_uuid, s.c.path, s.c.path_is_relative)
@@ -312,7 +312,7 @@ def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], t
 
 
 def _check_is_kept(connection: sa.Connection, snapshot: Snapshot) -> None:
-    """Raises where the rows of a snapshot's entries may be gone: it is, and each other of its schema version."""
+    """Raise where the snapshot and all others of its schema version have expired: rows of their entries may be gone."""
     s = t.snapshot.c
     by_id = sa.select(s.snapshot_id).where(s.snapshot_id == snapshot.snapshot_id)
     by_version = sa.select(s.snapshot_id).where(s.schema_version == snapshot.schema_version).limit(1)
@@ -385,7 +385,7 @@ def _columns(
 
 
 def _type(name: str, parts: int, level: int) -> str:
-    """The type of a column, which is one that has no values where its parts are not those of such a type."""
+    """Return the type of a column; a type without values where its parts do not fit it."""
     if name == "struct":
         fits = parts > 0 and level < _DEEPEST
     else:

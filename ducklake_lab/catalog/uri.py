@@ -51,13 +51,13 @@ class CatalogLocation:
 
     @property
     def uri(self) -> str | None:
-        """A URI that leads here from any folder, without passwords and keys; None where a URI cannot say it all."""
+        """URI of the catalog from any folder, without passwords and keys; None where a URI cannot name it."""
         if self.schema is not None:
             return None
         if self.path is not None:
             return f"ducklake:{'sqlite:' if self.backend == 'sqlite' else ''}{self.path}"
         url, server = self.url, self.server
-        assert server is not None  # what has no file has a server
+        assert server is not None  # a catalog without a file has a server
         known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
         if server.socket in url.query:
             known[server.socket] = str(url.query[server.socket])

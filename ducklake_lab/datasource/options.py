@@ -28,7 +28,7 @@ class Target:
         at: a snapshot id or time to read as of; None for the newest.
         filter_pushdown: skip files by the query's filters.
         starting_version: the first snapshot a stream reads; None for all rows there are.
-        former_stream: what earlier releases knew a stream by.
+        former_stream: a stream's name in earlier releases.
         overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
     """
 

@@ -101,5 +101,5 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
-        assert isinstance(partition, PlanPartition)  # what partitions() made
+        assert isinstance(partition, PlanPartition)  # partitions() made it
         return partition.read()

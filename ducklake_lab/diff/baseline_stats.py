@@ -18,7 +18,7 @@ from ducklake_lab.scan.plan import ScanPlan
 
 #: Rows of the earlier state up to which changed rows are compared with unchanged ones.
 MAX_COMPARED_ROWS = 2_000_000
-#: Those of the difference of the largest DOUBLE and the smallest.
+#: Digits of the difference of the largest DOUBLE and the smallest.
 _DIGITS = 640
 
 
@@ -44,7 +44,7 @@ def exact_width(low: str, high: str) -> Decimal:
 
 
 def known(side: Side) -> Known:
-    """Of the table's data files at the side's snapshot; nothing of a table that is not committed."""
+    """Return statistics of the table's data files at the side's snapshot; none for an uncommitted table."""
     table = side.table
     if table is None or table.table_id >= LOCAL_ID_START or not side.committed:
         return Known()

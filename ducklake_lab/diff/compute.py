@@ -33,7 +33,7 @@ from ducklake_lab.scan.planner import plan_scan
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
 
-#: Changed rows that are looked at for distributions, segments and the rows shown, where Spark has counted them.
+#: Changed rows that are read for distributions, segments and the rows shown, where Spark has counted them.
 SAMPLE = 100_000
 
 
@@ -56,7 +56,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     sides = Sides(before, after, aligned, same, _returned(before, old, new) if same else frozenset())
     earlier = _plan(before, aligned.before)
     later = _plan(after, aligned.after)
-    # files tell what the later of two snapshots changed
+    # files show the changes of the later of two snapshots
     backward = same and before.snapshot_id > after.snapshot_id
     change = compare(*((later, earlier) if backward else (earlier, later))) if same else ChangePlan(later, earlier, ())
     count = rows_to_read(change)
@@ -118,7 +118,7 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
         else {c.name for c in aligned.columns if before.table.column_by_id(c.column_id) is None}
     )
     return Known(
-        # that rows have no value in a column that was not there is no news
+        # NULLs in a column that did not exist are no news
         frozenset(earlier.get(name, name) for name in known_before.constant) | absent,
         {earlier.get(name, name): share for name, share in known_before.null_shares.items()},
         {earlier.get(name, name): bounds for name, bounds in known_before.ranges.items()},

@@ -289,7 +289,7 @@ class Diff:
 
 
 def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> None:
-    """Writes what the end of a file's name asks for.
+    """Write the form that a file's ending names.
 
     Args:
         made: makes the text, by the end of the name; two or more.
@@ -306,7 +306,7 @@ def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> 
 
 
 def write(path: str | Path, text: str) -> None:
-    """Writes what a diff is made to, with the line ends it has.
+    """Write the text of a diff with its own line ends.
 
     Raises:
         UsageError: the file cannot be written.

@@ -10,7 +10,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.staged import StagedData
 from ducklake_lab.model.state import CatalogState
 
-#: Ids no catalog hands out: columns that one side does not have read as NULL.
+#: Ids that no catalog assigns: columns that one side lacks read as NULL.
 _ABSENT = 2_000_000_000
 
 

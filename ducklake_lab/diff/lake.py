@@ -178,7 +178,7 @@ class LakeDiff(Sequence[TableDiff]):
 def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: Engines) -> LakeDiff:
     """The diff of a lake between two states that are committed.
 
-    It reads the rows of tables that snapshots in between say they changed, and of no others.
+    It reads the rows of tables that snapshots in between changed, and of no others.
     """
     start, end = before.snapshot.snapshot_id, after.snapshot.snapshot_id
     first, last = sorted((start, end))
@@ -251,5 +251,5 @@ def _changed(
 
 
 def _definition(table: Table) -> Table:
-    """A table without what its first load sets: its folder is no part of what users defined."""
+    """Return a table without the facts that a load sets: users do not define its folder."""
     return replace(table, path="", path_is_relative=True)

@@ -1,4 +1,4 @@
-"""A diff as statements that make one of its states of the other."""
+"""Patch of a diff: statements that turn one of its states into the other."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Patch:
             self._check_key(reading)
 
     def text(self) -> str:
-        """The patch: a comment that says what it does, then statements."""
+        """Return the patch: a comment about its effect, then statements."""
         before, after = self._alterations()
         rows = list(self._rows())
         statements = [*before, *(["BEGIN TRANSACTION", *rows, "COMMIT"] if rows else []), *after]
@@ -231,7 +231,7 @@ class Patch:
     # Rows
 
     def _rows(self) -> Iterator[str]:
-        """Statements that change rows: those that go first, so that those that come are never taken for them."""
+        """Return statements that change rows: deletions first, so that no new row is mistaken for a deleted one."""
         goes: RowKind = "inserted" if self._revert else "deleted"
         comes: RowKind = "deleted" if self._revert else "inserted"
         here, there = ("added", "removed") if self._revert else ("removed", "added")

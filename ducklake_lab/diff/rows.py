@@ -1,4 +1,4 @@
-"""The changed rows of a diff, paired by row id or by key, and looked at with DuckDB in process."""
+"""Changed rows of a diff, paired by row id or by key, and queried with DuckDB in process."""
 
 from __future__ import annotations
 

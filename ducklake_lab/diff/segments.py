@@ -21,7 +21,7 @@ _MOST = 0.5
 _RARER = 0.8
 #: A range without its ends is a candidate where it holds this share of the rows, and all are at least so many times as wide.
 _INSIDE, _TRIMMED = 0.95, 2
-#: Changed rows from which an interval of their values says something.
+#: Changed rows from which an interval of their values is telling.
 _RANGE_ROWS = 20
 #: Where unchanged rows are not compared, it is one only where the table's range is this many times as wide.
 _NARROW = 5
@@ -35,7 +35,7 @@ class _Candidate:
     """A condition that holds for most of the changed rows.
 
     Attributes:
-        test: what follows the column's name in it.
+        test: the text after the column's name.
         width: of a range, how wide it is.
     """
 
@@ -141,7 +141,7 @@ def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> lis
 
 def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list[float]:
     """The exact share of unchanged rows for which each condition holds; 1.0 where there are no unchanged rows."""
-    assert changed.earlier is not None  # asked for only where it is there
+    assert changed.earlier is not None  # called only where it is given
     if not found:
         return []
     conditions = ["true", *(one.sql for one in found)]

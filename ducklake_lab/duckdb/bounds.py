@@ -1,4 +1,4 @@
-"""The least and the greatest of values, as DuckDB orders them and spells them: the bounds of statistics."""
+"""Bounds of statistics: the least and the greatest value, ordered and spelled by DuckDB."""
 
 from __future__ import annotations
 

@@ -155,12 +155,12 @@ def typed_sql(expression: str, data_type: DataType, kept: variants.Kept | None =
     return f"CAST({expression} AS {data_type.sql()})"
 
 
-#: A column that is true in every row of what is shown to DuckDB.
+#: A column that is true in every row of a table for DuckDB.
 SHOWN = "_ducklake_shown"
 
 
 def with_shown(table: pa.Table) -> pa.Table:
-    """The table with the column that `shown_sql` looks at."""
+    """Add the column that `shown_sql` reads."""
     return table.append_column(SHOWN, pa.repeat(True, table.num_rows))
 
 
@@ -196,7 +196,7 @@ def has_part(data_type: DataType, names: Sequence[str]) -> bool:
 
 
 def _is_nameless(data_type: DataType) -> bool:
-    """Whether it is what `row(1, 2)` gives: no SQL casts to a struct whose fields have no names."""
+    """Whether it is the type of `row(1, 2)`: no SQL casts to a struct whose fields have no names."""
     return any(not name for name, _ in data_type.children)
 
 

@@ -11,7 +11,7 @@ from ducklake_lab.model.quoting import quote_text
 
 _local = threading.local()
 
-#: What a database is set to: (name, value), the name after `GLOBAL` where it holds for all cursors.
+#: Settings of a database: (name, value), the name after `GLOBAL` where it holds for all cursors.
 Settings = Iterable[tuple[str, str]]
 
 
@@ -21,7 +21,7 @@ def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     Args:
         threads: that run its queries; as many as there are cores by default.
     """
-    # else a name that no table has would be looked for among the variables of our own functions
+    # else DuckDB looks for a name without a table among the variables of our own functions
     config: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
     if threads is not None:
         config["threads"] = threads

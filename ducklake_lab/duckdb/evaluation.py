@@ -1,4 +1,4 @@
-"""Expressions that DuckDB evaluates for an engine that has no equal of its own: bound here, run in its workers.
+"""Expressions that DuckDB evaluates for another engine: bound here, run in its workers.
 
 An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change what it means belong to
 it: they are set wherever it is bound or run.
@@ -26,7 +26,7 @@ Settings = tuple[tuple[str, str], ...]
 
 #: The type of NULL, where nothing gives it another.
 NULL = DataType('"null"')
-#: What a deferred evaluation gives: a value, and the error of a row that has none.
+#: Result of a deferred evaluation: a value, and the error of a row that has none.
 VALUE, ERROR = "v", "e"
 #: Connections that a thread keeps.
 _KEPT = 8
@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def name(self) -> str:
-        """A name that no other expression, and no other settings, have."""
+        """Name that no other expression or settings have."""
         parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings, self.deferred)
         return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
@@ -155,7 +155,7 @@ _MICROSECONDS = (
     "(SELECT CASE WHEN isinf(v) THEN CASE WHEN v > TIMESTAMP '1970-01-01' THEN 1 ELSE -1 END * 9223372036854775807 "
     "ELSE epoch_us(v) END FROM (SELECT {} AS v))"
 )
-#: How a constant of a type is read; as VARCHAR where nothing is said.
+#: SQL that reads a constant of a type; others are read as VARCHAR.
 _FORMS = {
     "boolean": "BOOLEAN",
     "float32": "DOUBLE",

@@ -1,4 +1,4 @@
-"""Statements that stop when the user interrupts them, whatever DuckDB is busy with."""
+"""Statements that stop when the user interrupts them, whatever DuckDB computes."""
 
 from __future__ import annotations
 

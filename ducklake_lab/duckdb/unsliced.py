@@ -1,4 +1,4 @@
-"""Arrow rows as DuckDB reads them rightly.
+"""Copies of Arrow rows that DuckDB reads rightly.
 
 DuckDB forgets the offset of an array when it reads a struct within a struct, or a union: of a slice it gives the values
 of other rows.

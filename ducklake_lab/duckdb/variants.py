@@ -68,7 +68,7 @@ def kept_in(data_type: DataType, values: pa.Array | pa.ChunkedArray) -> Kept | N
     heads = [node[0] for tree in trees for node in _nodes(tree) if node]
     kinds = dict.fromkeys(head for head in heads if isinstance(head, str) and head)
     objects = dict.fromkeys(tuple(head) for head in heads if isinstance(head, list))
-    # DuckDB makes structs of no others
+    # DuckDB makes structs of these only
     usable = [
         keys for keys in objects if keys and "" not in keys and len({key.casefold() for key in keys}) == len(keys)
     ]

@@ -1,6 +1,6 @@
-"""DuckDB's errors in one line: types by their names in SQL, what does not fit, and what to do.
+"""DuckDB's errors in one line: types by their names in SQL, the value that does not fit, and the next step.
 
-What is not known here keeps DuckDB's words.
+Other errors keep DuckDB's words.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _OF_LISTS = frozenset(
     ).split()
 )
 _AGGREGATES = ("list_aggr", "list_aggregate", "array_aggr", "array_aggregate", "aggregate")
-#: What `as_written` looks at: those macros, and what they call.
+#: Names that `as_written` looks for: those macros, and their functions.
 _LIST_FUNCTION = re.compile(rf"\b({'|'.join(sorted({*_OF_LISTS, *_AGGREGATES}))})\s*\(", re.IGNORECASE)
 _NO_LIST = re.compile(r"list_aggr takes .*, not \((.*), VARCHAR\); .*", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Time zones: the process's own, and what a time means in one, as DuckDB takes it."""
+"""Time zones: the process's own, and DuckDB's meaning of a time in one."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class DeleteOptions:
 
     Attributes:
         inline_limit: of a committed file with at most this many newly deleted rows, the positions go into the catalog.
-        vectors: delete files are deletion vectors, where these can say what has to be said.
-        vectors_by_snapshot: these can say which snapshot deleted what.
+        vectors: delete files are deletion vectors, where these can hold all that is needed.
+        vectors_by_snapshot: these can hold the snapshot of each deletion.
         encrypted: as of WriteOptions; vectors hold positions only and are as they are.
     """
 

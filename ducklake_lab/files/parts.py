@@ -20,7 +20,7 @@ from ducklake_lab.scan.footers import field_id, file_column_ids, file_schemas, f
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
-#: The target of a part that a table has no longer, read where a struct has no other: only it knows which values are NULL.
+#: The target of a dropped part, read where a struct has no other: only it shows which values are NULL.
 _DROPPED = -1
 
 #: Nested columns whose parts a file holds under other names, or does not hold.
@@ -28,7 +28,7 @@ Parts = tuple[NameMapping, ...]
 
 
 def renamed_parts(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> dict[str, Parts]:
-    """The nested columns to read by their parts, by path; files that hold all of them as the table names them are left out.
+    """Return the nested columns to read by their parts, by path; files with the table's names are left out.
 
     Looks at the footers of files that have field ids; encrypted ones and those with a mapping of names are left out too.
 

@@ -32,7 +32,7 @@ _storage = Storage()
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """A query each row of whose result comes from one row of a table.
+    """Query over a table whose result rows each come from one row.
 
     Attributes:
         sql: in DuckDB's SQL.

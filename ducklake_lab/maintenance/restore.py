@@ -1,4 +1,4 @@
-"""restore: a table holds again what it held at an earlier snapshot, as a new snapshot.
+"""restore: a new snapshot in which a table has its earlier content.
 
 No row is read or written: the files of then are linked, or copied by the storage, under names of their own, so that
 expiry of the old snapshots does not take them away.
@@ -111,7 +111,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
 
 
 def _differences(plan: RestorePlan, current: Table | None, old: Table, storage: Storage) -> tuple[Places, Places]:
-    """The rows that were there then and are not now, and those that are there now and were not then."""
+    """Return the rows of the earlier state alone, and those of the present state alone."""
     come: dict[int, tuple[ScanFile, Positions]] = {}
     go: dict[int, tuple[ScanFile, Positions]] = {}
     for file in plan.files:

@@ -1,4 +1,4 @@
-"""Rows that a restore would take away and bring back: the same row ids with the same values, in other places."""
+"""Rows that a restore would remove and bring back: equal row ids and values, in other places."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Places:
 
 
 def without_unchanged(come: Places, go: Places, table: Table, engines: Engines) -> tuple[Places, Places]:
-    """The rows that have to come and to go, without those that come as they go.
+    """Return the rows to add and to remove, without equal rows on both sides.
 
-    Nothing is read where only one side has rows. Where so much has to be read that it is not for this process, all rows stay.
+    Nothing is read where only one side has rows. All rows stay where too much has to be read for this process.
 
     Args:
         table: with the columns that both states have.

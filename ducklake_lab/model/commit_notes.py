@@ -59,7 +59,7 @@ class StatementNote:
 def write(
     statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, int] = NOTHING
 ) -> str | None:
-    """The text of some statements, and of what is known of where they ran; None where nothing is known.
+    """Write the note of some statements and of the place they ran at; None for an empty one.
 
     Args:
         context: further members, such as `notebook` and `cell`.
@@ -81,7 +81,7 @@ def write(
 
 
 def with_restored(text: str, restored: Mapping[int, int]) -> str:
-    """Return a text of others that says which tables are restored, too: as a member of its object, or in a line below it."""
+    """Add restored tables to another writer's text: as a member of its object, or in a line below it."""
     if not restored:
         return text
     try:

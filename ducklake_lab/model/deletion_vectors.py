@@ -25,7 +25,7 @@ _SNAPSHOT = "ducklake-snapshot-id"
 _MAGIC = b"\xd1\xd3\x39\x64"
 #: Roaring's marks of bitmaps with and without run containers.
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
-#: Containers from which a bitmap with runs says where each begins.
+#: Containers from which a bitmap with runs has the offset of each.
 _OFFSETS_FROM = 4
 #: Values up to which a container lists them.
 _LISTED = 4096

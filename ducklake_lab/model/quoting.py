@@ -98,7 +98,7 @@ def path_title(schema: str) -> str:
 
 
 def quoted_path(lake: str, schema: str, name: str) -> str:
-    """The name of an entry for SQL, of the name that its schema goes by."""
+    """Write the name of an entry for SQL, after the name of its schema."""
     return ".".join(map(quote_identifier, (lake, *path_parts(schema), name)))
 
 

@@ -69,7 +69,7 @@ class FlushedFile:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Data files that one file takes the place of.
+    """Data files that one file replaces.
 
     Attributes:
         kind: `merge_adjacent`: the sources leave the catalog, as the new file holds the snapshot ids of its rows;

@@ -74,7 +74,7 @@ _PRIMITIVES = {
     "interval": _Primitive("INTERVAL", pa.month_day_nano_interval(), "STRING"),
     "variant": _Primitive("VARIANT", pa.binary(), "VARIANT", disguised=True),
     "geometry": _Primitive("GEOMETRY", pa.binary(), "BINARY", disguised=True),
-    # of which NULL is the only value; DuckDB itself shows it as INTEGER
+    # NULL is its only value; DuckDB itself shows it as INTEGER
     "null": _Primitive('"NULL"', pa.int32(), "INT", disguised=True),
 }
 #: DuckDB's name of each type without parts, and Spark's of the type that holds its values.
@@ -104,7 +104,7 @@ class DataType:
     children: tuple[tuple[str, DataType], ...] = ()
 
     def __deepcopy__(self, memo: object) -> DataType:
-        """Itself, which cannot change: copies of syntax trees hold one for each node."""
+        """Return itself, as it cannot change: copies of syntax trees hold one for each node."""
         return self
 
     @property

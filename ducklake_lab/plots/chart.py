@@ -20,7 +20,7 @@ _MILLISECONDS = 1000
 
 
 def plot(chart: Chart) -> go.Figure:
-    """The points of a chart; what it leaves out is below the title."""
+    """Draw the points of a chart; a line below the title names what it leaves out."""
     places = _places(chart)
     figure = go.Figure()
     for number, (name, points) in enumerate(chart.series):

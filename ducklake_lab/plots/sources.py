@@ -13,7 +13,7 @@ from ducklake_lab.model.history import HistoryEntry
 class DiffSource(Protocol):
     """A diff of one table; `end` is None for a change that is not committed yet.
 
-    `choice` and `limit` say which rows are drawn, and how many at most.
+    `choice` and `limit` define the rows that are drawn, and their largest number.
     """
 
     @property

@@ -80,7 +80,7 @@ def view_alterations(
 
 
 def _first(texts: Sequence[str], name: str) -> tuple[str, ...]:
-    """Some of the changes, and how many more there are."""
+    """Return the first changes, and the number of the others."""
     if len(texts) <= _SHOWN:
         return tuple(texts)
     return (*texts[: _SHOWN - 1], f"{len(texts) - _SHOWN + 1} more changes of {name}")

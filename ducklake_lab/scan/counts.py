@@ -1,4 +1,4 @@
-"""Counts of rows, files and bytes of tables at a snapshot; from the catalog, except for the few files it does not count."""
+"""Counts of rows, files and bytes of tables at a snapshot: from the catalog, and few files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
 
 @dataclass(frozen=True, slots=True)
 class UncertainFile:
-    """A data file whose rows sums over the catalog do not count.
+    """Data file whose rows cannot be counted by sums over the catalog.
 
     Attributes:
         summed: what such sums give: its rows less the deletions of delete files and inlined ones.

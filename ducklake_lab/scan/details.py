@@ -1,4 +1,4 @@
-"""Statistics and ages of a table's files, read when they are looked at and no more of them than that."""
+"""Statistics and ages of a table's files; only those that are shown are read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileDetails:
         return self._columns[name]
 
     def look_at(self, file_ids: Collection[int] | None) -> None:
-        """Reads the statistics of some files (None: of all), which are at hand then."""
+        """Read the statistics of some files (None: of all) ahead."""
         found = self._read(None, file_ids)
         for file_id in found if file_ids is None else file_ids:
             self._known[file_id] = {

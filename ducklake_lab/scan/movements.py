@@ -49,7 +49,7 @@ class Movement:
     bytes_removed: int = 0
 
     def bound(self) -> None:
-        """Keeps all counts within what counts can be, whatever the catalog says."""
+        """Bound all counts to possible ones, whatever the catalog has."""
         for name in self.__slots__:
             setattr(self, name, min(max(getattr(self, name), 0), _MOST))
 
@@ -198,11 +198,11 @@ class _Counting:
     def _count_deleted(self, file: _Deletions, by_snapshot: Mapping[int, int]) -> None:
         for number, rows in by_snapshot.items():
             if self._asked(number) and number == file.begin:
-                self._found[number].rows_added -= rows  # nobody has seen them
+                self._found[number].rows_added -= rows  # no snapshot shows them
             elif self._asked(number):
                 self._found[number].rows_removed += rows
         if file.end is not None and self._asked(file.end) and not self._is_rewritten(file.end, file.table_id):
-            # these rows are not there any more to be removed with the file
+            # these rows were deleted before, so that the file's end does not remove them
             gone = sum(rows for number, rows in by_snapshot.items() if number < file.end)
             self._found[file.end].rows_removed -= gone
 
@@ -232,7 +232,7 @@ class _Counting:
             if self._table_id in (None, table_id)
         ]
         for file_id, number, table_id, begin, end, rows in in_one(self._connection, queries):
-            # a deletion is inlined from a file that was there before
+            # only files of earlier snapshots have inlined deletions
             found.setdefault(file_id, _Deletions(table_id, begin, end)).inlined[number] = rows
         return found
 
@@ -257,13 +257,13 @@ class _Counting:
                 return None  # two at once
             if delete.begin < delete.last and delete.last >= self._low:
                 return None
-            # a delete file repeats the deletions of the one that it takes the place of
+            # a delete file repeats the deletions of the one that it replaces
             found[delete.begin] += delete.deleted - (count if end == delete.begin else 0)
             end, count = delete.end, delete.deleted
         return found
 
     def _from_files(self, files: Mapping[int, _Deletions]) -> dict[int, dict[int, int]]:
-        """Deletions by snapshot, by data file id: of each position the first."""
+        """Count deletions by snapshot, by data file id: the first of each position."""
         by_table: defaultdict[int, set[int]] = defaultdict(set)
         for file_id, file in files.items():
             by_table[file.table_id].add(file_id)

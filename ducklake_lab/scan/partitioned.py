@@ -11,7 +11,7 @@ from ducklake_lab.model.predicates import Comparison, InList, NullTest, Operator
 from ducklake_lab.model.transforms import calendar, parse_transform
 from ducklake_lab.model.values import comparable
 
-#: By column id: its transforms, and for each the value that all rows of a file have.
+#: Transforms by column id, each with the value that all rows of a file have.
 Keys = Mapping[int, Mapping[str, str | None]]
 
 
@@ -39,7 +39,7 @@ class Partitioning:
         return found
 
 
-#: Of tables that have none.
+#: Partition keys of tables that have none.
 UNPARTITIONED = Partitioning({})
 
 

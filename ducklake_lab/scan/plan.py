@@ -1,4 +1,4 @@
-"""A ScanPlan: all that a reader needs to know to read a table at a snapshot. Data only."""
+"""Plans of scans and changes: the data that a reader needs to read a table at a snapshot."""
 
 from __future__ import annotations
 

@@ -104,13 +104,13 @@ def _unaltered(state: CatalogState, table: Table, history: ColumnHistory) -> ran
     parts = [part for column in committed.columns for part in column.walk()]
     begins = [part.begin_snapshot for part in parts if part.begin_snapshot is not None]
     if len(begins) < len(parts) or history.ids != {part.column_id for part in parts}:
-        return range(0)  # some were dropped, nobody knows when
+        return range(0)  # some were dropped at an unknown snapshot
     return range(max(begins), state.snapshot.snapshot_id + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Files to read; how many there are with those that cannot have rows, and their bytes."""
+    """Files to read; number and bytes of all files before pruning."""
 
     files: Sequence[ScanFile] = ()
     total: int = 0
@@ -152,7 +152,7 @@ def _committed_files(
     gone: Set[int],
     history: ColumnHistory,
 ) -> _Files:
-    """The files visible at a snapshot that may hold rows for which the predicate is true, without those that are gone."""
+    """Read the files visible at a snapshot that may hold matching rows, without those that the transaction dropped."""
     present = visible(t.data_file, at)
     if predicate is None:
         data_files = read_data_files(connection, table.table_id, present)
@@ -313,7 +313,7 @@ def _local_file(local_id: int, staged: StagedFile, table: Table) -> DataFile:
 
 
 def with_deletes(file: ScanFile, deletes: WrittenDeletes, folder: str) -> ScanFile:
-    """The file with uncommitted deletes: a delete file replaces what was there, positions add to it."""
+    """Add uncommitted deletes to the file: a delete file replaces the earlier one, positions add to it."""
     positions = tuple(sorted({*file.inlined_deletes, *deletes.positions}))
     if deletes.path is None:
         return replace(file, inlined_deletes=positions)

@@ -47,7 +47,7 @@ def plan_restore(
 ) -> RestorePlan:
     """Compares a table at two snapshots; `current` is None where it has been dropped since."""
     after = plan_scan(lake, connection, then, old)
-    # what was inlined when a table was dropped stays in the catalog, and comes back with it
+    # rows that were inlined when a table was dropped stay in the catalog, and come back with it
     before = plan_scan(lake, connection, replace(then, snapshot=now.snapshot), current or old)
     there = {file.data_file.data_file_id: file for file in before.files}
     wanted = {file.data_file.data_file_id: file for file in after.files}
@@ -75,7 +75,7 @@ def _content(file: ScanFile) -> object:
 
 
 def _inlined(now: InlinedRows | None, then: InlinedRows | None) -> tuple[pa.Table | None, tuple[int, ...]]:
-    """(rows of then that are gone, ids of rows that were not there then): a row is known by its id and its snapshot."""
+    """Return (earlier rows that are gone, ids of new rows); id and snapshot identify a row."""
     old, new = _keys(then), _keys(now)
     extra = tuple(row_id for row_id, _ in sorted(new - old))
     if then is None:

@@ -17,7 +17,7 @@ _VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t
 
 
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
-    """The ids of the tables that snapshots after `start`, up to `end`, may have changed, and of no table made by them.
+    """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
     Where some of these snapshots have expired, it is every table of which files, columns or keys are younger than
     `start` or ended since, and every table that has inlined rows.

@@ -10,7 +10,7 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 
 _Kinds = dict[str, str]
 
-# what another commit did, by kind: as the message says it
+# changes of another commit, by kind, in the words of the message
 _DROPPED: _Kinds = {"dropped_table": "dropped it"}
 _ALTERED: _Kinds = {"altered_table": "altered it"}
 _INSERTED: _Kinds = {"inserted_into_table": "inserted into it", "inlined_insert": "inserted into it"}
@@ -65,7 +65,7 @@ _VERBS = {
 }
 
 
-#: kind of ours -> the kinds that take the same name, and what they create
+#: kind of ours -> the kinds that take the same name, and the created object
 _CREATIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "created_table": (("created_table", "created_view"), "a table or view"),
     "created_view": (("created_table", "created_view"), "a table or view"),

@@ -1,4 +1,4 @@
-"""NUL bytes in texts, which PostgreSQL keeps in no text of the catalog: rows with them go elsewhere, bounds are left out."""
+"""NUL bytes, which PostgreSQL allows in no text: rows with them go to files, and bounds are left out."""
 
 from __future__ import annotations
 

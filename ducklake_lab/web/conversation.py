@@ -71,7 +71,7 @@ class Conversation:
         }
 
     def receive(self, text: str | bytes) -> None:
-        """Answers one message; what is wrong with it is said to the page in one line."""
+        """Answer one message; the page gets an error of it in one line."""
         request: object = None
         try:
             message = _read(text)

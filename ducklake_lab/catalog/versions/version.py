@@ -22,7 +22,7 @@ class Version:
     Attributes:
         name: what `ducklake_metadata` calls it.
         after: the versions that are migrated to it; the first is the one before it.
-        created: tables that are new, with their columns as of this version.
+        created: tables that are new, with their columns in this version.
         added: columns that are new, each with the SQL literal that rows of before have in it; None for NULL.
         renamed: old names of tables, by their new ones.
         views: what a table of this version would hold, as a SELECT; `{ducklake_x}` stands for a table of the version

@@ -17,7 +17,7 @@ from ducklake_lab.model.transforms.transform import Transform
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import Scalar
 
-#: What is hashed of a value: a 64-bit integer, except for the last three.
+#: Form in which a value is hashed: a 64-bit integer, except for the last three.
 Hashed = Literal["long", "unscaled", "days", "time", "seconds", "millis", "micros", "nanos", "double", "bytes", "text"]
 
 #: Types that are hashed neither as a 64-bit integer that they are, nor as text.
