@@ -27,7 +27,7 @@ UNLEARNED = re.compile(
     re.IGNORECASE,
 )
 #: Beginnings of docstrings that are neither a verb nor a noun.
-OPENINGS = re.compile(r"\s*(?:What|Who|The same)\b")
+OPENINGS = re.compile(r"\s*(?:What|Who|The same|As|Likewise|That|Those)\b")
 #: Rooms of the package without such beginnings; its top and the other folders have none.
 PLAIN = (
     "catalog",

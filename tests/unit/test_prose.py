@@ -44,7 +44,9 @@ def test_comments_of_scripts_are_prose(tmp_path: Path) -> None:
     assert [number for number, _ in problems(prose(script))] == [3, 5]
 
 
-@pytest.mark.parametrize("opening", ["What is read.", "Who reads.", "The same of files."])
+@pytest.mark.parametrize(
+    "opening", ["What is read.", "Who reads.", "The same of files.", "As `read`.", "Those of a file."]
+)
 def test_docstrings_begin_with_a_verb_or_a_noun(opening: str, tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(f'"""Whatever."""\n\n\nclass A:\n    def f():\n        """{opening}"""\n')
