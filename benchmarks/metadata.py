@@ -1,4 +1,4 @@
-"""Statements that need metadata only, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
+"""Statements on metadata, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
 
 from __future__ import annotations
 

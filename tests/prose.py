@@ -1,6 +1,7 @@
 """Lints the prose of pages, docstrings and comments: `python -m tests.prose`, as `make lint` does.
 
-It takes the rules of proselint, and refuses phrases that this project has unlearned. A docstring begins with a verb or a noun.
+It takes the rules of proselint, and refuses phrases that are not plain English.
+A docstring begins with a verb or a noun.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from ducklake_lab.model.quoting import quote_identifier
 LOCK_WAIT_SECONDS = 3.0
 #: Seconds between two tries to open it.
 _LOCK_PAUSE = (0.002, 0.02)
-#: What drivers of catalog databases raise.
+#: Errors of drivers of catalog databases.
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 _FIND_TABLE = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
@@ -169,7 +169,7 @@ class CatalogDatabase:
     def content(connection: sa.Connection) -> int | None:
         """The number of a DuckDB file's content when the connection's transaction began; None for other catalogs.
 
-        What the transaction reads is as new as that, or newer.
+        The transaction reads that content or a newer one.
         """
         content: int | None = connection.info.get(_CONTENT)
         return content

@@ -72,7 +72,7 @@ class DuckDBFiles:
         """A connection whose default database is the file, which is created where there is none.
 
         Args:
-            storage_version: of a file that is created, `latest` or e.g. `v2.0.0`; by default what DuckDB 1.5 reads.
+            storage_version: of a file that is created, `latest` or e.g. `v2.0.0`; by default that of DuckDB 1.5.
 
         Raises:
             duckdb.IOException: another process has the file open.
@@ -126,8 +126,8 @@ class DuckDBFiles:
     def _content(self, path: Path) -> int:
         """The number of the content of a file that was attached just now, which keeps other processes from it.
 
-        Others that wrote in between have changed the size or times of the file or its log. Where there is no log, what they
-        did may have left one of the same size, within one step of the clock.
+            Others that wrote in between have changed the size or times of the file or its log. Where there is no log,
+        they may have left one of the same size, within one step of the clock.
         """
         mark, (left, content) = mark_of(path), self._left.pop(path, (None, 0))
         same = left is not None and left.files == mark.files and mark.has_log and mark.is_fine

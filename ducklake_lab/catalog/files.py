@@ -98,7 +98,7 @@ def read_candidates(
     """A table's data files for which a condition holds, in file order, with their counts and bounds of some columns.
 
     Args:
-        condition: on `ducklake_data_file` and what is joined to it.
+        condition: on `ducklake_data_file` and the joined tables.
         joined: by column id, as `join_stats` gives it; its rows may be missing.
     """
     f = t.data_file

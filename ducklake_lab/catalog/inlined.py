@@ -90,7 +90,7 @@ def read_rows(
     """The inlined rows for which a condition on the format's own columns holds, in row id order.
 
     Args:
-        unaltered: snapshots at which the table certainly has `columns`; it is not asked again what it had then.
+        unaltered: snapshots at which the table certainly has `columns`, which are not read again.
         time_zone: in which times of columns that had no zone are read.
 
     Returns:

@@ -81,7 +81,7 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
 
 
 def read_newest_with_options(connection: sa.Connection) -> tuple[Snapshot, Sequence[OptionRow]]:
-    """The newest snapshot and what `read_options` reads, in one query."""
+    """Read the newest snapshot and the rows of `read_options` in one query."""
     rows = connection.execute(_NEWEST_WITH_OPTIONS).all()
     if not rows:
         raise SnapshotNotFoundError(_no_snapshot(connection, None))
@@ -126,7 +126,7 @@ def _shown(moment: datetime) -> str:
 def read_history(
     connection: sa.Connection, last: int | None = None, between: tuple[int, int] | None = None
 ) -> list[SnapshotInfo]:
-    """All snapshots with what they changed, oldest first; only the `last` newest, or a range of ids, if given."""
+    """Read all snapshots with their changes, oldest first; only the `last` newest, or a range of ids, if given."""
     query = _HISTORY.order_by(t.snapshot.c.snapshot_id.desc()).limit(last)
     if between is not None:
         query = query.where(t.snapshot.c.snapshot_id.between(*between))
@@ -136,7 +136,7 @@ def read_history(
 
 
 def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo:
-    """One snapshot with what it changed.
+    """Read one snapshot with its changes.
 
     Raises:
         SnapshotNotFoundError: there is none of that id.
@@ -332,7 +332,7 @@ def _columns(
     # tens of thousands of rows for many tables: fetched at once, and taken by place
     for row in connection.execute(query).all():
         if row[2] is None or row[5] is None:
-            raise ValueError("a column without an id or a type")  # the connection says what is damaged
+            raise ValueError("a column without an id or a type")  # the connection finds the damage
         by_table[row[0]].append(row)
 
     def columns(table: int) -> tuple[Column, ...]:

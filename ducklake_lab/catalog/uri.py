@@ -1,4 +1,4 @@
-"""Catalog URIs as DuckLake writes them, and what they mean (spec: usage/connecting)."""
+"""Catalog URIs as DuckLake writes them, and their meaning (spec: usage/connecting)."""
 
 from __future__ import annotations
 

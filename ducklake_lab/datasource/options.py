@@ -47,7 +47,7 @@ class Target:
         """Reads the options.
 
         Raises:
-            UsageError: one is missing, unknown, or not what it should be.
+            UsageError: one is missing, unknown, or wrong.
         """
         known = {key.casefold(): value for key, value in options.items()}
         for key in known:

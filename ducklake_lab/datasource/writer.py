@@ -143,11 +143,11 @@ class TableWriter(TableWriting, ds.DataSourceArrowWriter):
         return super().write(iterator)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
-        """Commits what all tasks wrote."""
+        """Commit the files of all tasks."""
         self._commit(messages, None)
 
     def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
-        """Removes what tasks wrote before another one failed."""
+        """Remove the files of tasks that wrote before another one failed."""
         self._abort(messages)
 
 

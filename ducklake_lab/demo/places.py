@@ -18,7 +18,7 @@ class Place:
     """A place for a lake.
 
     Attributes:
-        uri: what `dl.connect` takes.
+        uri: for `dl.connect`.
         folder: holds the data, and the catalog where that is a file.
         server: PostgreSQL's own folder where the server is ours.
     """

@@ -226,7 +226,7 @@ def schema_changes(old: Table, new: Table, *, same: bool = True) -> list[ColumnC
 
 
 def rows_to_read(change: ChangePlan) -> int:
-    """Rows in what a diff has to read; more than what has changed where files were rewritten."""
+    """Count the rows that a diff has to read; more than the changed ones where files were rewritten."""
     rows = sum(file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files)
     inlined: int = sum(plan.inlined.rows.num_rows for plan in (change.inserted, change.removed) if plan.inlined)
     return rows + inlined + sum(_deleted(rows.after) for rows in change.deleted)

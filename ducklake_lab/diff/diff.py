@@ -227,7 +227,7 @@ class Diff:
         return json.dumps(self.to_dict(rows), ensure_ascii=False, indent=2)
 
     def patch(self, *, revert: bool = False) -> str:
-        """Statements in DuckDB's SQL that make the later state of the earlier one, with a comment that says what they do.
+        """Write SQL of DuckDB that turns the earlier state into the later one, with a comment about its effect.
 
         Rows are found by row id, or by the key. No snapshot is created until the text is run.
 

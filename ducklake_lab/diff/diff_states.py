@@ -61,7 +61,7 @@ class Matched:
     """One column of a diff, as each state has it; None in a state that lacks it.
 
     Attributes:
-        name: what the diff calls it.
+        name: its name in the diff.
         has_returned: the earlier state lacks it, and yet is younger; its rows keep the values that they had.
     """
 

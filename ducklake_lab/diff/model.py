@@ -172,7 +172,7 @@ class Pattern:
     """Something most of the changed rows have in common, e.g. 98% of deleted rows have `dep_time IS NULL`.
 
     Attributes:
-        kind: which rows it speaks of.
+        kind: the rows that it describes.
         condition: SQL condition over the table's columns.
         share: share of those rows for which it holds, 0.0 to 1.0.
         rows: how many rows that is, of those looked at.

@@ -97,7 +97,7 @@ class Patch:
         comment = "".join(f"-- {line}\n" for line in self._comment(altered=bool(before or after), empty=not statements))
         return comment + "".join(f"{statement};\n" for statement in statements)
 
-    # What is refused
+    # Refusals
 
     def _check_amount(self) -> None:
         if self._summary.changed > MAX_ROWS or self._changed.total is not None:

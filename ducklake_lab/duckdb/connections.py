@@ -16,7 +16,7 @@ Settings = Iterable[tuple[str, str]]
 
 
 def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A new database in memory, with access to files; whoever asks closes it.
+    """A new database in memory, with access to files; the caller closes it.
 
     Args:
         threads: that run its queries; as many as there are cores by default.

@@ -1,7 +1,7 @@
 """Expressions that DuckDB evaluates for another engine: bound here, run in its workers.
 
-An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change what it means belong to
-it: they are set wherever it is bound or run.
+An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change its meaning belong
+to it: they are set wherever it is bound or run.
 """
 
 from __future__ import annotations
@@ -236,6 +236,6 @@ def value_sql(evaluation: Evaluation) -> str:
 
 
 def rows_sql(shown: str, arguments: Sequence[str]) -> str:
-    """A query of expressions over `batch`, of whose columns the arguments are made."""
+    """Write a query of expressions over `batch`, whose columns give the arguments."""
     columns = [f'{sql} AS "{argument(i)}"' for i, sql in enumerate(arguments)]
     return f"SELECT {shown} FROM (SELECT {', '.join(columns) or '1 AS one'} FROM batch)"

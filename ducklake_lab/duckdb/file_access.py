@@ -19,7 +19,7 @@ _parallel: duckdb.DuckDBPyConnection | None = None
 
 
 def connect(*, parallel: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection of its own to an in-memory database; whoever asks closes it.
+    """A connection of its own to an in-memory database; the caller closes it.
 
     Args:
         parallel: queries use all cores; without it one thread, of this thread's own database.

@@ -139,7 +139,7 @@ def texts_to_show(table: pa.Table, time_zone: str = "UTC") -> list[list[object]]
 
 
 def parts(table: pa.Table, time_zone: str = "UTC") -> list[object]:
-    """The values of one column of a nested type, taken apart to DuckDB's texts of what is in them.
+    """Take the values of a nested column apart to DuckDB's texts of their parts.
 
     Structs are dicts, lists are lists, and maps are lists of (key, value).
     """

@@ -25,7 +25,7 @@ def _clock(value: datetime | time) -> str:
 
 
 def _double(value: float) -> str:
-    """DuckDB writes the sign of what is no number, too."""
+    """Spell a double; DuckDB writes the sign of NaN, too."""
     return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else repr(value)
 
 

@@ -62,7 +62,7 @@ class Stoppable:
 
 @contextmanager
 def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    """Does something as soon as the user interrupts the block, before what is interrupted has ended."""
+    """Call a function as soon as the user interrupts the block, before the interrupted work has ended."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield

@@ -37,7 +37,7 @@ _LACKING = {
     "TIMESTAMP_MILIS": "TIMESTAMP_MS",
     "GEOMETRY": "GEOMETRY",
 }
-#: Levels of lists and objects that the SQL reads, one attempt after the other; 0 leaves out what Parquet's cannot hold.
+#: Levels of lists and objects that the SQL reads, one attempt after the other; 0 reads Parquet's variants alone.
 _ATTEMPTS = (0, 2, 4, 6)
 _MARK = b"\0"
 _MARK_SQL = r"'\x00'::BLOB"
@@ -51,7 +51,7 @@ class Kept:
 
     Attributes:
         depth: levels of lists and objects.
-        kinds: DuckDB's names of the types of which there are texts.
+        kinds: DuckDB's names of the types of texts.
         objects: the keys of each object, in order.
     """
 

@@ -1,7 +1,7 @@
 """Rows of a table as a query of DuckDB's: of its data files, without those deleted, and of rows the catalog holds.
 
 DuckDB reads a lake by such queries only: queries and previews in process, and parts of large tables in Spark's workers.
-Values that differ from file to file are one row of lists, indexed by the file's number; positions that are deleted are bits.
+Values that differ by file are one row of lists, indexed by the file's number; deleted positions are bits.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _SUFFIXES = (".parquet", ".puffin")
 def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes data and delete files that the catalog does not name; their absolute paths, in order.
 
-    Symbolic links below the data path, and what they lead to, are not the lake's and stay.
+    Symbolic links below the data path, and their targets, are not the lake's and stay.
 
     Args:
         older_than: only files last changed before; all for None. Files of a transaction that is not committed yet are

@@ -37,8 +37,8 @@ from ducklake_lab.transaction.transaction import Transaction
 def restore(transaction: Transaction, then: CatalogState, old: Table, engines: Engines) -> bool:
     """Stages that a table has the columns and rows again that it had at an earlier snapshot; it may have been dropped.
 
-    Nothing is staged where the table is what it was. A file that is still there stays: rows deleted since come back in a copy
-    that has these alone, and rows that came since are deleted.
+    Nothing is staged where the table has not changed. A file that is still there stays: rows deleted since come back
+    in a copy that has these alone, and rows that came since are deleted.
 
     Args:
         then: the entries of that snapshot.
@@ -166,7 +166,7 @@ def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> Positio
 
 
 def _copy_path(file: ScanFile) -> str:
-    """The path of a file's copy, in folders that say the same of its rows."""
+    """Return the path of a file's copy, in folders with the same partition values."""
     path, data_file = new_path(file.data_file), file.data_file
     if data_file.path_is_relative or data_file.mapping is None:
         return path

@@ -300,7 +300,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """A snapshot with what it changed, as a history shows it.
+    """Snapshot with its changes, as a history shows it.
 
     Attributes:
         changes_made: the text of `ducklake_snapshot_changes.changes_made`.

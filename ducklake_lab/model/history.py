@@ -10,7 +10,7 @@ from ducklake_lab.model.commit_notes import CommitNote, read
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.files import ColumnStats, DataFile
 
-#: How a snapshot is coloured: what it mostly did.
+#: Main kind of a snapshot's changes, which gives its colour.
 ChangeKind = Literal["insert", "update", "delete", "restore", "schema", "maintenance", "none"]
 
 

@@ -47,7 +47,7 @@ _KEYWORDS = frozenset(
     xmltable year years yes zone
     """.split()
 )
-#: What DuckDB 2.0 has besides.
+#: Further keywords of DuckDB 2.0.
 _MORE_KEYWORDS = frozenset(
     """
     approx connect destroy disconnect distance exact nearest register resource resources secure similarity tuple
@@ -60,7 +60,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 
 
 def quote_identifier(name: str) -> str:
-    """A name in quotes: what SQL takes for any name."""
+    """Quote a name, as SQL takes any."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -103,7 +103,7 @@ def quoted_path(lake: str, schema: str, name: str) -> str:
 
 
 def split_dotted(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name, of which some may be quoted; a quoted dot divides nothing.
+    """Split a dotted name, whose parts may be quoted; a quoted dot divides nothing.
 
     Raises:
         ValueError: a part is empty, or a quote is not closed.

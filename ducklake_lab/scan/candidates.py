@@ -86,7 +86,7 @@ def columns_of(connection: sa.Connection, table: Table, candidate: Candidate) ->
 
 
 def scan_of(candidate: Candidate, folder: str) -> ScanFile:
-    """The file to read, with what is deleted from it now."""
+    """Return the file to read, with its present deletions."""
     file, delete = candidate.data_file, candidate.live_delete_file
     return ScanFile(
         data_file=file,

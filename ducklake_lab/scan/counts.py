@@ -74,7 +74,7 @@ class UncertainFile:
     """Data file whose rows cannot be counted by sums over the catalog.
 
     Attributes:
-        summed: what such sums give: its rows less the deletions of delete files and inlined ones.
+        summed: such a sum: its rows less the deletions of delete files and inlined ones.
         counted: its rows at the snapshot.
     """
 

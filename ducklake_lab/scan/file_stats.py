@@ -26,7 +26,7 @@ class FileShape:
     Attributes:
         rows: in it at the snapshot, those deleted since they were written included.
         deleted: by delete file or inlined.
-        partition: what files that may become one have in common.
+        partition: equal for files that may become one.
     """
 
     rows: int

@@ -1,8 +1,8 @@
 """Counts of visible and of deleted rows in data files: from the catalog alone where it has them.
 
-The catalog does not show how the rows of a merged file, or the deletions of a delete file, divide among snapshots, nor whether a
-row is deleted twice, by a delete file and inlined. Then the snapshot ids and positions in the files are read, nothing
-else of them.
+The catalog does not show how the rows of a merged file, or the deletions of a delete file, divide among snapshots.
+Nor does it show whether a row is deleted twice, by a delete file and inlined. Then the snapshot ids and positions in
+the files are read, nothing else of them.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class _Counting:
         if not file.delete_files:
             return file.inlined
         if file.inlined:
-            return None  # a delete file may repeat what catalog rows have deleted
+            return None  # a delete file may repeat deletions by catalog rows
         found: defaultdict[int, int] = defaultdict(int)
         end, count = None, 0
         for at, delete in enumerate(file.delete_files):

@@ -14,7 +14,7 @@ from ducklake_lab.model.staged import FILE_NAME, LOCAL_ROWS
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A data file to read and what is deleted from it.
+    """Data file to read, with its deletions.
 
     Attributes:
         path: absolute path or URL of the data file.
@@ -74,7 +74,7 @@ class InlinedRows:
     def places(self, first: int) -> pa.Array:
         """Return each row's place in a scan (uint64): the tables of the catalog follow `first` files."""
         names = self.rows.column(FILE_NAME).combine_chunks()
-        # by the schema version in their names; what the transaction inlines comes last
+        # by the schema version in their names; rows inlined by the transaction come last
         tables = sorted(
             pc.unique(names).to_pylist(),
             key=lambda name: (name == LOCAL_ROWS, int(name.rpartition("_")[2]) if name != LOCAL_ROWS else 0),

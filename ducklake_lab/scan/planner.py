@@ -53,7 +53,7 @@ def plan_scan(
 
     Args:
         predicate: rows for which it is not true need not be read.
-        staged: what the open transaction did to the table, seen on top of the snapshot.
+        staged: the open transaction's changes of the table, on top of the snapshot.
         committed: the table is in the catalog; False for one the transaction made.
     """
     folder = lake.folder(state, table)
@@ -170,7 +170,7 @@ def _committed_files(
 def scan_files(
     lake: Lake, connection: sa.Connection, table_id: int, folder: str, at: int, data_files: Sequence[DataFile]
 ) -> list[ScanFile]:
-    """Data files of a table that are visible at a snapshot, with what is deleted from them then."""
+    """Return data files of a table visible at a snapshot, with the deletions of that time."""
     ids = [file.data_file_id for file in data_files]
     delete_files = visible_delete_files(connection, table_id, at, ids)
     positions = inlined.read_deletes(connection, lake.database, table_id, at)

@@ -3,7 +3,7 @@
 A condition in SQL that every file which `pruning.may_match` would keep meets, so that only few have to be fetched and
 looked at closely. It may keep more: bounds are compared where their text has the usual form, numbers as DOUBLE and
 points in time by the second. Rounding both sides so keeps their order, though it may make them equal; hence a file is
-left out only where its bound lies truly beyond the constant. A bound that is NULL, or has another form, leaves nothing out.
+left out only where its bound lies truly beyond the constant. A NULL, or a bound of another form, leaves nothing out.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def _cast_whole(element: _Whole, compiler: SQLCompiler, **options: Any) -> str:
     cases = f"WHEN {digits} THEN CAST({text} AS DOUBLE PRECISION) END"
     if (compiler.dialect.server_version_info or ()) < _ASKS_FOR_INPUT:
         return f"CASE {cases}"
-    # quicker again; what is written in another way, such as 0x10, is no digits either
+    # quicker again; other forms of a number, such as 0x10, are no digits either
     number = f"CAST({text} AS BIGINT)"
     usual = f"CASE WHEN pg_input_is_valid({text}, 'bigint') THEN CAST({number} AS TEXT) = {text} ELSE false END"
     return f"CASE WHEN {usual} THEN CAST({number} AS DOUBLE PRECISION) {cases}"

@@ -96,7 +96,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         try:
             snapshot = _try(transaction, queue=queue)
         except (_LostRace, _Held) as error:
-            transaction.lake.cache.store(None)  # whatever the reason, the next try reads everything
+            transaction.lake.cache.store(None)  # after any error the next try reads everything
             if isinstance(error, _Held):
                 if not _goes_on(transaction.lake, began, queue=queue):
                     raise CatalogLockedError(f"{error} Nothing was written.") from error

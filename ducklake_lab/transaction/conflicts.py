@@ -24,7 +24,7 @@ _FLUSH: _Kinds = {**_DROPPED, **_DELETED_INLINED, **_FLUSHED}
 # deletions kept in the catalog since would be lost with their file
 _COMPACT: _Kinds = {**_DROPPED, **_DELETED, **_COMPACTED}
 
-#: kind of ours -> kinds of another commit's on the same object that exclude it, with what that commit did
+#: kind of ours -> kinds of another commit's on the same object that exclude it, with their words
 _BY_ID: dict[str, _Kinds] = {
     "dropped_table": {"dropped_table": "dropped it already"},
     "dropped_view": {"dropped_view": "dropped it already"},

@@ -109,7 +109,7 @@ class _Expiry:
             self._connection.execute(rows.delete().where(gone))
 
     def _unseen_tables(self) -> list[int]:
-        """The ids of tables that no snapshot that is left sees, under whatever name."""
+        """Return the ids of tables that no remaining snapshot sees under any name."""
         seen = sa.select(t.table.c.table_id).where(sa.not_(_unseen(t.table)))
         query = sa.select(t.table.c.table_id).where(t.table.c.table_id.not_in(seen)).distinct()
         return [table_id for (table_id,) in self._connection.execute(query)]

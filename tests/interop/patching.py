@@ -10,7 +10,7 @@ import duckdb
 import ducklake_lab as dl
 from tests.interop.comparing import detach
 
-#: Who runs a patch.
+#: Clients that run a patch.
 CLIENTS = ("ours", "reference")
 
 

@@ -151,7 +151,7 @@ class Maker(random.Random):
         return self.deeper(make, leaf)
 
     def guarded(self) -> list[str]:
-        """Conditions of which one keeps another from failing."""
+        """Conditions in pairs, where one keeps the other from failing."""
         name = self.column("VARCHAR")
         if name is None:
             return [self.condition()]

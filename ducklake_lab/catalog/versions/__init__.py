@@ -1,6 +1,6 @@
 """Spec versions: those that can be read and written, and migrations of older ones (spec: migrations).
 
-A module for each version says what is new in it. Code that works on catalogs of several versions asks `of(connection)`.
+Each version has a module with its additions. Code that works on catalogs of several versions asks `of(connection)`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spec 1.1: schemas in schemas, comments of view columns, exact bounds, counts of row groups.
 
-The migration also mends what earlier writers left behind, as the specification asks for.
+The migration also corrects rows of earlier writers, as the specification asks for.
 """
 
 from __future__ import annotations

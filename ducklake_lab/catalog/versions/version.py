@@ -20,7 +20,7 @@ class Version:
     """A spec version.
 
     Attributes:
-        name: what `ducklake_metadata` calls it.
+        name: its name in `ducklake_metadata`.
         after: the versions that are migrated to it; the first is the one before it.
         created: tables that are new, with their columns in this version.
         added: columns that are new, each with the SQL literal that rows of before have in it; None for NULL.

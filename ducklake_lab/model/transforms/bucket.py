@@ -50,7 +50,7 @@ _SQL: dict[Hashed, str] = {
     "bytes": "{}",
     "text": "CAST({} AS VARCHAR)",
 }
-#: Microseconds of what is counted.
+#: Microseconds of the counted units.
 _MICROS: dict[Hashed, int] = {"days": DAY, "seconds": SECOND, "millis": 1_000, "micros": 1}
 _LONG = range(-(2**63), 2**63)
 

@@ -1,4 +1,4 @@
-"""Micro-batches are committed once, whoever commits them, and however long ago."""
+"""Micro-batches are committed once, by any client, at any time."""
 
 from __future__ import annotations
 
