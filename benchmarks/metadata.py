@@ -1,4 +1,4 @@
-"""Statements on metadata, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
+"""Metadata statements, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
 
 from __future__ import annotations
 

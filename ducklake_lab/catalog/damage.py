@@ -45,7 +45,7 @@ def _unreadable(connection: sa.Connection, table: sa.Table) -> str | None:
 
 
 def _misfit(connection: sa.Connection, table: sa.Table) -> str | None:
-    """A NULL, or in SQLite a value of another type, in a column that takes none."""
+    """Find a forbidden NULL, or in SQLite a value of another type."""
     for column in table.columns:
         if column.name not in _MAY_BE_NULL and _holds(connection, column, column.is_(None)):
             return f"{column.name} is NULL in a row of {table.name}"

@@ -221,7 +221,7 @@ class CatalogDatabase:
 
     @property
     def shown_version(self) -> Version:
-        """The version as which connections see the catalog."""
+        """Version in which connections see the catalog."""
         return self.version if self.version is not None and self.version.is_native else versions.SHOWN
 
     @staticmethod
@@ -354,7 +354,7 @@ class CatalogDatabase:
         return connection.execute(sa.text(_FIND_TABLE[self.location.backend]), {"name": name}).first() is not None
 
     def tables_with_prefix(self, connection: sa.Connection, prefix: str) -> list[str]:
-        """Names of the catalog's tables that begin so, in order."""
+        """Names of the catalog's tables with a prefix, in order."""
         return [
             name for (name,) in connection.execute(sa.text(_LIST_TABLES[self.location.backend]), {"prefix": prefix})
         ]
@@ -378,7 +378,7 @@ class CatalogDatabase:
         """Take the lock of statements that run again: others that run again wait, some seconds at most.
 
         Yields:
-            Whether they do; files have no such lock.
+            Whether the catalog has such a lock; files have none.
         """
         server = self.location.server
         if server is None or server.turn is None:

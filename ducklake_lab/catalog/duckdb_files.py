@@ -101,7 +101,7 @@ class DuckDBFiles:
         return FileConnection(connection, self, path)
 
     def closed(self, path: Path) -> None:
-        """A connection to the file was closed: lets go of the file after the last one."""
+        """Count a closed connection to the file, and release the file after the last one."""
         with self._lock:
             file = self._attached.get(path)
             if file is None:
@@ -134,7 +134,7 @@ class DuckDBFiles:
         return content if same else next(self._contents)
 
     def write_back(self, path: Path) -> None:
-        """Writes the log that this process left of a file into the file, unless somebody holds it."""
+        """Write a file's log of this process into the file, unless another process holds it."""
         with self._lock:
             left = path in self._logged and self._process == os.getpid()
             self._logged.pop(path, None)

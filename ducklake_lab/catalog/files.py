@@ -237,7 +237,7 @@ def read_delete_files(connection: sa.Connection, table_id: int, condition: sa.Co
 def visible_delete_files(
     connection: sa.Connection, table_id: int, snapshot_id: int, file_ids: Collection[int] | None = None
 ) -> dict[int, list[DeleteFile]]:
-    """The delete files that apply to each data file at a snapshot, newest last: one, or by rare accidents several.
+    """The delete files that apply to each data file at a snapshot, newest last: mostly one, rarely several.
 
     Args:
         file_ids: data files whose delete files are needed, others may be missing; None for all.

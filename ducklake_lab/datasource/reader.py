@@ -44,7 +44,7 @@ class TableReader(ds.DataSourceReader):
         self.predicates: list[Predicate] = []
 
     def partitions(self) -> Sequence[PlanPartition]:
-        """One for each group of files; the first one has the inlined rows."""
+        """Return a partition for each group of files; the first one has the inlined rows."""
         target = self._target
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))

@@ -135,7 +135,7 @@ def align(old: Table, new: Table, *, same: bool) -> Aligned:
 
 
 def _dropped(columns: Sequence[Column], new: Table) -> list[Column]:
-    """Columns only the earlier schema has, under names the later one does not use."""
+    """Return columns of the earlier schema alone, under names that the later one does not use."""
     taken = {column.name.casefold() for column in new.columns}
     found = []
     for column in columns:

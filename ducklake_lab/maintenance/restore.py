@@ -195,7 +195,7 @@ def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFil
 
 
 def _add_rows(transaction: Transaction, table: Table, rows: pa.Table, folder: str) -> None:
-    """Rows that were inlined then: inlined again, or in a file if they are many."""
+    """Add the rows that were inlined then: inlined again, or in a file if they are many."""
     options = transaction.options
     row_ids = rows.column(ROW_ID).combine_chunks()
     values = rows.drop_columns([ROW_ID])
