@@ -1,4 +1,4 @@
-"""What is measured. Every case names what it is compared with."""
+"""Cases that are measured. Every case names the other side of its comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installation weighs, and the CPU time that importing it takes: `python -m benchmarks.footprint`."""
+"""Size of an installation, and CPU time of importing it: `python -m benchmarks.footprint`."""
 
 from __future__ import annotations
 

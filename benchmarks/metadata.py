@@ -1,4 +1,4 @@
-"""What is metadata only, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
+"""Metadata statements, compared with the reference: definitions, many tables, many files. No Spark, no data files."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _their_tables(connection: duckdb.DuckDBPyConnection, uri: str) -> None:
 _FIRST = "SELECT count(*) FROM many.t7"
 #: We look for the files of an EXPLAIN; the reference does so only when it runs the query.
 _SELECTIVE = "EXPLAIN SELECT s FROM many.wide WHERE i = 4200"
-#: Both look for the files, of which the statistics leave none.
+#: Both look for files, and the statistics leave none.
 _SKIPPING = "SELECT s FROM many.wide WHERE i = -1"
 
 

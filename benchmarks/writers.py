@@ -131,7 +131,7 @@ def _work(role: str, uri: str, number: int, seconds: float, conflicts: bool) -> 
 
 
 def _session(role: str, uri: str) -> Callable[[str], bool]:
-    """What runs a statement; whether it was committed."""
+    """Return a function that runs a statement, and returns whether it was committed."""
     if role == "ours":
         session = dl.Session()
         while not session.lakes:

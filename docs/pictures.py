@@ -1,4 +1,4 @@
-"""What the scripts share that take the documentation's pictures: a JupyterLab, notebooks, and checks by SQL."""
+"""Parts of the scripts that take the documentation's pictures: a JupyterLab, notebooks, and checks by SQL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""DuckLake Lab: a Jupyter workbench for DuckLake lakes, with PySpark as its engine.
+"""DuckLake Lab: a Jupyter workbench for DuckLake lakes. DuckDB works small data in process, Spark large data.
 
-Importing this loads neither Spark nor pandas nor the notebook parts; each comes when it is first used.
+The import loads neither Spark nor pandas nor the notebook parts; each is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, which many new objects make run for nothing."""
+"""Pauses of Python's cyclic garbage collector, which many new objects start needlessly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Around, or on, what makes objects of many rows.
+    """Pause the collector in a block or function that makes objects of many rows.
 
     Ten thousand new tuples make the collector look through all objects of the process, which are millions in a
     notebook; there is nothing to collect among rows.
@@ -25,7 +25,7 @@ def without_collecting() -> Iterator[None]:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Around imports of many modules: what they make stays, and becomes old without a look at each object."""
+    """Pause the collector around imports of many modules: their objects stay, and none is looked at."""
     with without_collecting():
         yield
         if not gc.get_freeze_count():

@@ -82,7 +82,7 @@ class UnsupportedFeatureError(DuckLakeError):
 
 
 class ExpansionError(UnsupportedFeatureError):
-    """Views and macros stand for so much that a statement with them would never end."""
+    """The expansion of views and macros is so large that a statement would never end."""
 
 
 class CatalogError(DuckLakeError):
@@ -172,7 +172,7 @@ class TransactionConflictError(TransactionError):
 
 
 class OutdatedError(TransactionError):
-    """What a statement was begun on without asking the catalog no longer holds; nothing was written."""
+    """Outdated cache: a statement began on cached entries that no longer hold; nothing was written."""
 
 
 class CommitUnknownError(TransactionError):

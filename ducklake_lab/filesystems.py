@@ -1,4 +1,4 @@
-"""The filesystems that paths lead to, by pyarrow, and what they refuse in one line."""
+"""Filesystems of paths, by pyarrow, and their errors in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 #: Schemes of object stores; Hadoop's names for S3 mean the same objects.
 S3 = ("s3", "s3a", "s3n")
 OBJECTS = (*S3, "gs", "gcs")
-#: What the AWS SDK says of a request.
+#: Text of the AWS SDK about a request.
 _AWS = re.compile(
     r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? during (?P<operation>\w+) operation"
     r"(?: \(HTTP status (?P<later>\d+)\))?: (?P<text>.*)"
@@ -49,7 +49,7 @@ def resolve(path: str) -> tuple[fs.FileSystem, str, str]:
 
 @contextmanager
 def saying(path: str, what: str) -> Iterator[None]:
-    """Around all that is asked of a filesystem about a path: `what` cannot be done, e.g. `written`.
+    """Translate errors of a filesystem about a path: `what` cannot be done, e.g. `written`.
 
     Raises:
         DataFileError: the filesystem refused it, did not answer, or has no such file.

@@ -1,4 +1,4 @@
-"""Names through which lower layers reach what is drawn above them.
+"""Names through which lower layers reach drawing functions of higher ones.
 
 A diff knows its data and not how it is drawn, yet `diff.plot()` should work. It asks for the hook "diff.plot",
 which the package maps to a function; the module that holds it is imported on first use, never before.

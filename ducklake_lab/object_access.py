@@ -1,6 +1,6 @@
-"""How objects of S3 are reached: credentials and endpoints, for the paths they are meant for.
+"""Access to objects of S3: credentials and endpoints, each for the paths of its scope.
 
-They are kept in memory alone, as long as who granted them lives, and no text of theirs is ever shown.
+They are kept in memory alone, as long as their owner lives, and their texts are never shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class S3Access:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether it says anything that the machine does not say by itself."""
+        """Whether it sets anything beyond the machine's own settings."""
         return any((self.key_id, self.region, self.endpoint))
 
     def arrow_options(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class S3Access:
 
 
 def access_of(options: Mapping[str, object]) -> S3Access:
-    """What the options of a secret grant.
+    """Return the access that the options of a secret grant.
 
     Raises:
         UsageError: a profile is not there, or half of the credentials is missing.
@@ -120,7 +120,7 @@ def _profile(name: str) -> tuple[str | None, str | None, str | None]:
 
 
 def grant(owner: str, name: str, access: S3Access) -> None:
-    """From now on paths of the scope are reached so."""
+    """Grant access to the paths of a scope."""
     with _lock:
         _granted[owner, name.casefold()] = access
 
@@ -133,7 +133,7 @@ def revoke(owner: str, name: str | None = None) -> None:
 
 
 def granted() -> tuple[S3Access, ...]:
-    """All that is granted, and the endpoint of this machine if it has one, to be taken along to another process."""
+    """Return all grants, and this machine's endpoint if it has one, for another process."""
     with _lock:
         found = tuple(_granted.values())
     own = _of_the_machine()
@@ -141,13 +141,13 @@ def granted() -> tuple[S3Access, ...]:
 
 
 def adopt(accesses: Iterable[S3Access]) -> None:
-    """Makes what was granted in another process hold in this one, a worker of Spark's."""
+    """Adopt the grants of another process in this one, a worker of Spark's."""
     with _lock:
         _granted.update({("driver", access.scope): access for access in accesses})
 
 
 def access_to(url: str) -> S3Access:
-    """How an `s3://` URL is reached: as was granted for the longest scope that it begins with, else as machines are."""
+    """Return the access to an `s3://` URL: the grant of the longest scope that it begins with, else the machine's."""
     with _lock:
         found = [access for access in _granted.values() if url.startswith(access.scope)]
     if found:

@@ -54,7 +54,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def in_parallel(items: Iterable[Item], function: Callable[[Item], Found]) -> list[Found]:
-    """What a function finds for each item, in their order. Threads help where an item takes longer than handing it over.
+    """Call a function on each item, and return the results in order; threads help with slow items.
 
     After a failure, or an interrupt, no further item is begun, and those that were have ended.
     """

@@ -1,4 +1,4 @@
-"""Secrets in texts, found by what they are, and put out of sight.
+"""Secrets in texts, found by their form or place, and hidden.
 
 A value is a secret by its form (the login and the query of a URL, a PEM block, the published form of a token, characters
 that make no words), or by its place: it belongs to an option, header or member of a list that holds credentials.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-#: What stands for a secret.
+#: Text in place of a secret.
 HIDDEN = "***"
 
 #: Names of options, settings, headers and columns of credentials.
@@ -35,19 +35,19 @@ _DIGESTS = {32: True, 40: True, 56: False, 64: False, 96: False, 128: False}
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{32,128}|[0-9A-F]{32,128})(?![0-9A-Za-z])")
 #: Identifiers: ULIDs of our days, and bytes in base32.
 _IDS = re.compile(r"(?<![\w+=-])(?:01[0-9A-HJKMNP-TV-Z]{24}|[A-Z2-7]{16,64})(?![\w+=-])")
-#: What stands before a digest: a word of a sentence, or its kind.
+#: Text before a digest: a word of a sentence, or its kind.
 _PROSE = re.compile(
     r"[A-Za-z]\w*[:,]? $|\b(?:sha[_-]?\d+|md5|\w*(?:hash|digest|checksum|etag|commit|revision))[^\w/]{1,5}$",
     re.IGNORECASE,
 )
 _OF_A_FILE = re.compile(r"/|[.][A-Za-z][A-Za-z0-9]{0,9}\b")
-#: What stands before a value that is a secret whatever it looks like.
+#: Text before a value that is a secret in any form.
 _POSITION = re.compile(
     rf"(?:{_NAME}|\bkey|\bhmac|\bbearer|\botp)['\"]{{0,2}}[^\w/]{{0,5}}(?:(?:is|was|of)\b[^\w/]{{0,3}})?$",
     re.IGNORECASE,
 )
 
-#: What is in every name above, to tell quickly that none is there.
+#: Parts of every name above: a text without any has none of them.
 _SIGNS = (
     "secret", "pass", "pwd", "token", "credential", "sig", "auth", "cookie", "key", "session",
     "bearer", "negotiate", "basic", "x-",
@@ -188,7 +188,7 @@ def _is_random(text: str) -> bool:
 
 
 def _is_encoded(text: str) -> bool:
-    """Whether it looks as bytes do in base64: in many short words of three kinds."""
+    """Whether it looks like bytes in base64: many short words of three kinds."""
     if text.startswith("/"):
         # no folder of a path is long
         return any(len(part) >= 14 and _is_encoded(part) for part in text.split("/"))

@@ -15,5 +15,5 @@ def visible(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """As `visible`, for places with lines and tabs of their own."""
+    """Make a text visible as `visible` does, for places with lines and tabs of their own."""
     return "".join(part if part in ("\n", "\t") else visible(part) for part in re.split("([\n\t])", text))

@@ -1,4 +1,4 @@
-"""The one seam to the filesystems that hold data and delete files.
+"""Access to the filesystems that hold data and delete files, for all rooms.
 
 Paths are absolute local paths or URLs (`s3://bucket/key`), with `/` and without percent-encoding, as the catalog
 stores them. Credentials of S3 are those that were granted for the path (object_access.py), else they come from where
@@ -25,7 +25,7 @@ from ducklake_lab.parallel import in_parallel
 
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
-#: What it quotes: of what is beyond ASCII only blanks (categories Z*) and control characters.
+#: Characters that it quotes: beyond ASCII only blanks (categories Z*) and control characters.
 _QUOTED = re.compile(rf"[^{re.escape(_URI_SAFE)}A-Za-z0-9\u00a0-\U0010ffff]|\s")
 #: Files of one folder of an object store up to which each is asked for, in parallel, rather than the folder listed.
 _FEW = 100
@@ -57,7 +57,7 @@ class RealPaths:
         self._folders: dict[str, str] = {}
 
     def of(self, path: str) -> str:
-        """As `real_path`."""
+        """Return the path as `real_path` does."""
         if not is_local(path):
             return path
         folder, name = os.path.split(path.removeprefix("file://"))
@@ -71,7 +71,7 @@ def is_below(path: str, folder: str, real: Callable[[str], str] = real_path) -> 
     """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead.
 
     Args:
-        real: what gives real paths.
+        real: a function that gives real paths.
     """
     base = folder.rstrip("/") + "/"
     rest = path[len(base) :]
@@ -88,7 +88,7 @@ def join(folder: str, relative: str) -> str:
 def hadoop_uri(path: str) -> str:
     """The path as Spark's `_metadata.file_path` shows it, e.g. `file:/tmp/a%20b` for `/tmp/a b`.
 
-    That is what java.net.URI makes of an unencoded path: everything is quoted but unreserved characters, some
+    java.net.URI makes the same of an unencoded path: everything is quoted but unreserved characters, some
     punctuation, and letters outside ASCII; `%` always is.
     """
     match = URL.fullmatch(path)
@@ -110,7 +110,7 @@ def _quote(path: str) -> str:
 
 
 def fault_of(files: Mapping[str, int | None], found: Mapping[str, int | None]) -> str | None:
-    """The first file that is not there with its size, and how it is, as the end of a sentence; None where all are.
+    """Describe the first file that is missing or has another size, as the end of a sentence; None where all are right.
 
     Args:
         files: the bytes of each by its path; None where any size is right.
@@ -128,7 +128,7 @@ def fault_of(files: Mapping[str, int | None], found: Mapping[str, int | None]) -
 class Storage:
     """File operations on any path that pyarrow has a filesystem for.
 
-    What a filesystem refuses, or does not answer, is a `DataFileError` of one line that names the path.
+    A refusal or silence of a filesystem is a `DataFileError` of one line that names the path.
     """
 
     def exists(self, path: str) -> bool:
@@ -264,7 +264,7 @@ class Storage:
         in_parallel(paths, remove)
 
     def discard(self, paths: Iterable[str]) -> None:
-        """Deletes what a failed write has left, as far as that is possible: the error of the write is the one to show.
+        """Delete the files of a failed write, as far as that is possible: the write's own error is shown.
 
         What stays belongs to no snapshot; `delete_orphaned_files` finds it. A store that refuses one is not asked for the
         others: where it does not answer, each would have to be waited for.
@@ -366,14 +366,14 @@ class Storage:
                     raise
                 sink.close()
             except BaseException as error:
-                # a store that refuses a file keeps what was there; else closing has made one of what was written so far
+                # a store that refuses a file keeps the earlier one; others have made a file of the bytes written so far
                 if is_new or not isinstance(error, OSError):
                     self.discard([path])
                 raise
 
     @contextmanager
     def local_copies(self, paths: Iterable[str]) -> Iterator[Mapping[str, str]]:
-        """Where each file can be read on this machine while the block runs: in its place, or as a copy.
+        """Yield a readable local path for each file while the block runs: in its place, or as a copy.
 
         Raises:
             DataFileError: there is no such file, or it cannot be read.

@@ -1,4 +1,4 @@
-"""The version, in one place, and which DuckDB is installed."""
+"""Versions of this package and of the installed DuckDB."""
 
 import re
 from importlib.metadata import version

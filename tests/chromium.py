@@ -1,4 +1,4 @@
-"""Where the system has a Chromium: the one search of the tests, the benchmarks and the documentation's scripts."""
+"""Path of the system's Chromium: the one search of the tests, the benchmarks and the documentation's scripts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, seed_of_today, 
 
 if FOLDER:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(FOLDER))
-# who runs the tests is no author of what they commit
+# the user who runs the tests is no author of their commits
 os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)

@@ -22,7 +22,7 @@ _CODES = {403: "AccessDenied", 404: "NoSuchKey", 500: "InternalError", 503: "Slo
 
 @dataclass
 class Fault:
-    """What goes wrong: requests of some kinds, as often as `times` says, or always."""
+    """Fault of the store: requests of some kinds fail, as often as `times` says, or always."""
 
     kinds: tuple[Kind, ...]
     how: How
@@ -86,7 +86,7 @@ class _Body:
 
 
 def kind_of(environ: dict[str, Any]) -> Kind | None:
-    """What a request is for; None for what is about buckets."""
+    """Return the kind of a request; None for requests about buckets."""
     method, query = environ["REQUEST_METHOD"], environ.get("QUERY_STRING", "")
     if "list-type" in query:
         return "LIST"

@@ -28,7 +28,7 @@ class Installed:
     environment: dict[str, str]
 
     def run(self, *arguments: str | Path, cwd: Path | None = None) -> str:
-        """What `python arguments…` prints, errors included."""
+        """Run `python arguments…` and return its output, errors included."""
         done = subprocess.run(
             [self.python, *arguments], env=self.environment, cwd=cwd, capture_output=True, text=True, check=False
         )

@@ -2,7 +2,7 @@
 
 Each environment is made by pip from the package index as a user's would be, with nothing of the tests' own. In each
 runs tests/smoke.py (the demo lake, written and queried on Spark; diffs, views and magics), and tests/unit unless left out.
-Where its DuckDB is of another major version than the one here, both write one lake in turns (tests/crossed.py).
+Where its DuckDB has another major version than the one here, both write one lake in turns (tests/crossed.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import duckdb
 from tests.installed import ROOT, build_wheel
 from tests.reference import is_published
 
-#: What unit tests need besides; the reference's extensions are of the build of the DuckDB that is tested.
+#: Further requirements of unit tests; the reference's extensions have the version of the tested DuckDB.
 TOOLS = (
     "hypothesis>=6.100,<7",
     "openpyxl>=3.1,<4",
@@ -50,7 +50,7 @@ def lowest() -> dict[str, str]:
 
 
 def environments() -> dict[str, dict[str, str]]:
-    """By name, the versions that are asked for; what is not named is the newest that the pins allow."""
+    """Return pinned versions by environment; a package without a pin is the newest that the project allows."""
     oldest = lowest()
     return {
         "newest": {},
@@ -80,7 +80,7 @@ class Environment:
         self._run("-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[demo,mysql,postgres]", *asked)
 
     def smoke(self) -> str:
-        """What it ran with."""
+        """Run the smoke test, and return the versions that it prints."""
         return self._run(ROOT / "tests" / "smoke.py", self.folder / "demo").strip().splitlines()[-1]
 
     def unit(self) -> str:
@@ -96,7 +96,7 @@ class Environment:
         return self._run("-c", "import duckdb; print(duckdb.__version__)").strip()
 
     def crossed(self) -> str:
-        """Which DuckDBs have written one lake in turns, the one here among them; nothing where both are alike."""
+        """Write one lake with two DuckDBs in turns, and name them; both must differ in their first number."""
         if self.duckdb().partition(".")[0] == duckdb.__version__.partition(".")[0]:
             return "no other DuckDB"
         lake = self.folder / "crossed"

@@ -1,6 +1,7 @@
 """Lints the prose of pages, docstrings and comments: `python -m tests.prose`, as `make lint` does.
 
-It takes the rules of proselint, and refuses phrases that this project has unlearned.
+It takes the rules of proselint, and refuses phrases that are not plain English.
+A docstring begins with a verb or a noun.
 """
 
 from __future__ import annotations
@@ -17,40 +18,68 @@ from proselint.checks import __register__
 from proselint.config import DEFAULT, Config
 from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
+from pygments.lexer import Lexer
+from pygments.lexers import JavascriptLexer, TypeScriptLexer
+from pygments.token import Comment
 
 ROOT = Path(__file__).parents[1]
 UNLEARNED = re.compile(
     r"\b(?:told|tells|shall|but for|in whose place|in the place of|of which the|what is said|(?:is|are|was|were|be) of)\b",
     re.IGNORECASE,
 )
+#: Beginnings of docstrings that are neither a verb nor a noun.
+OPENINGS = re.compile(r"\s*(?:What|Who|The same|As|Likewise|That|Those)\b")
+#: Rooms of the package without such beginnings; its top and the other folders have none.
+PLAIN = (
+    "catalog",
+    "datasource",
+    "demo",
+    "diff",
+    "duckdb",
+    "files",
+    "maintenance",
+    "model",
+    "plots",
+    "scan",
+    "transaction",
+    "web",
+)
 #: Rules of proselint that do not know code: straight quotes, a heading that its first word repeats, "11 AM".
 _LEFT_OUT = ("typography", "lexical_illusions", "dates_times", "spelling")
 #: Words that it takes for others: SQL says "point in time".
 _LEFT_OUT_WORDS = ("point in time",)
-#: Pages that quote: decisions keep their first text, and the table of the corpus has results.
-_KEPT = ("adr", "corpus.md")
+#: A page of results, whose table quotes errors.
+_KEPT = ROOT / "docs" / "corpus.md"
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|(?<=\])\([^)\n]*\)", re.DOTALL)
+_LEXERS: dict[str, type[Lexer]] = {".js": JavascriptLexer, ".ts": TypeScriptLexer}
 
 
 def pages() -> list[Path]:
-    """What users read: the README and the documentation."""
-    docs = ROOT / "docs"
-    found = [page for page in docs.rglob("*.md") if not set(_KEPT) & set(page.relative_to(docs).parts)]
-    return [ROOT / "README.md", *sorted(found)]
+    """Pages in Markdown: those at the top, and the documentation with its decisions."""
+    return [*sorted(ROOT.glob("*.md")), *sorted(page for page in (ROOT / "docs").rglob("*.md") if page != _KEPT)]
 
 
 def modules() -> list[Path]:
-    """The package's modules."""
-    return sorted((ROOT / "ducklake_lab").rglob("*.py"))
+    """Modules in Python: of the package, the tests, the benchmarks, and the scripts of the documentation."""
+    return sorted(
+        path for folder in ("ducklake_lab", "tests", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")
+    )
+
+
+def scripts() -> list[Path]:
+    """Modules in JavaScript and TypeScript: of the widgets, the page, and the JupyterLab extension."""
+    extension = ROOT / "extensions" / "jupyterlab-ducklake" / "src"
+    return [*sorted((ROOT / "ducklake_lab").rglob("static/*.js")), *sorted(extension.rglob("*.ts"))]
 
 
 def prose(path: Path) -> str:
-    """A page without its code and links, or a module's docstrings and comments; each line is where it is in the file."""
+    """Return a page without its code and links, or a module's docstrings and comments; lines keep their numbers."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     lines = [""] * (text.count("\n") + 1)
-    for number, line in (*_docstrings(text), *_comments(text)):
+    lexer = _LEXERS.get(path.suffix)
+    for number, line in (*_docstrings(text), *_comments(text)) if lexer is None else _script_comments(lexer(), text):
         lines[number - 1] = _CODE.sub("", line.strip())
     return "\n".join(lines)
 
@@ -69,8 +98,30 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string.lstrip("#: ")
 
 
+def _script_comments(lexer: Lexer, text: str) -> Iterator[tuple[int, str]]:
+    for offset, kind, comment in lexer.get_tokens_unprocessed(text):
+        if kind in Comment:
+            for number, line in enumerate(comment.splitlines(), text.count("\n", 0, offset) + 1):
+                yield number, line.strip().lstrip("/* ").removesuffix("*/")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether the beginnings of a module's docstrings are checked."""
+    folder, *rest = path.relative_to(ROOT).parts
+    return path.suffix == ".py" and (folder != "ducklake_lab" or len(rest) == 1 or rest[0] in PLAIN)
+
+
+def openings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings that begin with neither a verb nor a noun, with the numbers of their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False) or ""
+            if found := OPENINGS.match(docstring):
+                yield node.body[0].lineno, f"a docstring begins with a verb or a noun, not with '{found[0].strip()}'"
+
+
 def problems(text: str) -> Iterator[tuple[int, str]]:
-    """What is wrong with a text, with the numbers of its lines."""
+    """Yield the problems of a text, with the numbers of their lines."""
     for number, line in enumerate(text.splitlines(), 1):
         if found := UNLEARNED.search(line):
             yield number, f"'{found[0]}' is no plain English"
@@ -84,13 +135,16 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Prints what is wrong; the exit code."""
+    """Print the problems of all files, and return the exit code."""
+    paths = [*pages(), *modules(), *scripts()]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {problem}"
-        for path in (*pages(), *modules())
-        for number, problem in problems(prose(path))
+        for path in paths
+        for number, problem in (*problems(prose(path)), *(openings(path) if is_plain(path) else ()))
     ]
-    print("\n".join(found) or f"{len(pages())} pages and {len(modules())} modules read plainly")
+    print(
+        "\n".join(found) or f"{len(pages())} pages, {len(modules())} modules and {len(scripts())} scripts read plainly"
+    )
     return bool(found)
 
 

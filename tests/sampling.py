@@ -25,7 +25,7 @@ import pytest
 CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
 #: Marks a test that runs on every kind of catalog each time.
 EVERY_CATALOG = "every_catalog"
-#: Marks a family of tests, one of n of which runs.
+#: Marks a family of tests; one in n runs.
 SAMPLED = "sampled"
 #: Cases that pytest has collected, those that this run leaves out included.
 COLLECTED = pytest.StashKey["list[Case]"]()

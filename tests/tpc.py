@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Answer:
-    """What DuckDB gives for a query over its own tables, and how many seconds it takes."""
+    """Answer of DuckDB to a query over its own tables, and its time in seconds."""
 
     columns: list[str]
     rows: list[str]
@@ -51,7 +51,7 @@ class Benchmark:
                 self.answers[number] = Answer(columns, _comparable(rows), seconds)
 
     def difference(self, session: dl.Session, number: int) -> str | None:
-        """Where the session's answer differs from DuckDB's, whatever the order of rows; None where it does not."""
+        """Describe how the session's answer differs from DuckDB's, in any order of rows; None where it does not."""
         expected = self.answers[number]
         result = session.sql(self.queries[number])
         if result.columns != expected.columns:

@@ -12,7 +12,7 @@ from ducklake_lab.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachOptions:
-    """How a lake is attached; `Session.attach` describes each option."""
+    """Options of attaching a lake; `Session.attach` describes each."""
 
     data_path: str | None = None
     read_only: bool = False
@@ -50,7 +50,7 @@ class AttachOptions:
         return self.create_if_not_exists and not self.read_only and self.at is None
 
     def lake_options(self) -> dict[str, str]:
-        """The options of the lake among them, as texts; those that are set in the lake come before them."""
+        """Options of the lake, as texts; a value that is set in the lake has precedence."""
         given = {
             "data_inlining_row_limit": self.data_inlining_row_limit,
             "write_deletion_vectors": self.write_deletion_vectors,

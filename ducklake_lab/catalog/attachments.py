@@ -1,4 +1,4 @@
-"""Reads what hangs on entries: comments, partition keys, sort keys, and the parts of macros. One query each."""
+"""Read attachments of entries: comments, partition keys, sort keys, and the parts of macros. One query each."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.types import DataType
 
-#: What MySQL compares by code points; its TEXT would end after 64 kB.
+#: MySQL compares it by code points; its TEXT would end after 64 kB.
 _MYSQL_TEXT = mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin")
 
 
@@ -94,7 +94,7 @@ class Flag(TypeDecorator[bool]):
         return None if value is None else bool(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], bool | None] | None:
-        # a call for each of tens of thousands of rows, where what the driver gives is a bool already
+        # the driver gives bools already; a call for each of tens of thousands of rows would be slow
         native = dialect.name in ("duckdb", "postgresql")
         return None if native else super().result_processor(dialect, coltype)
 
@@ -169,7 +169,7 @@ def inlined_type(backend: Backend, data_type: DataType) -> str:
 #: Columns of one table, and bytes of a row that cannot be moved elsewhere.
 _MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1600, "mysql": 1017}
 _ROW_BYTES = {"postgresql": 8160, "mysql": 8126}
-#: Bytes of a value in a row: of types that are always as long, and at most of others, which have a place elsewhere.
+#: Bytes of a value in a row: exact for types of one length, the most for others, whose rest is stored elsewhere.
 _FIXED = {
     "BOOLEAN": 1,
     "SMALLINT": 2,
@@ -186,7 +186,7 @@ _POSTGRES_SYSTEM = frozenset(("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"
 
 
 def holds_columns(backend: Backend, columns: Mapping[str, DataType], own: int) -> bool:
-    """Whether a table of the backend can have columns for values of these types, and any row of them.
+    """Whether a table of the backend can have columns of these types, and hold any row of them.
 
     PostgreSQL cuts names after 63 bytes; like the reference we keep such rows in files.
 

@@ -1,4 +1,4 @@
-"""What goes past SQLAlchemy's expressions: statements as texts, and DuckDB's own connection."""
+"""Statements as texts and DuckDB's own connection, where SQLAlchemy's expressions do not suffice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ducklake_lab.duckdb.results import complete
 def run_text(
     connection: sa.Connection, statement: str, options: Mapping[str, object] | None = None
 ) -> sa.CursorResult[Any]:
-    """Runs a statement as written. A `%` in a quoted name is no parameter, which some drivers would make of it."""
+    """Runs a statement as written. A `%` in a quoted name stays; some drivers take it for a parameter."""
     formats = connection.dialect.name in ("postgresql", "mysql")
     text = statement.replace("%", "%%") if formats else statement
     return connection.exec_driver_sql(text, execution_options=options)

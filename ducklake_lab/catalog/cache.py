@@ -1,4 +1,4 @@
-"""The cache of one catalog: what a process has read or written, and the proof that it still holds (ADR 0081)."""
+"""Cache of one catalog: rows that a process has read or written, with the proof that they still hold (ADR 0081)."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class CachedCatalog:
 
 
 class CatalogCache:
-    """What is cached of one catalog. Each look-up names the proof that it accepts; without one it gives None.
+    """Cache of one catalog. Each look-up names the proof that it accepts; without one it gives None.
 
     Args:
-        is_off: whether nothing may be taken from here: a session that logs queries wants to see all of them.
+        is_off: whether look-ups give None: a session that logs queries shows each of them.
 
     Attributes:
         generation: rises when all is forgotten; what was planned before is out of date.
@@ -92,7 +92,7 @@ class CatalogCache:
         return rows if same and not self._is_off() else None
 
     def by_newest(self, newest: Snapshot) -> CachedCatalog | None:
-        """The rows but options, which change without a snapshot: the newest snapshot, read just now, proves them."""
+        """Return the rows without options, which need no snapshot to change: the newest snapshot proves them."""
         rows = self._rows
         return rows if rows is not None and rows.snapshot == newest and not self._is_off() else None
 
@@ -104,7 +104,7 @@ class CatalogCache:
         return rows if self.entries(rows.snapshot) is not None else None
 
     def store(self, rows: CachedCatalog | None) -> None:
-        """Keeps rows that a commit has left, or that were read; None forgets those kept."""
+        """Keep rows that a commit has written, or that were read; None forgets the kept rows."""
         self._rows = rows
 
     def store_more(self, before: CachedCatalog, rows: CachedCatalog) -> None:

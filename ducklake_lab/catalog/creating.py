@@ -29,7 +29,7 @@ def absolute(path: str) -> str:
     return folder(path if "://" in path else str(Path(path).expanduser().absolute()))
 
 
-#: Statements that create the metadata tables, by version and kind of database: to write them takes longer than to run them.
+#: Statements that create the metadata tables, by version and database: spelling them takes longer than running them.
 _DEFINITIONS: dict[tuple[str, str], tuple[str, ...]] = {}
 
 

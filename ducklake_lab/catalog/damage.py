@@ -1,4 +1,4 @@
-"""What is wrong with a catalog that cannot be read: looked for only after reading it has failed."""
+"""Looks for the damage of a catalog, after reading it has failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
     It ends the connection's transaction.
     """
     if connection.invalidated or not _runs(connection, sa.select(sa.literal(1))):
-        return None  # nothing can be asked any more
+        return None  # the connection takes no query any more
     for table in tables.sorted_tables:
         fault = _unreadable(connection, table) or _misfit(connection, table)
         if fault is not None:
@@ -35,7 +35,7 @@ def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
 
 
 def _unreadable(connection: sa.Connection, table: sa.Table) -> str | None:
-    """A table or column that is not there."""
+    """Find a table or column that is missing."""
     if _runs(connection, sa.select(table).limit(0)):
         return None
     if not _runs(connection, sa.select(sa.literal(1)).select_from(table).limit(0)):
@@ -45,7 +45,7 @@ def _unreadable(connection: sa.Connection, table: sa.Table) -> str | None:
 
 
 def _misfit(connection: sa.Connection, table: sa.Table) -> str | None:
-    """A NULL, or in SQLite a value of another type, in a column that takes none."""
+    """Find a forbidden NULL, or in SQLite a value of another type."""
     for column in table.columns:
         if column.name not in _MAY_BE_NULL and _holds(connection, column, column.is_(None)):
             return f"{column.name} is NULL in a row of {table.name}"

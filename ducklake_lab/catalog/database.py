@@ -37,7 +37,7 @@ from ducklake_lab.model.quoting import quote_identifier
 LOCK_WAIT_SECONDS = 3.0
 #: Seconds between two tries to open it.
 _LOCK_PAUSE = (0.002, 0.02)
-#: What drivers of catalog databases raise.
+#: Errors of drivers of catalog databases.
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 _FIND_TABLE = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
@@ -56,11 +56,11 @@ _LIST_TABLES = {
 }
 
 
-#: Keys of what a connection knows of the catalog's files.
+#: Keys of a connection's facts about the catalog's files.
 _MARK, _CONTENT = "ducklake_mark", "ducklake_content"
 
 
-#: How DuckDB 1.5 and 2.0 say that they cannot read a file.
+#: Errors of DuckDB 1.5 and 2.0 about a file that they cannot read.
 _OF_NEWER_DUCKDB = re.compile("Trying to read a database file with (storage )?version number")
 
 
@@ -107,7 +107,7 @@ class CatalogDatabase:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Around many statements: a DuckDB file stays open, which saves opening it for each, and no other process can."""
+        """Keep a DuckDB file open for many statements: none has to open it, and no other process can."""
         path = self.location.path
         if self.backend != "duckdb" or path is None:
             yield
@@ -124,7 +124,7 @@ class CatalogDatabase:
         self._exclusive.enter_context(self.held())
 
     def exists(self) -> bool:
-        """Whether there is a catalog file; True for servers, which only a connection can tell."""
+        """Whether there is a catalog file; True for servers, where only a connection shows it."""
         return self.location.path is None or self.location.path.exists()
 
     @contextmanager
@@ -161,7 +161,7 @@ class CatalogDatabase:
 
     @staticmethod
     def mark(connection: sa.Connection) -> FileMark | None:
-        """How the catalog's files were before the connection's transaction began; None for servers."""
+        """Return the state of the catalog's files before the connection's transaction began; None for servers."""
         mark: FileMark | None = connection.info.get(_MARK)
         return mark
 
@@ -169,7 +169,7 @@ class CatalogDatabase:
     def content(connection: sa.Connection) -> int | None:
         """The number of a DuckDB file's content when the connection's transaction began; None for other catalogs.
 
-        What the transaction reads is as new as that, or newer.
+        The transaction reads that content or a newer one.
         """
         content: int | None = connection.info.get(_CONTENT)
         return content
@@ -181,7 +181,7 @@ class CatalogDatabase:
         return driver.changed if isinstance(driver, FileConnection) else None
 
     def explain(self, error: Exception) -> CatalogError | None:
-        """What an error that came up while the catalog was used says of it; None where the catalog is not its cause."""
+        """Return the catalog's own error behind an error raised during its use; None where it has none."""
         with suppress(CatalogError), self.connect() as connection:
             return self._explained(error, connection)
         return None
@@ -205,7 +205,7 @@ class CatalogDatabase:
         return CatalogError(self._refusal(error)) if is_of_driver else None
 
     def full(self) -> str:
-        """That the catalog cannot grow."""
+        """Return the message of a catalog that cannot grow."""
         return (
             f"The disk of the catalog {self.location.display} is full, or its file may not grow; nothing was written. "
             "Make room and try again."
@@ -221,7 +221,7 @@ class CatalogDatabase:
 
     @property
     def shown_version(self) -> Version:
-        """The version as which connections see the catalog."""
+        """Version in which connections see the catalog."""
         return self.version if self.version is not None and self.version.is_native else versions.SHOWN
 
     @staticmethod
@@ -300,7 +300,7 @@ class CatalogDatabase:
                     raise CatalogError(self._refusal(error)) from error
                 if time.monotonic() > deadline:
                     raise CatalogLockedError(locked) from error
-                # a process that writes all the time lets go for moments only; to try seldom is to miss them
+                # a process that writes all the time releases the file for moments only, which rare tries would miss
                 time.sleep(random.uniform(*_LOCK_PAUSE))
 
     @staticmethod
@@ -340,7 +340,7 @@ class CatalogDatabase:
         return f"The catalog {self.location.display} cannot be used: {reason}"
 
     def _safe(self, error: Exception) -> str:
-        """The first line of a driver's reason, without what may be a secret of the URL."""
+        """Return the first line of a driver's reason, without possible secrets of the URL."""
         return without_secrets(self.location.url, _reason(error).partition("\n")[0])
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
@@ -354,7 +354,7 @@ class CatalogDatabase:
         return connection.execute(sa.text(_FIND_TABLE[self.location.backend]), {"name": name}).first() is not None
 
     def tables_with_prefix(self, connection: sa.Connection, prefix: str) -> list[str]:
-        """Names of the catalog's tables that begin so, in order."""
+        """Names of the catalog's tables with a prefix, in order."""
         return [
             name for (name,) in connection.execute(sa.text(_LIST_TABLES[self.location.backend]), {"prefix": prefix})
         ]
@@ -375,10 +375,10 @@ class CatalogDatabase:
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Around a statement that runs again: others that run again wait, some seconds at most.
+        """Take the lock of statements that run again: others that run again wait, some seconds at most.
 
         Yields:
-            Whether they do; files have no such lock.
+            Whether the catalog has such a lock; files have none.
         """
         server = self.location.server
         if server is None or server.turn is None:
@@ -389,7 +389,7 @@ class CatalogDatabase:
             try:
                 connection.exec_driver_sql(take)
             except sa.exc.DBAPIError:
-                connection.rollback()  # who has waited too long goes on without
+                connection.rollback()  # after too long a wait the statement goes on without the lock
             try:
                 yield True
             finally:

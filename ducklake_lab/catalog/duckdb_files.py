@@ -31,10 +31,10 @@ from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.quoting import quote_text
 
-#: The storage version of new files: what reads spec 1.0 reads it, and an older one has no VARIANT.
+#: The storage version of new files: all that read spec 1.0 read it, and an older one has no VARIANT.
 _STORAGE = (1, 5, 0)
 _STORAGE_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)", re.ASCII)
-#: Where the header of a file has the name of the DuckDB that wrote it.
+#: Bytes of a file's header with the name of the DuckDB that wrote it.
 _WRITER = slice(52, 84)
 #: A log is written back when the bytes that were read of it, time after time, are more than these and a share of its
 #: file: reading it once more takes longer than writing it back, which takes longer the larger the file is.
@@ -72,7 +72,7 @@ class DuckDBFiles:
         """A connection whose default database is the file, which is created where there is none.
 
         Args:
-            storage_version: of a file that is created, `latest` or e.g. `v2.0.0`; by default what DuckDB 1.5 reads.
+            storage_version: of a file that is created, `latest` or e.g. `v2.0.0`; by default that of DuckDB 1.5.
 
         Raises:
             duckdb.IOException: another process has the file open.
@@ -101,7 +101,7 @@ class DuckDBFiles:
         return FileConnection(connection, self, path)
 
     def closed(self, path: Path) -> None:
-        """A connection to the file was closed: lets go of the file after the last one."""
+        """Count a closed connection to the file, and release the file after the last one."""
         with self._lock:
             file = self._attached.get(path)
             if file is None:
@@ -126,15 +126,15 @@ class DuckDBFiles:
     def _content(self, path: Path) -> int:
         """The number of the content of a file that was attached just now, which keeps other processes from it.
 
-        Others that wrote in between have changed the size or times of the file or its log. Where there is no log, what they
-        did may have left one of the same size, within one step of the clock.
+            Others that wrote in between have changed the size or times of the file or its log. Where there is no log,
+        they may have left one of the same size, within one step of the clock.
         """
         mark, (left, content) = mark_of(path), self._left.pop(path, (None, 0))
         same = left is not None and left.files == mark.files and mark.has_log and mark.is_fine
         return content if same else next(self._contents)
 
     def write_back(self, path: Path) -> None:
-        """Writes the log that this process left of a file into the file, unless somebody holds it."""
+        """Write a file's log of this process into the file, unless another process holds it."""
         with self._lock:
             left = path in self._logged and self._process == os.getpid()
             self._logged.pop(path, None)
@@ -142,7 +142,7 @@ class DuckDBFiles:
             try:
                 connection = self.open(path)
             except duckdb.Error:
-                return  # who holds it has read the log, and writes it back
+                return  # a process that holds it has read the log, and writes it back
             try:
                 _checkpoint(connection)
             finally:
@@ -154,7 +154,7 @@ class DuckDBFiles:
 
     def _detach(self, file: _AttachedFile, path: Path) -> None:
         root, size = self._running(), _size(log_of(path))
-        read = self._logged.get(path, 0) if size > file.log else 0  # whoever only reads leaves the file as it is
+        read = self._logged.get(path, 0) if size > file.log else 0  # a process that only reads leaves the file as it is
         if size + read > _LOG_BYTES + _size(path) * _LOG_SHARE:
             _checkpoint(root, file.name)
             self._logged.pop(path, None)
@@ -191,7 +191,7 @@ def checked_storage_version(name: str) -> str:
 
 
 def reader_of(path: Path) -> str:
-    """Which DuckDB reads a file that the installed one cannot read."""
+    """Name the DuckDB that reads a file which the installed one cannot read."""
     try:
         with path.open("rb") as file:
             header = file.read(_WRITER.stop)
@@ -205,7 +205,7 @@ def reader_of(path: Path) -> str:
 
 
 def log_of(path: Path) -> Path:
-    """Where DuckDB keeps the log of a catalog file."""
+    """Path of DuckDB's log of a catalog file."""
     return path.with_name(f"{path.name}.wal")
 
 
@@ -241,7 +241,7 @@ class FileConnection(ConnectionWrapper):
         self._begins = True
 
     def prepare(self, statements: str) -> None:
-        """Makes what lasts as long as the connection, such as temporary views: all of it, before its transaction begins."""
+        """Create the connection's temporary objects, such as views, all before its transaction begins."""
         self._raw.begin()
         try:
             self._raw.execute(statements)

@@ -1,4 +1,4 @@
-"""Engines of SQLAlchemy for catalogs' databases, and what each kind of database needs."""
+"""Engines of SQLAlchemy for catalogs' databases, with the settings of each kind."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def engine_of(location: CatalogLocation, _process: int) -> sa.Engine:
 
 
 def _take_over_sqlite_transactions(engine: sa.Engine) -> None:
-    """Lets BEGIN IMMEDIATE take the write lock at once, so that ids read are ids nobody else takes."""
+    """Let BEGIN IMMEDIATE take the write lock at once, so that nobody else takes the same ids."""
 
     def connected(connection: Any, _record: Any) -> None:
         connection.isolation_level = None

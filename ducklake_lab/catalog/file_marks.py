@@ -15,7 +15,7 @@ _STEP = 2_500_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """What the file system knew of a catalog's files at a time.
+    """State of a catalog's files in the file system at a time.
 
     Attributes:
         files: device, inode, size in bytes, and times of change in ns of each file; None where there was none.

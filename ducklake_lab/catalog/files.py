@@ -18,7 +18,7 @@ from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.files import ColumnStats, DataFile, DeleteFile
 from ducklake_lab.model.mapping import ColumnMapping
 
-#: A mapping with no rows: nothing of the file is in the table.
+#: A mapping with no rows: the table has no column of the file.
 _NO_COLUMNS = ColumnMapping(())
 #: The largest count of rows or bytes that a file can have.
 _LARGEST = 2**48
@@ -98,7 +98,7 @@ def read_candidates(
     """A table's data files for which a condition holds, in file order, with their counts and bounds of some columns.
 
     Args:
-        condition: on `ducklake_data_file` and what is joined to it.
+        condition: on `ducklake_data_file` and the joined tables.
         joined: by column id, as `join_stats` gives it; its rows may be missing.
     """
     f = t.data_file
@@ -150,7 +150,7 @@ def read_candidates(
 
 
 def _check(rows: Sequence[sa.Row[Any]], columns: Sequence[sa.Column[Any]], count: str, table: sa.Table) -> None:
-    """Raises CatalogError where a file has a count of rows or a size that no file has."""
+    """Raise CatalogError where a file has an impossible size or count of rows."""
     names = [column.name for column in columns]
     for name in (count, "file_size_bytes", "footer_size"):
         i = names.index(name)
@@ -191,7 +191,7 @@ def _stats_of_file(s: sa.FromClause, table_id: int, column_id: int) -> sa.Column
 def count_data_files(
     connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool], without: Collection[int] = ()
 ) -> tuple[int, int]:
-    """How many data files of a table a condition on `ducklake_data_file` holds for, and their bytes.
+    """Count the data files of a table that fulfil a condition on `ducklake_data_file`, and sum their bytes.
 
     Args:
         without: files that do not count.
@@ -207,7 +207,7 @@ def count_data_files(
 
 
 def among(column: sa.ColumnElement[Any], ids: Collection[int]) -> sa.ColumnElement[bool]:
-    """A condition that rows of these ids meet: and no others, where they are few."""
+    """Return a condition that rows of these ids meet; where they are few, no others meet it."""
     return column.in_(sorted(ids)) if len(ids) <= _FEW else sa.true()
 
 
@@ -237,7 +237,7 @@ def read_delete_files(connection: sa.Connection, table_id: int, condition: sa.Co
 def visible_delete_files(
     connection: sa.Connection, table_id: int, snapshot_id: int, file_ids: Collection[int] | None = None
 ) -> dict[int, list[DeleteFile]]:
-    """The delete files that apply to each data file at a snapshot, newest last: one, or by rare accidents several.
+    """The delete files that apply to each data file at a snapshot, newest last: mostly one, rarely several.
 
     Args:
         file_ids: data files whose delete files are needed, others may be missing; None for all.

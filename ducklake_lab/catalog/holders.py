@@ -31,7 +31,7 @@ _STOPPED = ("T", "t")
 
 
 def of_server(connection: sa.Connection) -> str:
-    """The client of a server that holds the catalog, since when, and how it is ended.
+    """Describe the client of a server that holds the catalog: since when, and how to end it.
 
     Args:
         connection: in a transaction without an error.
@@ -39,7 +39,7 @@ def of_server(connection: sa.Connection) -> str:
     query, end = _QUERIES[connection.dialect.name]
     try:
         found = connection.exec_driver_sql(query).first()
-    except sa.exc.DBAPIError:  # who may not see the clients of others
+    except sa.exc.DBAPIError:  # this user may not see other users' clients
         found = None
     if found is None:
         return "another client, which has not finished its commit; wait for it"

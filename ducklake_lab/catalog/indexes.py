@@ -16,7 +16,7 @@ from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UnsupportedFeatureError
 
-#: What is asked for by the table it belongs to, and of which a lake of many tables has many rows.
+#: Tables with many rows in a lake of many tables, read by table id.
 _OFFERED: Mapping[sa.Table, tuple[str, ...]] = {
     t.data_file: ("table_id",),
     t.delete_file: ("table_id", "data_file_id"),
@@ -38,7 +38,7 @@ def offered(database: CatalogDatabase) -> list[sa.Index]:
 
 
 def statement(index: sa.Index, database: CatalogDatabase) -> str:
-    """The CREATE INDEX of an index, for those who would rather run it themselves."""
+    """Return the CREATE INDEX of an index, for users who run it themselves."""
     dialect = sa.make_url(database.location.url).get_dialect()()
     return str(CreateIndex(index).compile(dialect=dialect))
 

@@ -35,7 +35,7 @@ from ducklake_lab.model.types import DataType
 
 
 def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
-    """Whether rows with these columns can be kept in a catalog; the reference decides so too."""
+    """Whether rows with these columns can be kept in a catalog; the same rule as the reference's."""
 
     def can_keep(part: Column, *, nested: bool) -> bool:
         if part.type == "variant":
@@ -90,7 +90,7 @@ def read_rows(
     """The inlined rows for which a condition on the format's own columns holds, in row id order.
 
     Args:
-        unaltered: snapshots at which the table certainly has `columns`; it is not asked again what it had then.
+        unaltered: snapshots at which the table certainly has `columns`, which are not read again.
         time_zone: in which times of columns that had no zone are read.
 
     Returns:
@@ -114,7 +114,7 @@ def read_rows(
 
 
 def _tables_with_begins(connection: sa.Connection, table_id: int) -> list[tuple[str, int, int | None]]:
-    """As `inlined_tables`, with the first snapshot of the version, where the catalog has a row for it."""
+    """Inlined tables as `inlined_tables` gives them, each with its first snapshot if the catalog has it."""
     i, v = t.inlined_data_tables, t.schema_versions
     joined = i.outerjoin(v, sa.and_(v.c.table_id == i.c.table_id, v.c.schema_version == i.c.schema_version))
     query = sa.select(i.c.table_name, i.c.schema_version, v.c.begin_snapshot).select_from(joined)
@@ -207,7 +207,7 @@ def _columns_of_version(connection: sa.Connection, table_id: int, version: int) 
 
 
 def _stored_form(columns: Sequence[Column]) -> list[tuple[int, str, str]]:
-    """What of columns decides how rows are stored: not their defaults, not whether they may be NULL."""
+    """Return the properties of columns that decide how rows are stored: not defaults, not NOT NULL."""
     return [(part.column_id, part.name, part.type) for column in columns for part in column.walk()]
 
 
@@ -284,7 +284,7 @@ def _read_table(
 
 
 def _readable(database: CatalogDatabase, column: str, data_type: DataType) -> str:
-    """The column as it is to be read: the driver of PostgreSQL makes days of an interval's months."""
+    """Return the column's expression for reading: PostgreSQL's driver turns an interval's months into days."""
     name = quote_identifier(column)
     if database.location.backend != "postgresql" or data_type.name != "interval":
         return name

@@ -105,7 +105,7 @@ class Lake:
         return self.database.shown_version
 
     def check_has(self, feature: str, since: str) -> None:
-        """Raises UnsupportedFeatureError where its version lacks what a later one brought."""
+        """Raise UnsupportedFeatureError where its version lacks a feature of a later one."""
         if not versions.is_since(self.version, since):
             raise UnsupportedFeatureError(
                 f"DuckLake {self.version.name} has no {feature}; attach the lake with DUCKLAKE_VERSION '{since}' and "
@@ -164,7 +164,7 @@ class Lake:
         return self.cache.by_content(self.database.content(connection))
 
     def newest_unopened(self) -> Snapshot | None:
-        """The newest snapshot, where the catalog's files say that it is the one read last; nothing is opened."""
+        """Return the newest snapshot, where the catalog's files prove that it is the one read last; opens nothing."""
         path = self.location.path
         found = self.cache.newest_by_files(path) if path is not None and self.at is None else None
         return replace(found, snapshot_time=self.local(found.snapshot_time)) if found is not None else None
@@ -200,7 +200,7 @@ class Lake:
         return state
 
     def check_data_path(self, files: Iterable[str]) -> None:
-        """Raises where one of some files is below the data path and that is not there.
+        """Raise where the data path is missing and one of the files is below it.
 
         Raises:
             DataFileError: names the data path.
@@ -290,7 +290,7 @@ def open_lake(
             raise CatalogNotFoundError(f"{location.display} holds no DuckLake catalog; check the path.")
         chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
         lake = Lake(alias, database, chosen, options, session, created=not exists)
-        lake.snapshot(connection)  # what has none cannot be used
+        lake.snapshot(connection)  # a lake without one cannot be used
         if options.exclusive:
             database.hold()
         return lake

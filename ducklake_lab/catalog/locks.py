@@ -11,9 +11,9 @@ from ducklake_lab.catalog.servers import Server
 
 
 def lock_for_commit(connection: sa.Connection, *, queue: bool = True) -> None:
-    """Makes this transaction the only one of ours that commits: two would read the same ids, and one of them lose.
+    """Make this transaction the only one of ours that commits: two would read the same ids, and one would fail.
 
-    It must be the transaction's first statement. Who waits for a lock in vain gets an error, see `races.is_lock_timeout`.
+    It must be the transaction's first statement. A wait that ends in vain is an error, see `races.is_lock_timeout`.
 
     Args:
         queue: wait for other commits; without it, the key of snapshots decides. SQLite's commits always wait.
@@ -22,7 +22,7 @@ def lock_for_commit(connection: sa.Connection, *, queue: bool = True) -> None:
         connection.exec_driver_sql("ROLLBACK")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
-    # no default: on an engine made elsewhere, commits would not be locked, and nobody would notice
+    # no default: with an engine made elsewhere, commits would take no lock, unnoticed
     server: Server | None = connection.get_execution_options()[SERVER]
     if server is None:
         return

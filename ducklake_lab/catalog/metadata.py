@@ -1,4 +1,4 @@
-"""The tables of a catalog database as rows: metadata tables, inlined data, and whatever else is in it."""
+"""Tables of a catalog database as rows: metadata tables, inlined data, and others."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) ->
     found = []
     for column in sa.inspect(connection).get_columns(actual, schema=database.location.schema):
         kind = declared.get(column["name"], column["type"])
-        # SQLite's declared types are what the reference shows, booleans and times included
+        # the reference shows SQLite's declared types, booleans and times included
         shown = column["type"] if connection.dialect.name == "sqlite" else kind
         found.append((column["name"], _from_sqlalchemy(shown), sa.types.NullType() if shown is not kind else kind))
     return found

@@ -15,7 +15,7 @@ from ducklake_lab.errors import CatalogError
 DEFAULT_INLINING_ROW_LIMIT = 10
 
 
-#: What an option is set for: ("table" or "schema", its id), or (None, None) for the lake.
+#: Scope of an option: ("table" or "schema", its id), or (None, None) for the lake.
 Scope = tuple[str | None, int | None]
 #: Scopes as options() names them.
 SCOPES = {None: "GLOBAL", "schema": "SCHEMA", "table": "TABLE"}
@@ -102,7 +102,7 @@ def options_of(rows: Sequence[OptionRow], session: SessionOptions, attached: Map
 
 
 def write_option(connection: sa.Connection, scope: Scope, key: str, value: str | None) -> None:
-    """Stores an option, or with None takes it away; the caller commits."""
+    """Store an option, or remove it with None; the caller commits."""
     m = t.lake_metadata
     kind, scope_id = scope
     where = sa.and_(m.c.key == key, m.c.scope.is_(None))

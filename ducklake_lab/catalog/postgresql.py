@@ -1,4 +1,4 @@
-"""How PostgreSQL is asked with few round trips: writes go together, reads need no transaction, and live connections no ping."""
+"""Few round trips to PostgreSQL: writes go together, reads need no transaction, and live connections no ping."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PostgreSQLDialect(PGDialect_psycopg):
         parent.do_commit(dbapi_connection)
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Also what the pool does with a connection that is given back: it is ready for any use then."""
+        """Roll back, also for the pool when a connection returns: it is ready for any use then."""
         driver = dbapi_connection.driver_connection
         self._held.pop(driver, None)
         parent: Any = super()
@@ -77,7 +77,7 @@ class PostgreSQLDialect(PGDialect_psycopg):
             self._send(connection, partial(getattr(cursor, method), statement, parameters))
 
     def _send(self, connection: object, last: Callable[[], object] | None = None) -> None:
-        """Runs what is held, then the last one: in one round trip, and each only if those before it have succeeded."""
+        """Run the held statements, then the last one, in one round trip; each only if those before it succeeded."""
         held = self._held.pop(connection, [])
         if last is not None:
             held.append(last)
@@ -95,7 +95,7 @@ class PostgreSQLDialect(PGDialect_psycopg):
                     for run in held:
                         run()
                 except self.loaded_dbapi.Error as error:
-                    first = error  # to leave the pipeline with it would log what follows from it
+                    first = error  # leaving the pipeline with it would log its consequences
         except self.loaded_dbapi.Error as error:
             first = first or error
         if first is not None:
@@ -115,7 +115,7 @@ def insert_arrays(table: sa.Table, columns: tuple[str, ...]) -> sa.TextClause:
     )
 
 
-#: What URLs name the dialect.
+#: The dialect's name in URLs.
 DRIVER = "postgresql+ducklake_lab"
 sa.dialects.registry.register("postgresql.ducklake_lab", __name__, "PostgreSQLDialect")
 
@@ -131,7 +131,7 @@ def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
 
 
 def _has_input(driver: Any) -> bool:
-    """Whether the server has sent something that nobody has read, such as that it ends the connection."""
+    """Whether the server has sent an unread message, such as the end of the connection."""
     with selectors.DefaultSelector() as selector:
         selector.register(driver, selectors.EVENT_READ)
         return bool(selector.select(0))

@@ -1,4 +1,4 @@
-"""Whether an error means that another commit was quicker, holds a lock, or that a disk is full, by what each driver gives."""
+"""Meaning of drivers' errors: another commit was quicker, another client holds a lock, or a disk is full."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SQLSTATES = frozenset(("40001", "40P01", "23505"))
 #: MySQL and MariaDB: duplicate entry, lock wait timeout, deadlock, a record that changed since it was read.
 _MYSQL_CODES = frozenset((1062, 1205, 1213, 1020))
 _MYSQL_TABLE_CHANGED = 1412
-#: What waited for a lock for too long, also where it may be the lock of `lock_for_commit`.
+#: Errors of waiting too long for a lock, which may be that of `lock_for_commit`.
 _POSTGRESQL_LOCK_TIMEOUT, _MYSQL_LOCK_TIMEOUT = "55P03", 1205
 #: A disk is full.
 _POSTGRESQL_FULL = "53100"
 _MYSQL_FULL = frozenset((1021, 1114))
 _SQLITE_FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE))
-#: How systems say it, in DuckDB's errors and MySQL's.
+#: Systems' texts for it, in DuckDB's errors and MySQL's.
 _FULL = re.compile("No space left on device|File too large|Disk quota exceeded|not enough space", re.IGNORECASE)
 _SQLITE_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 #: DuckDB: two transactions changed one row; a key was there already, which shows at COMMIT at the latest.
@@ -44,7 +44,7 @@ def is_lost_race(error: Exception) -> bool:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the catalog's disk, or the space that somebody may use of it, is full."""
+    """Whether the catalog's disk, or a user's share of it, is full."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _SQLITE_FULL
@@ -54,7 +54,7 @@ def is_full(error: Exception) -> bool:
 
 
 def is_lock_timeout(error: Exception) -> bool:
-    """Whether a lock was waited for in vain, which another client holds."""
+    """Whether the wait for another client's lock has ended in vain."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
@@ -67,7 +67,7 @@ def is_nul_byte(error: Exception) -> bool:
 
 
 def is_before_table(error: sa.exc.DBAPIError) -> bool:
-    """Whether a table that a transaction reads was made after it began, as MySQL says; to the transaction it is not there."""
+    """Whether MySQL reports that a table was made after the transaction began, which therefore does not see it."""
     return _code(error.orig) == _MYSQL_TABLE_CHANGED
 
 

@@ -35,11 +35,11 @@ from ducklake_lab.model.state import CatalogState, Tables
 Connect = Callable[[], AbstractContextManager[sa.Connection]]
 #: Levels of columns within columns.
 _DEEPEST = 100
-#: Columns within one of a type; a struct has some.
+#: Number of columns within one of a type; a struct has some.
 _PARTS = {"list": 1, "map": 2}
 #: Up to so many tables, the columns of all of them are read at once.
 _FEW_TABLES = 100
-#: Of more tables, the columns of so many are read one by one; who asks for another is likely to ask for all.
+#: Of more tables, the columns of so many are read one by one; a caller that asks for another likely asks for all.
 _ONE_BY_ONE = 8
 #: With the snapshot, as another client may have migrated the catalog.
 _VERSION = sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version").limit(1).scalar_subquery()
@@ -81,7 +81,7 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
 
 
 def read_newest_with_options(connection: sa.Connection) -> tuple[Snapshot, Sequence[OptionRow]]:
-    """The newest snapshot and what `read_options` reads, in one query."""
+    """Read the newest snapshot and the rows of `read_options` in one query."""
     rows = connection.execute(_NEWEST_WITH_OPTIONS).all()
     if not rows:
         raise SnapshotNotFoundError(_no_snapshot(connection, None))
@@ -126,7 +126,7 @@ def _shown(moment: datetime) -> str:
 def read_history(
     connection: sa.Connection, last: int | None = None, between: tuple[int, int] | None = None
 ) -> list[SnapshotInfo]:
-    """All snapshots with what they changed, oldest first; only the `last` newest, or a range of ids, if given."""
+    """Read all snapshots with their changes, oldest first; only the `last` newest, or a range of ids, if given."""
     query = _HISTORY.order_by(t.snapshot.c.snapshot_id.desc()).limit(last)
     if between is not None:
         query = query.where(t.snapshot.c.snapshot_id.between(*between))
@@ -136,7 +136,7 @@ def read_history(
 
 
 def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo:
-    """One snapshot with what it changed.
+    """Read one snapshot with its changes.
 
     Raises:
         SnapshotNotFoundError: there is none of that id.
@@ -221,7 +221,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
 
 
 def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set[int]]:
-    """The schemas of a snapshot by id, and the ids of those that are in one that is not visible, nor are they."""
+    """Return the schemas of a snapshot by id, and the ids of invisible ones, whose parent is not visible."""
     s = t.schema
     parent = versions.column(connection, s.c.parent_schema_id)
     query = sa.select(s.c.schema_id, s.c.schema_name, parent, s.c.schema_uuid, s.c.path, s.c.path_is_relative)
@@ -250,7 +250,7 @@ def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> 
 
 
 def read_column_versions(connection: sa.Connection, table_id: int) -> list[ColumnVersion]:
-    """What every column that a table ever had was, at any depth, one for each row of `ducklake_column`."""
+    """Read all versions of a table's columns, at any depth, one for each row of `ducklake_column`."""
     c = t.column.c
     query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
@@ -288,7 +288,7 @@ _COLUMNS = sa.select(
 
 
 def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], tuple[Column, ...]]:
-    """As `_columns`, reading when a table is first asked for; other commits may have been made since.
+    """Columns as `_columns` gives them, read when a table is first asked for; other commits may have been made since.
 
     Raises:
         SnapshotNotFoundError: by what it gives, where all snapshots that have these entries were expired.
@@ -312,7 +312,7 @@ def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], t
 
 
 def _check_is_kept(connection: sa.Connection, snapshot: Snapshot) -> None:
-    """Raises where the rows of a snapshot's entries may be gone: it is, and each other of its schema version."""
+    """Raise where the snapshot and all others of its schema version have expired: rows of their entries may be gone."""
     s = t.snapshot.c
     by_id = sa.select(s.snapshot_id).where(s.snapshot_id == snapshot.snapshot_id)
     by_version = sa.select(s.snapshot_id).where(s.schema_version == snapshot.schema_version).limit(1)
@@ -323,7 +323,7 @@ def _check_is_kept(connection: sa.Connection, snapshot: Snapshot) -> None:
 def _columns(
     connection: sa.Connection, snapshot_id: int, table_id: int | None = None
 ) -> Callable[[int], tuple[Column, ...]]:
-    """What gives the columns of a table, by its id, at a snapshot; of one table only, if that is given."""
+    """Return a function from a table's id to its columns at a snapshot; it knows one table only, if that is given."""
     query = _COLUMNS.where(visible(t.column, snapshot_id)).order_by(t.column.c.column_order)
     if table_id is not None:
         query = query.where(t.column.c.table_id == table_id)
@@ -332,7 +332,7 @@ def _columns(
     # tens of thousands of rows for many tables: fetched at once, and taken by place
     for row in connection.execute(query).all():
         if row[2] is None or row[5] is None:
-            raise ValueError("a column without an id or a type")  # the connection says what is damaged
+            raise ValueError("a column without an id or a type")  # the connection finds the damage
         by_table[row[0]].append(row)
 
     def columns(table: int) -> tuple[Column, ...]:
@@ -385,7 +385,7 @@ def _columns(
 
 
 def _type(name: str, parts: int, level: int) -> str:
-    """The type of a column, which is one that has no values where its parts are not those of such a type."""
+    """Return the type of a column; a type without values where its parts do not fit it."""
     if name == "struct":
         fits = parts > 0 and level < _DEEPEST
     else:

@@ -1,4 +1,4 @@
-"""Servers that keep catalogs, one entry each: how URIs name them, what connects to them, and the locks they offer."""
+"""Servers that keep catalogs, one entry each: names in URIs, drivers, and locks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-#: What commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
+#: Number that commits lock in PostgreSQL, beside the schema of the catalog (ADR 0052).
 COMMITS = 0x6C616B65
 #: Seconds for which a commit waits for a lock of another client, which may have stopped.
 LOCK_SECONDS = 10

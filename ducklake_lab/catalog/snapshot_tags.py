@@ -9,7 +9,7 @@ from ducklake_lab.catalog.options import write_option
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError, did_you_mean
 from ducklake_lab.model.snapshot_names import named_snapshot
 
-#: How the keys of options begin that are tags; the rest is the name, the value the id of the snapshot.
+#: Prefix of options that are tags; the rest of the key is the name, the value the id of the snapshot.
 PREFIX = "ducklake_lab_tag:"
 _LONGEST = 100
 
@@ -41,7 +41,7 @@ def write_tag(connection: sa.Connection, name: str, snapshot_id: int | None) -> 
 
 
 def check_name(name: str) -> str:
-    """A name that a tag can have: nothing that could be the id or the time of a snapshot.
+    """Check that a tag can have a name: it could not be the id or the time of a snapshot.
 
     Raises:
         UsageError: it cannot.

@@ -1,4 +1,4 @@
-"""Catalog URIs as DuckLake writes them, and what they mean (spec: usage/connecting)."""
+"""Catalog URIs as DuckLake writes them, and their meaning (spec: usage/connecting)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PASSWORD = re.compile(r"""passw\w*["']?\s*=\s*["']?(?!\$\{)[^\s&]|(?:^|//)[^\s/
 
 @dataclass(frozen=True, slots=True)
 class CatalogLocation:
-    """Where a catalog is.
+    """Location of a catalog.
 
     Attributes:
         url: SQLAlchemy URL; its repr hides the password.
@@ -51,13 +51,13 @@ class CatalogLocation:
 
     @property
     def uri(self) -> str | None:
-        """A URI that leads here from any folder, without passwords and keys; None where a URI cannot say it all."""
+        """URI of the catalog from any folder, without passwords and keys; None where a URI cannot name it."""
         if self.schema is not None:
             return None
         if self.path is not None:
             return f"ducklake:{'sqlite:' if self.backend == 'sqlite' else ''}{self.path}"
         url, server = self.url, self.server
-        assert server is not None  # what has no file has a server
+        assert server is not None  # a catalog without a file has a server
         known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
         if server.socket in url.query:
             known[server.socket] = str(url.query[server.socket])
@@ -66,7 +66,7 @@ class CatalogLocation:
 
     @property
     def server(self) -> Server | None:
-        """What keeps the catalog; None for a file."""
+        """Server that keeps the catalog; None for a file."""
         return SERVERS.get(self.kind)
 
 

@@ -32,7 +32,7 @@ class FilteringReader(TableReader):
 
 
 def _predicate(pushed: ds.Filter) -> Predicate | None:
-    """What a filter says of a column, as something that files can be skipped by; None for others."""
+    """Translate a pushed filter into a predicate that can skip files; None for filters that cannot."""
     op = _COMPARISONS.get(type(pushed))
     if op is not None and isinstance(pushed.value, _VALUES):  # type: ignore[attr-defined]
         return Comparison(pushed.attribute, op, _constant(pushed.value))  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ class Target:
         at: a snapshot id or time to read as of; None for the newest.
         filter_pushdown: skip files by the query's filters.
         starting_version: the first snapshot a stream reads; None for all rows there are.
-        former_stream: what earlier releases knew a stream by.
+        former_stream: a stream's name in earlier releases.
         overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
     """
 
@@ -47,7 +47,7 @@ class Target:
         """Reads the options.
 
         Raises:
-            UsageError: one is missing, unknown, or not what it should be.
+            UsageError: one is missing, unknown, or wrong.
         """
         known = {key.casefold(): value for key, value in options.items()}
         for key in known:

@@ -36,7 +36,7 @@ class TableReader(ds.DataSourceReader):
     """A batch read of one table at one snapshot.
 
     Attributes:
-        predicates: what every row that is wanted fulfils; files without such rows are skipped.
+        predicates: conditions of all wanted rows; files without such rows are skipped.
     """
 
     def __init__(self, target: Target) -> None:
@@ -44,7 +44,7 @@ class TableReader(ds.DataSourceReader):
         self.predicates: list[Predicate] = []
 
     def partitions(self) -> Sequence[PlanPartition]:
-        """One for each group of files; the first one has the inlined rows."""
+        """Return a partition for each group of files; the first one has the inlined rows."""
         target = self._target
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
@@ -54,7 +54,7 @@ class TableReader(ds.DataSourceReader):
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
-        assert isinstance(partition, PlanPartition)  # what partitions() made
+        assert isinstance(partition, PlanPartition)  # partitions() made it
         return partition.read()
 
 

@@ -72,7 +72,7 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             return lake.snapshot(connection).snapshot_id
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[PlanPartition]:
-        """What was inserted after `start`, up to and with `end`.
+        """Plan the rows inserted after `start`, up to and including `end`.
 
         Raises:
             DuckLakeError: the table's columns are no longer those the stream began with, or snapshots have expired.
@@ -101,5 +101,5 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
-        assert isinstance(partition, PlanPartition)  # what partitions() made
+        assert isinstance(partition, PlanPartition)  # partitions() made it
         return partition.read()

@@ -34,5 +34,5 @@ class TableStreamWriter(TableWriting, ds.DataSourceStreamArrowWriter):
         self._commit(messages, batch)
 
     def abort(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Removes what tasks wrote before another one failed."""
+        """Remove the files of tasks that wrote before another one failed."""
         self._abort(messages)

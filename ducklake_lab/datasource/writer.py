@@ -50,7 +50,7 @@ class TaskFiles(ds.WriterCommitMessage):
 
 
 class TableWriting:
-    """What a batch and a stream have in common. It is made where the query is planned and sent to the tasks."""
+    """Common part of the writers of batches and streams. The query's planning makes it; tasks get copies."""
 
     def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
         if target.at is not None:
@@ -136,18 +136,18 @@ class TableWriter(TableWriting, ds.DataSourceArrowWriter):
         super().__init__(target, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        """As `TableWriting.write`; only tasks know the settings of Spark, and each write has a task."""
+        """Write as `TableWriting.write` does; only tasks know the settings of Spark, and each write has a task."""
         context = TaskContext.get()
         if self._overwrite and self._target.overwriting is None and context is not None:
             check_static(context.getLocalProperty(SETTING), SETTING)
         return super().write(iterator)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
-        """Commits what all tasks wrote."""
+        """Commit the files of all tasks."""
         self._commit(messages, None)
 
     def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
-        """Removes what tasks wrote before another one failed."""
+        """Remove the files of tasks that wrote before another one failed."""
         self._abort(messages)
 
 
@@ -172,7 +172,7 @@ def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 def _places(table: Table, names: Sequence[str]) -> list[int]:
-    """Where each of the table's columns is among the rows' columns, found by name."""
+    """Return the index of each of the table's columns among the rows' columns, found by name."""
     given = {name.casefold(): index for index, name in enumerate(names)}
     known = [column.name for column in table.columns]
     for name in names:

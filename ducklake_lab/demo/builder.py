@@ -24,7 +24,7 @@ def build(
 
     Args:
         uri: of a PostgreSQL catalog on a server of yours, instead of `catalog`.
-        force: rebuild even what is complete or is another lake.
+        force: rebuild a complete lake, or another one, too.
         report: takes lines of progress.
 
     Returns:

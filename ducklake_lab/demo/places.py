@@ -1,4 +1,4 @@
-"""Where a demo lake's catalog is: a file in the demo folder, or a PostgreSQL database."""
+"""Places of a demo lake's catalog: a file in the demo folder, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Place:
     """A place for a lake.
 
     Attributes:
-        uri: what `dl.connect` takes.
+        uri: for `dl.connect`.
         folder: holds the data, and the catalog where that is a file.
         server: PostgreSQL's own folder where the server is ours.
     """

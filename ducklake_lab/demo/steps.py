@@ -1,4 +1,4 @@
-"""What happens to the demo lake, one snapshot a step."""
+"""Steps that make the demo lake, one snapshot each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ducklake_lab.demo import source
 from ducklake_lab.session import Session
 
-#: Who loads, and who works on what was loaded.
+#: Author of the loads, and author of the later changes.
 LOADER = "loader"
 ANALYST = "analyst"
 

@@ -1,4 +1,4 @@
-"""The rows of a diff as one statement that any client of the lake runs: DuckDB's SQL over the table at two snapshots."""
+"""Rows of a diff as one statement for any client of the lake: DuckDB's SQL over the table at two snapshots."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class _Writer:
 
 
 def _value(own: Column | None, each: Matched, *, same: bool) -> str:
-    """A cell of a state, in the later state's type; what rows read that are older than their column."""
+    """Write a cell of a state in the later state's type, or the default of rows older than the column."""
     wanted = each.after or each.before
     assert wanted is not None  # a column is in one of the states
     kind = wanted.data_type
@@ -182,7 +182,7 @@ def check_fields(old: Column, new: Column) -> None:
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:
-    """A name like the given one that none of the others is."""
+    """Return a name like the given one that differs from all others."""
     folded = {each.casefold() for each in taken}
     while name.casefold() in folded:
         name += "_"

@@ -1,4 +1,4 @@
-"""What a whole table is like, by its files' statistics or its rows: a diff says what is special about its changed rows."""
+"""Statistics of a whole table, by its files' statistics or its rows: a diff compares its changed rows with them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ducklake_lab.scan.plan import ScanPlan
 
 #: Rows of the earlier state up to which changed rows are compared with unchanged ones.
 MAX_COMPARED_ROWS = 2_000_000
-#: Those of the difference of the largest DOUBLE and the smallest.
+#: Digits of the difference of the largest DOUBLE and the smallest.
 _DIGITS = 640
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """By column name.
+    """Statistics by column name.
 
     Attributes:
         constant: columns of one value.
@@ -38,13 +38,13 @@ class Known:
 
 
 def exact_width(low: str, high: str) -> Decimal:
-    """How far two numbers are apart, exactly; not finite where one of them is not."""
+    """Return the exact difference of two numbers; not finite where one of them is not."""
     with localcontext(Context(prec=_DIGITS, traps=[])):
         return Decimal(high) - Decimal(low)
 
 
 def known(side: Side) -> Known:
-    """Of the table's data files at the side's snapshot; nothing of a table that is not committed."""
+    """Return statistics of the table's data files at the side's snapshot; none for an uncommitted table."""
     table = side.table
     if table is None or table.table_id >= LOCAL_ID_START or not side.committed:
         return Known()

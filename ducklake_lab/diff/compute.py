@@ -33,7 +33,7 @@ from ducklake_lab.scan.planner import plan_scan
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
 
-#: Changed rows that are looked at for distributions, segments and the rows shown, where Spark has counted them.
+#: Changed rows that are read for distributions, segments and the rows shown, where Spark has counted them.
 SAMPLE = 100_000
 
 
@@ -56,7 +56,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     sides = Sides(before, after, aligned, same, _returned(before, old, new) if same else frozenset())
     earlier = _plan(before, aligned.before)
     later = _plan(after, aligned.after)
-    # files tell what the later of two snapshots changed
+    # files show the changes of the later of two snapshots
     backward = same and before.snapshot_id > after.snapshot_id
     change = compare(*((later, earlier) if backward else (earlier, later))) if same else ChangePlan(later, earlier, ())
     count = rows_to_read(change)
@@ -109,7 +109,7 @@ def _plan(side: Side, table: Table) -> ScanPlan:
 
 
 def _baseline(before: Side, aligned: Aligned) -> Known:
-    """What is known of the earlier state, under the later state's names."""
+    """Return the statistics of the earlier state, under the later state's names."""
     known_before = known(before)
     earlier = {was: now for now, was in aligned.renamed.items()}
     absent = (
@@ -118,7 +118,7 @@ def _baseline(before: Side, aligned: Aligned) -> Known:
         else {c.name for c in aligned.columns if before.table.column_by_id(c.column_id) is None}
     )
     return Known(
-        # that rows have no value in a column that was not there is no news
+        # NULLs in a column that did not exist are no news
         frozenset(earlier.get(name, name) for name in known_before.constant) | absent,
         {earlier.get(name, name): share for name, share in known_before.null_shares.items()},
         {earlier.get(name, name): bounds for name, bounds in known_before.ranges.items()},
@@ -139,7 +139,7 @@ _Reads = tuple[Callable[[], Rows], Callable[[], Rows]]
 
 
 def _reads(change: ChangePlan, aligned: Aligned, spark: SparkSession | None, backward: bool) -> _Reads:
-    """What reads the rows that are gone, and those that are new.
+    """Return functions that read the deleted rows, and the new ones.
 
     Args:
         backward: the change leads from the later state to the earlier one.
@@ -226,7 +226,7 @@ def schema_changes(old: Table, new: Table, *, same: bool = True) -> list[ColumnC
 
 
 def rows_to_read(change: ChangePlan) -> int:
-    """Rows in what a diff has to read; more than what has changed where files were rewritten."""
+    """Count the rows that a diff has to read; more than the changed ones where files were rewritten."""
     rows = sum(file.data_file.record_count for plan in (change.inserted, change.removed) for file in plan.files)
     inlined: int = sum(plan.inlined.rows.num_rows for plan in (change.inserted, change.removed) if plan.inlined)
     return rows + inlined + sum(_deleted(rows.after) for rows in change.deleted)
@@ -279,7 +279,7 @@ def _data_files(files: Sequence[ScanFile]) -> list[FileChange]:
 
 
 def _delete_files(files: Sequence[ScanFile]) -> list[FileChange]:
-    """Those of the data files, with the deletions of them that apply."""
+    """Return the delete files of the data files, with the number of deletions that apply."""
     alone = [replace(file, inlined_deletes=(), rows_up_to=None) for file in files]
     return [
         FileChange(file.delete_path, counted.deleted, file.delete_file.file_size_bytes, "deletes")

@@ -41,7 +41,7 @@ Sort = str | Sequence[str | tuple[str, bool]]
 
 
 class Diff:
-    """What differs in one table between two states, or in two tables; it stays as it was computed.
+    """Difference of one table between two states, or of two tables; it stays as it was computed.
 
     Attributes:
         table: `schema.table`.
@@ -99,12 +99,12 @@ class Diff:
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
-        """What most of the changed rows have in common."""
+        """Conditions that most of the changed rows share."""
         return tuple(segments.patterns(self._changed, self._counts))
 
     @property
     def sampled(self) -> int | None:
-        """How many changed rows were looked at for columns' values, patterns and rows; None where it was all."""
+        """Number of changed rows in the sample for columns' values, patterns and rows; None where it has all."""
         changed = self._changed
         return None if changed.total is None else int(changed.tables["pairs"].num_rows)
 
@@ -143,7 +143,7 @@ class Diff:
         return self.page(limit, offset, RowChoice(kind, changed, _keys(sort)), as_shown=as_shown)
 
     def page(self, limit: int, offset: int, choice: RowChoice, *, as_shown: bool = False) -> list[RowChange]:
-        """As `rows`, of a choice."""
+        """Return rows as `rows` does, for a choice."""
         if limit < 0 or offset < 0:
             raise UsageError(f"The number of rows to show is 0 or more, not {min(limit, offset)}.")
         return self._changed.page(limit, offset, choice, as_shown=as_shown)
@@ -173,25 +173,25 @@ class Diff:
         return self.statement(RowChoice(kind, changed, _keys(sort)), limit, offset)
 
     def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
-        """As `sql`, of a choice."""
+        """Return SQL as `sql` does, for a choice."""
         if offset < 0 or (limit or 0) < 0:
             raise UsageError(f"The number of rows to show is 0 or more, not {min(limit or 0, offset)}.")
         return rows_sql(self._sides, self.key, self._changed.named(choice), limit, offset)
 
     def count(self, choice: RowChoice) -> int:
-        """How many changed rows are chosen; exact, where the rows are a sample too."""
+        """Count the changed rows that are chosen; exact, where the rows are a sample too."""
         if choice.changed is not None:
             return self._counts.cells[places_of(self._changed.columns, [choice.changed])[0]]
         return self.summary.changed if choice.kind is None else int(getattr(self.summary, choice.kind))
 
     def passing(self, choice: RowChoice) -> int:
-        """How many of the changed rows that were looked at are chosen: as many can be paged through."""
+        """Count the chosen rows among the sampled ones: so many can be paged through."""
         return self.count(choice) if self.sampled is None else self._changed.passing(choice)
 
     def showing(
         self, kind: RowKind | None = None, changed: str | None = None, sort: Sort = (), limit: int = SHOWN
     ) -> Diff:
-        """The same diff, which draws these rows; see `rows`.
+        """Return a copy of the diff that draws these rows; see `rows`.
 
         Raises:
             UsageError, EntryNotFoundError: as of `rows`.
@@ -227,7 +227,7 @@ class Diff:
         return json.dumps(self.to_dict(rows), ensure_ascii=False, indent=2)
 
     def patch(self, *, revert: bool = False) -> str:
-        """Statements in DuckDB's SQL that make the later state of the earlier one, with a comment that says what they do.
+        """Write SQL of DuckDB that turns the earlier state into the later one, with a comment about its effect.
 
         Rows are found by row id, or by the key. No snapshot is created until the text is run.
 
@@ -289,7 +289,7 @@ class Diff:
 
 
 def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> None:
-    """Writes what the end of a file's name asks for.
+    """Write the form that a file's ending names.
 
     Args:
         made: makes the text, by the end of the name; two or more.
@@ -306,7 +306,7 @@ def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> 
 
 
 def write(path: str | Path, text: str) -> None:
-    """Writes what a diff is made to, with the line ends it has.
+    """Write the text of a diff with its own line ends.
 
     Raises:
         UsageError: the file cannot be written.

@@ -10,7 +10,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.staged import StagedData
 from ducklake_lab.model.state import CatalogState
 
-#: Ids no catalog hands out: columns that one side does not have read as NULL.
+#: Ids that no catalog assigns: columns that one side lacks read as NULL.
 _ABSENT = 2_000_000_000
 
 
@@ -61,7 +61,7 @@ class Matched:
     """One column of a diff, as each state has it; None in a state that lacks it.
 
     Attributes:
-        name: what the diff calls it.
+        name: its name in the diff.
         has_returned: the earlier state lacks it, and yet is younger; its rows keep the values that they had.
     """
 
@@ -135,7 +135,7 @@ def align(old: Table, new: Table, *, same: bool) -> Aligned:
 
 
 def _dropped(columns: Sequence[Column], new: Table) -> list[Column]:
-    """Columns only the earlier schema has, under names the later one does not use."""
+    """Return columns of the earlier schema alone, under names that the later one does not use."""
     taken = {column.name.casefold() for column in new.columns}
     found = []
     for column in columns:

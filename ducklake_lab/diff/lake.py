@@ -1,4 +1,4 @@
-"""What differs in a whole lake between two snapshots: the tables that came, went and changed."""
+"""Differences of a whole lake between two snapshots: tables that were created, dropped and changed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TableDiff:
 
 
 class LakeDiff(Sequence[TableDiff]):
-    """What differs in a lake between two snapshots: a table that differs each, by name.
+    """Difference of a lake between two snapshots: one entry for each table that differs, by name.
 
     Attributes:
         lake: the lake's alias.
@@ -178,7 +178,7 @@ class LakeDiff(Sequence[TableDiff]):
 def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: Engines) -> LakeDiff:
     """The diff of a lake between two states that are committed.
 
-    It reads the rows of tables that snapshots in between say they changed, and of no others.
+    It reads the rows of tables that snapshots in between changed, and of no others.
     """
     start, end = before.snapshot.snapshot_id, after.snapshot.snapshot_id
     first, last = sorted((start, end))
@@ -251,5 +251,5 @@ def _changed(
 
 
 def _definition(table: Table) -> Table:
-    """A table without what its first load sets: its folder is no part of what users defined."""
+    """Return a table without the facts that a load sets: users do not define its folder."""
     return replace(table, path="", path_is_relative=True)

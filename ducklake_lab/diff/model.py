@@ -70,7 +70,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDiff:
-    """How one column of the later schema changed.
+    """Changes of one column of the later schema.
 
     Attributes:
         updated: updated rows whose cell differs.
@@ -141,7 +141,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """Which of the changed rows, and in which order.
+    """Choice of changed rows, and their order.
 
     Attributes:
         kind: those that changed so; None for all.
@@ -172,7 +172,7 @@ class Pattern:
     """Something most of the changed rows have in common, e.g. 98% of deleted rows have `dep_time IS NULL`.
 
     Attributes:
-        kind: which rows it speaks of.
+        kind: the rows that it describes.
         condition: SQL condition over the table's columns.
         share: share of those rows for which it holds, 0.0 to 1.0.
         rows: how many rows that is, of those looked at.

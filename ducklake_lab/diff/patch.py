@@ -1,4 +1,4 @@
-"""A diff as statements that make one of its states of the other."""
+"""Patch of a diff: statements that turn one of its states into the other."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class Patch:
             self._check_key(reading)
 
     def text(self) -> str:
-        """The patch: a comment that says what it does, then statements."""
+        """Return the patch: a comment about its effect, then statements."""
         before, after = self._alterations()
         rows = list(self._rows())
         statements = [*before, *(["BEGIN TRANSACTION", *rows, "COMMIT"] if rows else []), *after]
         comment = "".join(f"-- {line}\n" for line in self._comment(altered=bool(before or after), empty=not statements))
         return comment + "".join(f"{statement};\n" for statement in statements)
 
-    # What is refused
+    # Refusals
 
     def _check_amount(self) -> None:
         if self._summary.changed > MAX_ROWS or self._changed.total is not None:
@@ -213,7 +213,7 @@ class Patch:
             yield f"RENAME COLUMN {quote_identifier(name)} TO {quote_identifier(to)}"
 
     def _initial(self, column: Column) -> str | None:
-        """What the rows that are there read in a column that is added; those of another table lack it."""
+        """Value that existing rows have in an added column; rows of another table lack it."""
         return column.initial_default if self._sides.same else None
 
     def _name(self, old: Column | None, new: Column) -> str:
@@ -231,7 +231,7 @@ class Patch:
     # Rows
 
     def _rows(self) -> Iterator[str]:
-        """Statements that change rows: those that go first, so that those that come are never taken for them."""
+        """Return statements that change rows: deletions first, so that no new row is mistaken for a deleted one."""
         goes: RowKind = "inserted" if self._revert else "deleted"
         comes: RowKind = "deleted" if self._revert else "inserted"
         here, there = ("added", "removed") if self._revert else ("removed", "added")
@@ -334,7 +334,7 @@ def _addition(column: Column, initial: str | None) -> str:
 
 
 def _default(column: Column) -> tuple[str | None, str]:
-    """What rows without a value get, and whether it is a literal or an expression."""
+    """Return the value of rows that give none, and whether it is a literal or an expression."""
     text = None if column.default_value == "NULL" else column.default_value
     return text, "expression" if text is not None and column.default_value_type == "expression" else "literal"
 

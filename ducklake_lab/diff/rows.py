@@ -1,4 +1,4 @@
-"""The changed rows of a diff, paired by row id or by key, and looked at with DuckDB in process."""
+"""Changed rows of a diff, paired by row id or by key, and queried with DuckDB in process."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ChangedRows:
         )
 
     def passing(self, choice: RowChoice) -> int:
-        """How many of these rows are chosen."""
+        """Count the chosen rows among these."""
         return int(str(self.row(f"SELECT count(*) FROM pairs AS p WHERE {self._condition(choice)}")[0]))
 
     def page(self, limit: int, offset: int = 0, choice: RowChoice = ALL, *, as_shown: bool = False) -> list[RowChange]:

@@ -1,4 +1,4 @@
-"""Where changes concentrate: conditions that hold for most changed rows, and for fewer of the unchanged ones."""
+"""Segments in which changes concentrate: conditions that hold for most changed rows, and for fewer unchanged ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 0.5
 _RARER = 0.8
 #: A range without its ends is a candidate where it holds this share of the rows, and all are at least so many times as wide.
 _INSIDE, _TRIMMED = 0.95, 2
-#: Changed rows from which an interval of their values says something.
+#: Changed rows from which an interval of their values is telling.
 _RANGE_ROWS = 20
 #: Where unchanged rows are not compared, it is one only where the table's range is this many times as wide.
 _NARROW = 5
@@ -35,7 +35,7 @@ class _Candidate:
     """A condition that holds for most of the changed rows.
 
     Attributes:
-        test: what follows the column's name in it.
+        test: the text after the column's name.
         width: of a range, how wide it is.
     """
 
@@ -52,7 +52,7 @@ class _Candidate:
 
 
 def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
-    """At most four per kind of change; first those that are rarest among unchanged rows, compared with changed ones.
+    """Return at most four patterns per kind of change; first those that are rarest among unchanged rows.
 
     Reads columns of the earlier state where `changed.earlier` gives them.
     """
@@ -77,7 +77,7 @@ def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
 
 
 def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candidate]:
-    """What holds for more than half of the rows of a kind: a NULL, a value, or an interval for nearly all."""
+    """Yield conditions that most rows of a kind fulfil: a NULL, a value, or an interval for nearly all."""
     columns = [
         (index, column)
         for index, column in enumerate(changed.columns)
@@ -134,14 +134,14 @@ def _range(bounds: Sequence[str]) -> tuple[str, str, Decimal]:
 
 
 def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> list[int]:
-    """For how many rows each condition holds."""
+    """Count the rows for which each condition holds."""
     sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
     return [int(str(count)) for count in changed.row(f"SELECT {sums} {source}")] if conditions else []
 
 
 def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list[float]:
     """The exact share of unchanged rows for which each condition holds; 1.0 where there are no unchanged rows."""
-    assert changed.earlier is not None  # asked for only where it is there
+    assert changed.earlier is not None  # called only where it is given
     if not found:
         return []
     conditions = ["true", *(one.sql for one in found)]

@@ -1,1 +1,1 @@
-"""DuckDB: connections, casting, and SQL as it spells it. Other rooms make no connection of their own."""
+"""DuckDB: connections, casting, and its spelling of SQL. Other rooms make no connection of their own."""

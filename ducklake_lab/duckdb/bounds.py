@@ -1,4 +1,4 @@
-"""The least and the greatest of values, as DuckDB orders them and spells them: the bounds of statistics."""
+"""Bounds of statistics: the least and the greatest value, ordered and spelled by DuckDB."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def smallest_and_largest(values: Sequence[str], data_type: DataType) -> tuple[st
 
 
 def _key(values: Sequence[str], data_type: DataType) -> Callable[[str], Any] | None:
-    """What orders some texts as the values they spell; None where only DuckDB knows."""
+    """Return a key that orders texts as the values they spell; None where only DuckDB knows."""
     name = data_type.name
     form: re.Pattern[str] | None
     key: Callable[[str], Any]

@@ -1,6 +1,6 @@
-"""SQL in DuckDB's own spelling, which is how the catalog keeps the text of views, macros and expressions.
+"""SQL in DuckDB's own spelling, in which the catalog keeps views, macros and expressions.
 
-DuckDB parses the text and prints it; nothing is bound, so it may name what does not exist.
+DuckDB parses the text and prints it; nothing is bound, so it may name missing entries.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def carried_sql(expression: str, data_type: DataType, depth: int | None = None) 
 
 
 def typed_values_sql(expression: str, data_type: DataType, values: pa.Array | pa.ChunkedArray) -> str:
-    """As `typed_sql`, of these values."""
+    """Write an expression as `typed_sql` does, for these values."""
     return typed_sql(expression, data_type, variants.kept_in(data_type, values))
 
 
@@ -155,17 +155,19 @@ def typed_sql(expression: str, data_type: DataType, kept: variants.Kept | None =
     return f"CAST({expression} AS {data_type.sql()})"
 
 
-#: A column that is true in every row of what is shown to DuckDB.
+#: A column that is true in every row of a table for DuckDB.
 SHOWN = "_ducklake_shown"
 
 
 def with_shown(table: pa.Table) -> pa.Table:
-    """The table with the column that `shown_sql` looks at."""
+    """Add the column that `shown_sql` reads."""
     return table.append_column(SHOWN, pa.repeat(True, table.num_rows))
 
 
 def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArray) -> str:
-    """As `typed_values_sql`, where it may be compared and joined; of a column of `with_shown`, None for a type of Arrow's own.
+    """Write an expression as `typed_values_sql` does, so that it may be compared and joined.
+
+    The expression is a column of `with_shown`; a type None stands for a type of Arrow's own.
 
     DuckDB leaves comparisons of bare columns to Arrow, for which NaN is not greater than all numbers, and which knows no
     Bloom filters of joins.
@@ -194,7 +196,7 @@ def has_part(data_type: DataType, names: Sequence[str]) -> bool:
 
 
 def _is_nameless(data_type: DataType) -> bool:
-    """Whether it is what `row(1, 2)` gives: no SQL casts to a struct whose fields have no names."""
+    """Whether it is the type of `row(1, 2)`: no SQL casts to a struct whose fields have no names."""
     return any(not name for name, _ in data_type.children)
 
 

@@ -11,17 +11,17 @@ from ducklake_lab.model.quoting import quote_text
 
 _local = threading.local()
 
-#: What a database is set to: (name, value), the name after `GLOBAL` where it holds for all cursors.
+#: Settings of a database: (name, value), the name after `GLOBAL` where it holds for all cursors.
 Settings = Iterable[tuple[str, str]]
 
 
 def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A new database in memory, with access to files; whoever asks closes it.
+    """A new database in memory, with access to files; the caller closes it.
 
     Args:
         threads: that run its queries; as many as there are cores by default.
     """
-    # else a name that no table has would be looked for among the variables of our own functions
+    # else DuckDB looks for a name without a table among the variables of our own functions
     config: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
     if threads is not None:
         config["threads"] = threads
@@ -44,7 +44,7 @@ def sealed(settings: Settings, *, threads: int | None = None, locked: bool = Tru
 
 
 def of_thread(purpose: Hashable, settings: Settings = (), *, locked: bool = True) -> duckdb.DuckDBPyConnection:
-    """This thread's sealed database for a purpose."""
+    """Return this thread's sealed database for a purpose."""
     kept: dict[Hashable, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
     if purpose not in kept:
         kept[purpose] = sealed(settings, locked=locked)
@@ -52,5 +52,5 @@ def of_thread(purpose: Hashable, settings: Settings = (), *, locked: bool = True
 
 
 def scratch() -> duckdb.DuckDBPyConnection:
-    """This thread's database to compute single values and to cast columns in."""
+    """Return this thread's database that computes single values and casts columns."""
     return of_thread("scratch", [("TimeZone", "UTC")], locked=False)

@@ -1,7 +1,7 @@
-"""Expressions that DuckDB evaluates for an engine that has no equal of its own: bound here, run in its workers.
+"""Expressions that DuckDB evaluates for another engine: bound here, run in its workers.
 
-An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change what it means belong to
-it: they are set wherever it is bound or run.
+An expression names its arguments `_ducklake_0`, `_ducklake_1`, … Settings of DuckDB that change its meaning belong
+to it: they are set wherever it is bound or run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Settings = tuple[tuple[str, str], ...]
 
 #: The type of NULL, where nothing gives it another.
 NULL = DataType('"null"')
-#: What a deferred evaluation gives: a value, and the error of a row that has none.
+#: Result of a deferred evaluation: a value, and the error of a row that has none.
 VALUE, ERROR = "v", "e"
 #: Connections that a thread keeps.
 _KEPT = 8
@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def name(self) -> str:
-        """A name that no other expression, and no other settings, have."""
+        """Name that no other expression or settings have."""
         parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings, self.deferred)
         return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
@@ -64,7 +64,7 @@ def argument(index: int) -> str:
 
 
 def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
-    """This thread's database for some settings, which reaches nothing outside of it."""
+    """Return this thread's database for some settings, which reaches nothing outside of it."""
     kept: dict[Settings, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
     found = kept.pop(settings, None)
     if found is None:
@@ -155,7 +155,7 @@ _MICROSECONDS = (
     "(SELECT CASE WHEN isinf(v) THEN CASE WHEN v > TIMESTAMP '1970-01-01' THEN 1 ELSE -1 END * 9223372036854775807 "
     "ELSE epoch_us(v) END FROM (SELECT {} AS v))"
 )
-#: How a constant of a type is read; as VARCHAR where nothing is said.
+#: SQL that reads a constant of a type; others are read as VARCHAR.
 _FORMS = {
     "boolean": "BOOLEAN",
     "float32": "DOUBLE",
@@ -207,7 +207,7 @@ def is_aggregate(name: str) -> bool:
 
 
 def names_like(names: Sequence[str], pattern: str) -> set[str]:
-    """Those of some names in which a regular expression of DuckDB matches.
+    """Return the names in which a regular expression of DuckDB matches.
 
     Raises:
         BindError: DuckDB cannot read the pattern.
@@ -236,6 +236,6 @@ def value_sql(evaluation: Evaluation) -> str:
 
 
 def rows_sql(shown: str, arguments: Sequence[str]) -> str:
-    """A query of expressions over `batch`, of whose columns the arguments are made."""
+    """Write a query of expressions over `batch`, whose columns give the arguments."""
     columns = [f'{sql} AS "{argument(i)}"' for i, sql in enumerate(arguments)]
     return f"SELECT {shown} FROM (SELECT {', '.join(columns) or '1 AS one'} FROM batch)"

@@ -19,7 +19,7 @@ _parallel: duckdb.DuckDBPyConnection | None = None
 
 
 def connect(*, parallel: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection of its own to an in-memory database; whoever asks closes it.
+    """A connection of its own to an in-memory database; the caller closes it.
 
     Args:
         parallel: queries use all cores; without it one thread, of this thread's own database.
@@ -57,7 +57,7 @@ def load_encryption(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _extensions(name: str) -> Iterator[str]:
-    """How LOAD may find an extension: as a Python package, or where DuckDB installs them."""
+    """Yield the names under which LOAD may find an extension: a Python package's file, then DuckDB's own."""
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     for folder in (package.submodule_search_locations if package is not None else None) or ():
         path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"

@@ -1,4 +1,4 @@
-"""Rows as DuckDB hands them out: Python values, pandas, Arrow, and the texts that people read.
+"""Rows in the forms of DuckDB's results: Python values, pandas, Arrow, and texts for people.
 
 Rows of every engine come here in the Arrow forms of their types (model/types.py). DuckDB makes of them what its own
 `fetchall()`, `df()` and `arrow()` give.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _READABLE = (*INTEGERS, "boolean", "float64", "varchar", "json", "blob")
 #: Values that Arrow makes sooner than DuckDB begins.
 _FEW_VALUES = 10_000
-#: What DuckDB raises where it has no form for a type or value in pandas.
+#: DuckDB's errors where pandas has no form for a type or value.
 _NO_FORM = (duckdb.NotImplementedException, duckdb.ConversionException)
 
 
@@ -139,7 +139,7 @@ def texts_to_show(table: pa.Table, time_zone: str = "UTC") -> list[list[object]]
 
 
 def parts(table: pa.Table, time_zone: str = "UTC") -> list[object]:
-    """The values of one column of a nested type, taken apart to DuckDB's texts of what is in them.
+    """Take the values of a nested column apart to DuckDB's texts of their parts.
 
     Structs are dicts, lists are lists, and maps are lists of (key, value).
     """

@@ -1,6 +1,6 @@
 """Rows of queries as Arrow, from DuckDB 1.5 and from 2.0.
 
-Since 2.0 `execute` streams its result row by row, so Arrow is asked of a relation, which 1.5 would bind once more.
+Since 2.0 `execute` streams its result row by row, so a relation gives Arrow; 1.5 would bind a relation once more.
 """
 
 from __future__ import annotations

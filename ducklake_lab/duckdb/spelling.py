@@ -1,4 +1,4 @@
-"""DuckDB's texts of plain values without a query, which takes a millisecond; what only DuckDB spells is left to it."""
+"""DuckDB's texts of plain values without a query, which takes a millisecond; DuckDB spells all others."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def _clock(value: datetime | time) -> str:
 
 
 def _double(value: float) -> str:
-    """DuckDB writes the sign of what is no number, too."""
+    """Spell a double; DuckDB writes the sign of NaN, too."""
     return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else repr(value)
 
 
-#: What spells a Python value, and the least and the greatest number that Arrow may carry it as; None for any.
+#: Function that spells a Python value, and the least and the greatest number in Arrow; None for any.
 _Spelling = tuple[Callable[[Any], str], tuple[int, int] | None]
 _SPELLED: dict[str, _Spelling] = {
     "varchar": (str, None),

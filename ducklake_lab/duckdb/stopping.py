@@ -1,4 +1,4 @@
-"""Statements that stop when the user interrupts them, whatever DuckDB is busy with."""
+"""Statements that stop when the user interrupts them, whatever DuckDB computes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stoppable:
         work: Callable[[], Found],
         tell: Callable[[float], None] | None = None,
     ) -> Found:
-        """What the work on a connection gives.
+        """Return the result of the work on a connection.
 
         Args:
             tell: called now and then with the share that is done, where DuckDB knows it.
@@ -63,7 +63,7 @@ class Stoppable:
 
 @contextmanager
 def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    """Does something as soon as the user interrupts the block, before what is interrupted has ended."""
+    """Call a function as soon as the user interrupts the block, before the interrupted work has ended."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield

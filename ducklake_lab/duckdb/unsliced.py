@@ -1,4 +1,4 @@
-"""Arrow rows as DuckDB reads them rightly.
+"""Copies of Arrow rows that DuckDB reads rightly.
 
 DuckDB forgets the offset of an array when it reads a struct within a struct, or a union: of a slice it gives the values
 of other rows.
@@ -14,7 +14,7 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatchReader)
 
 
 def unsliced(rows: _Rows) -> _Rows:
-    """The same rows, with copies of those columns that DuckDB would misread; readers as they are."""
+    """Copy the columns that DuckDB would misread; readers stay as they are."""
     if not isinstance(rows, pa.Table):
         return rows
     for place, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):

@@ -37,7 +37,7 @@ _LACKING = {
     "TIMESTAMP_MILIS": "TIMESTAMP_MS",
     "GEOMETRY": "GEOMETRY",
 }
-#: Levels of lists and objects that the SQL reads, one attempt after the other; 0 leaves out what Parquet's cannot hold.
+#: Levels of lists and objects that the SQL reads, one attempt after the other; 0 reads Parquet's variants alone.
 _ATTEMPTS = (0, 2, 4, 6)
 _MARK = b"\0"
 _MARK_SQL = r"'\x00'::BLOB"
@@ -47,11 +47,11 @@ NO_FORM = "Parquet has no variant for"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What SQL needs to know of values that are carried as JSON.
+    """Properties that SQL needs of values that are carried as JSON.
 
     Attributes:
         depth: levels of lists and objects.
-        kinds: DuckDB's names of the types of which there are texts.
+        kinds: DuckDB's names of the types of texts.
         objects: the keys of each object, in order.
     """
 
@@ -61,14 +61,14 @@ class Kept:
 
 
 def kept_in(data_type: DataType, values: pa.Array | pa.ChunkedArray) -> Kept | None:
-    """What is to be known of the variants in a column; None where all are Parquet's."""
+    """Return the properties of a column's variants that are carried as JSON; None where all are Parquet's."""
     trees = [json.loads(value[1:]) for value in _kept_values(data_type, values)]
     if not trees:
         return None
     heads = [node[0] for tree in trees for node in _nodes(tree) if node]
     kinds = dict.fromkeys(head for head in heads if isinstance(head, str) and head)
     objects = dict.fromkeys(tuple(head) for head in heads if isinstance(head, list))
-    # DuckDB makes structs of no others
+    # DuckDB makes structs of these only
     usable = [
         keys for keys in objects if keys and "" not in keys and len({key.casefold() for key in keys}) == len(keys)
     ]

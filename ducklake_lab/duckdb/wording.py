@@ -1,6 +1,6 @@
-"""DuckDB's errors in one line: types by their names in SQL, what does not fit, and what to do.
+"""DuckDB's errors in one line: types by their names in SQL, the value that does not fit, and the next step.
 
-What is not known here keeps DuckDB's words.
+Other errors keep DuckDB's words.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _OF_LISTS = frozenset(
     ).split()
 )
 _AGGREGATES = ("list_aggr", "list_aggregate", "array_aggr", "array_aggregate", "aggregate")
-#: What `as_written` looks at: those macros, and what they call.
+#: Names that `as_written` looks for: those macros, and their functions.
 _LIST_FUNCTION = re.compile(rf"\b({'|'.join(sorted({*_OF_LISTS, *_AGGREGATES}))})\s*\(", re.IGNORECASE)
 _NO_LIST = re.compile(r"list_aggr takes .*, not \((.*), VARCHAR\); .*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a statement cannot be parsed: a word of it, with its 1-based line and column."""
+    """Place where a statement cannot be parsed: a word, with its 1-based line and column."""
 
     word: str
     line: int
@@ -110,7 +110,7 @@ def as_written(message: str, sql: str) -> str:
 
 
 def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
-    """What an error of DuckDB says, in one line.
+    """Reword an error of DuckDB in one line.
 
     Args:
         columns: what `c0`, `c1`, … stand for in the statement, where its columns have such names.
@@ -162,7 +162,7 @@ _OF_FILES = [
 
 
 def worded_of_file(error: Exception | str, path: str, kind: str, *, encrypted: bool = False) -> str:
-    """What an error says of a file that cannot be read, in one line, with what to do.
+    """Reword the error of a file that cannot be read in one line, with what to do.
 
     Args:
         kind: of the file: `data file`.

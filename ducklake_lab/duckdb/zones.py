@@ -1,4 +1,4 @@
-"""Time zones: the process's own, and what a time means in one, as DuckDB takes it."""
+"""Time zones: the process's own, and DuckDB's meaning of a time in one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def instant(value: datetime | date | str, zone: str) -> datetime:
 
 
 def in_zone(table: pa.Table, zone: str) -> pa.Table:
-    """The same rows; times that have a zone are in this one, at any depth."""
+    """Cast times that have a zone to this zone, at any depth."""
     schema = pa.schema([field.with_type(_type_in(field.type, zone)) for field in table.schema], table.schema.metadata)
     return table if schema.equals(table.schema) else table.cast(schema)
 

@@ -46,7 +46,7 @@ _NARROWER = {
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """How strict adding is.
+    """Strictness of adding files.
 
     Attributes:
         allow_missing: a file may lack columns of the table; its rows then have their defaults.
@@ -102,7 +102,7 @@ class _Chunk:
 
 #: Digits of the longest decimals that DuckDB and Spark have.
 _DECIMAL_DIGITS = 38
-#: What describes a column of a file's schema, parents before their parts, and a chunk.
+#: Fields that describe a column of a file's schema, parents before their parts, and a chunk.
 _SCHEMA = ("name", "num_children", "converted_type", "logical_type", "duckdb_type")
 _CHUNK = (
     *("column_id", "num_values", "stats_null_count", "stats_min", "stats_min_value", "stats_max", "stats_max_value"),
@@ -160,7 +160,7 @@ def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
 
 
 def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tuple[Any, ...]]:
-    """The path of each file, rows, row groups, bytes, bytes of its footer, columns of its schema, and chunks."""
+    """Read from each footer: path, rows, row groups, bytes, its own bytes, columns of the schema, and chunks."""
     try:
         found = arrow(connection, _FOOTERS, [pattern])
     except duckdb.Error as error:
@@ -180,7 +180,7 @@ def _parts(lists: pa.ListArray, fields: Sequence[str]) -> Iterator[tuple[tuple[A
 
 
 def _unreadable(error: duckdb.Error, pattern: str) -> str:
-    """What keeps a file from being added; the error names it where a pattern stands for several."""
+    """Describe why a file cannot be added; the error names it where a pattern stands for several."""
     text = str(error)
     if "No files found" in text:
         return f"There is no file {pattern}; nothing was added."
@@ -190,7 +190,7 @@ def _unreadable(error: duckdb.Error, pattern: str) -> str:
 
 
 class _Describer:
-    """Describes files; those with one schema share what follows from it."""
+    """Describes files; those with one schema share its layout."""
 
     def __init__(self, table: Table, options: AddOptions, time_zone: str) -> None:
         self._table = table
@@ -234,7 +234,7 @@ class _Describer:
         return tuple(values)
 
     def _value(self, path: str, hive: Mapping[str, str | None], name: str, kind: DataType) -> str | None:
-        """What a path says of a column, as text of its type."""
+        """Return the value of a column in a path, as text of its type."""
         text = hive[name.casefold()]
         if text is None:
             return None
@@ -287,7 +287,7 @@ class _Layout:
         self.mapping = ColumnMapping(tuple(self._map(columns, table.columns, "")))
 
     def statistics(self, chunks: Sequence[_Chunk]) -> Iterator[ColumnStats]:
-        """Of the columns that a file with these chunks holds."""
+        """Yield the statistics of the columns that a file with these chunks holds."""
         by_leaf: dict[int, list[_Chunk]] = {}
         for chunk in chunks:
             if chunk.leaf in self._leaves:
@@ -380,7 +380,7 @@ def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> _Node:
 
 
 def _unread(logical: str) -> str | None:
-    """Why values of a logical type of Parquet cannot be read as they are by every engine; None where they can."""
+    """Return why not every engine can read values of a logical type of Parquet; None where all can."""
     if logical.startswith("Float16Type"):
         return "half-floats are not supported"
     decimal = re.search(r"^DecimalType\(.*precision=(\d+)", logical)

@@ -1,4 +1,4 @@
-"""NOT NULL of columns whose rows are written or added: by the statistics of files, or by the values where those say nothing."""
+"""Checks of NOT NULL for written or added rows: by statistics of files, else by values."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ducklake_lab.model.statistics import kept, null_count
 
 
 def uncounted(table: Table) -> list[Column]:
-    """The columns that are NOT NULL, and of which no file says whether a row has NULL."""
+    """Return the NOT NULL columns whose NULLs no file counts."""
     return [column for column in table.columns if not column.nulls_allowed and not kept(column.data_type).nulls]
 
 
 def broken(table: Table, column: Column) -> str:
-    """What is wrong where a row has no value of a column that is NOT NULL."""
+    """Describe a missing value of a column that is NOT NULL."""
     return f"{table.name}.{column.name} is NOT NULL; a row has no value for it."
 
 
 def required_sql(expression: str, table: Table, column: Column) -> str:
-    """DuckDB's SQL of a value of a column that is NOT NULL; NULL is an error with the text of `broken`."""
+    """Write SQL of DuckDB for a value of a NOT NULL column; a NULL raises the text of `broken`."""
     return f"coalesce({expression}, error({quote_text(broken(table, column))}))"
 
 
 def check_statistics(table: Table, files: Iterable[Sequence[ColumnStats]]) -> None:
     """Raises where the statistics of files count NULLs of a column that is NOT NULL.
 
-    Nothing is said of `uncounted` columns.
+    `uncounted` columns are not checked.
 
     Raises:
         ConstraintError: a row has NULL, or nobody counted.

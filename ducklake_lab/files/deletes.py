@@ -82,7 +82,7 @@ def delete_positions(
     new_snapshot: int,
     storage: Storage,
 ) -> WrittenDeletes | None:
-    """Deletes positions of one file beside those deleted before; None where all of them were.
+    """Delete positions of one file beside the earlier ones; None where all were deleted before.
 
     Args:
         matched: positions, in any order, also several times.
@@ -111,7 +111,7 @@ def delete_positions(
 
 
 def _starts_anew(file: ScanFile, earlier: Deletions, options: DeleteOptions) -> bool:
-    """Whether the earlier delete file ends, and the new one need not say which snapshot deleted what.
+    """Whether the earlier delete file ends, and the new one needs no snapshot ids.
 
     The earlier one goes on being read for the snapshots before. But where the catalog has deletions from its time, moving
     these into a file makes one that begins then.
@@ -135,7 +135,7 @@ class Deletions:
 
 
 def earlier_deletions(file: ScanFile, storage: Storage) -> Deletions:
-    """What the delete file of a data file says.
+    """Read the deletions in the delete file of a data file.
 
     Deletions of the snapshot that made the file are not marked as such in it, unless earlier ones are in it too.
     """
@@ -158,7 +158,7 @@ def write_deletions(
     storage: Storage,
     prefix: str = "ducklake-",
 ) -> WrittenDeletes:
-    """Writes a delete file, a deletion vector where these are wanted and can say it; of the data file with the id -1.
+    """Write a delete file, or a deletion vector where options ask for one; for the data file with the id -1.
 
     Args:
         data_file: the path of the file that the rows are in.
@@ -182,7 +182,7 @@ def write_deletions(
 
 
 def restamped(deletes: WrittenDeletes, folder: str, snapshot_id: int) -> WrittenDeletes:
-    """The delete file, written anew with another id for the snapshot that commits it: others came in between."""
+    """Write the delete file anew with another id for its snapshot, after other commits came first."""
     assert deletes.path is not None
     storage = Storage()
     path = join(folder, deletes.path)

@@ -10,7 +10,7 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 
 def value_sql(column: Column, mapping: ColumnMapping, text: str) -> str:
-    """The value of a column of the table, of a file `r`, in the column's type; `text` is what its path says of it."""
+    """Write the value of a table's column in a file `r`, in the column's type; `text` is the value in its path."""
     entry = mapping.by_target().get(column.column_id)
     if entry is None:
         return _default(column)
@@ -20,7 +20,7 @@ def value_sql(column: Column, mapping: ColumnMapping, text: str) -> str:
 
 
 def part_sql(source: str, column: Column, entry: NameMapping) -> str:
-    """A value in a column's type, made of one that has the names of a file."""
+    """Write a value in a column's type from one with a file's names."""
     return f"CAST({_value(source, column, entry)} AS {column.data_type.sql()})"
 
 

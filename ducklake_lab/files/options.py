@@ -1,4 +1,4 @@
-"""How data files are written: the options of a lake that speak of Parquet (spec: usage/configuration)."""
+"""Options of writing data files: those of a lake that concern Parquet (spec: usage/configuration)."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How deletions are kept.
+    """Options of keeping deletions.
 
     Attributes:
         inline_limit: of a committed file with at most this many newly deleted rows, the positions go into the catalog.
-        vectors: delete files are deletion vectors, where these can say what has to be said.
-        vectors_by_snapshot: these can say which snapshot deleted what.
+        vectors: delete files are deletion vectors, where these can hold all that is needed.
+        vectors_by_snapshot: these can hold the snapshot of each deletion.
         encrypted: as of WriteOptions; vectors hold positions only and are as they are.
     """
 

@@ -1,4 +1,4 @@
-"""Where a file holds the parts of a nested column: by field id at every depth, under whatever names the file has.
+"""Parts of a nested column in a file: found by field id at every depth, under whatever names the file has.
 
 DuckDB finds top-level columns by field id and the parts of nested ones by name. A part that was renamed, or whose name
 another part had when a file was written, is therefore read under its name in that file and renamed afterwards.
@@ -20,7 +20,7 @@ from ducklake_lab.scan.footers import field_id, file_column_ids, file_schemas, f
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
-#: The target of a part that a table has no longer, read where a struct has no other: only it knows which values are NULL.
+#: The target of a dropped part, read where a struct has no other: only it shows which values are NULL.
 _DROPPED = -1
 
 #: Nested columns whose parts a file holds under other names, or does not hold.
@@ -28,7 +28,7 @@ Parts = tuple[NameMapping, ...]
 
 
 def renamed_parts(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> dict[str, Parts]:
-    """The nested columns to read by their parts, by path; files that hold all of them as the table names them are left out.
+    """Return the nested columns to read by their parts, by path; files with the table's names are left out.
 
     Looks at the footers of files that have field ids; encrypted ones and those with a mapping of names are left out too.
 
@@ -171,7 +171,7 @@ def _has_ids(file: ScanFile) -> bool:
 
 
 def _found(field: pa.Field, column: Column) -> tuple[NameMapping, bool]:
-    """Where a field of a file holds a column's parts, and whether DuckDB finds the same ones by the table's names."""
+    """Map a field of a file to a column's parts, and return whether DuckDB finds the same ones by the table's names."""
     pairs, is_named_alike = _pairs(field.type, column)
     found = [_found(part, child) for part, child in pairs]
     children = tuple(entry for entry, _ in found)

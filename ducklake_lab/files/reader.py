@@ -32,7 +32,7 @@ _storage = Storage()
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """A query each row of whose result comes from one row of a table.
+    """Query over a table whose result rows each come from one row.
 
     Attributes:
         sql: in DuckDB's SQL.
@@ -97,7 +97,7 @@ def stream_file(
     keep_deleted: bool,
     time_zone: str,
 ) -> Iterator[pa.Table]:
-    """The same of one file, some rows at a time and by one thread."""
+    """Read one file, some rows at a time and by one thread."""
     deleted = {} if positions is None else {file.path: positions}
     for group in alike(columns, [file]):
         wanted = _wanted(columns, virtual, keep_deleted)
@@ -142,7 +142,7 @@ def _read_group(
     time_zone: str,
     query: RowQuery | None = None,
 ) -> Iterator[pa.Table]:
-    """The same for files that are alike."""
+    """Read files that are alike."""
     first = group.files[0]
     key = first.data_file.encryption_key
     with (
@@ -186,7 +186,7 @@ def _failure(
     *,
     encrypted: bool,
 ) -> DuckLakeError:
-    """What a failed read means: something is wrong with a file, or with what a query makes of its rows."""
+    """Return the error of a failed read: a file is damaged, or the query fails on its rows."""
     of_file = found.failure(error) if found is not None and not encrypted else None
     if encrypted and any(place in str(error) for place in places.values()):
         of_file = unreadable(error, places, encrypted=True)

@@ -1,7 +1,7 @@
 """Rows of a table as a query of DuckDB's: of its data files, without those deleted, and of rows the catalog holds.
 
-All that DuckDB reads of a lake is read so: queries and previews in process, and parts of large tables in Spark's workers.
-What differs from file to file is one row of lists, indexed by the file's number; positions that are deleted are bits.
+DuckDB reads a lake by such queries only: queries and previews in process, and parts of large tables in Spark's workers.
+Values that differ by file are one row of lists, indexed by the file's number; deleted positions are bits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name =
 _INDEX = "file_index"
 #: Words of 64 bits up to which each file has as many as the largest one, so that its first is known by its number.
 _EVEN_WORDS = 1 << 20
-#: Files in one query: it copies what it knows of each of them as often as it has rows of another one.
+#: Files in one query: DuckDB copies the lists of all files for each block of rows, so that long lists are slow.
 _AT_ONCE = 1000
 _storage = Storage()
 
@@ -63,7 +63,7 @@ class Relation:
     places: Mapping[str, str]
 
     def failure(self, error: duckdb.Error) -> DataFileError | None:
-        """What an error says of a data file; None where it is about something else."""
+        """Return the error of a data file that DuckDB's error names; None where it is about something else."""
         text = str(error).splitlines()[0]
         named = next((path for path, place in self.places.items() if place in text), None)
         if named is None and is_of_damage(error):
@@ -72,7 +72,7 @@ class Relation:
 
 
 def unreadable(error: duckdb.Error, places: Mapping[str, str], *, encrypted: bool = False) -> DataFileError:
-    """The error of a data file that cannot be read, with its path for its place on this machine."""
+    """Return the error of an unreadable data file, with its path instead of its place on this machine."""
     text = str(error)
     named = [path for path, place in places.items() if place in text] or (list(places) if len(places) == 1 else [])
     if named:
@@ -92,7 +92,7 @@ def _is_whole(place: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some files with the same columns and parts, under the same names and with the same key; no path is there twice."""
+    """Files with the same columns and parts, names and key; no path is there twice."""
 
     files: tuple[ScanFile, ...]
     parts: Parts
@@ -100,7 +100,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of some files.
+    """Columns and rows to read from some files.
 
     Attributes:
         names: what the columns are called.
@@ -125,7 +125,7 @@ def is_direct(files: Iterable[ScanFile]) -> bool:
 def relation_of(
     plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False, deleted: Sequence[DeletedRows] = ()
 ) -> Relation:
-    """The rows of a plan whose files are all read where they are, under the table's columns, then those wanted.
+    """Return the rows of a plan with direct files, under the table's columns, then virtual ones if asked for.
 
     Args:
         name: what the names of its tables begin with.
@@ -168,7 +168,7 @@ def relation_of(
 
 
 def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:
-    """The files by what their columns and the parts of these are called; encrypted ones singly, as each has its key."""
+    """Group files by the names of their columns and parts; encrypted ones singly, as each has its key."""
     groups: dict[object, tuple[list[ScanFile], Parts]] = {}
     files = with_columns_by_place(columns, files, _storage)
     renamed = renamed_parts(columns, files, _storage)
@@ -194,7 +194,7 @@ def rows_of(
     """The rows of a group of files.
 
     Args:
-        name: of the table that holds what differs from file to file.
+        name: of the table that holds the lists.
         positions: deleted positions by path.
         places: where each file is on this machine, by path.
         encryption: the value of DuckDB's option for an encrypted file.
@@ -203,7 +203,7 @@ def rows_of(
     lists: dict[str, pa.Array] = {}
 
     def of_file(field: str, values: Iterable[object], kind: pa.DataType) -> str:
-        """What a value is for the file of a row."""
+        """Add a list with one value for each file, and return the SQL of the value for a row's file."""
         lists[field] = pa.array([list(values)], pa.list_(kind))
         return f"f.{field}[{number} + 1]"
 
@@ -301,7 +301,7 @@ def _number(files: Sequence[ScanFile]) -> str | None:
 
 
 def _bits(files: Sequence[ScanFile], found: Sequence[Positions]) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """The deleted positions of each file as words of 64 bits, one file after the other, and which is each one's first."""
+    """Return the deleted positions as words of 64 bits, one file after the other, and the first word of each file."""
     packed = [pack(positions) for positions in found]
     sizes = [
         max(len(words), (file.data_file.record_count + 63) >> 6) for file, words in zip(files, packed, strict=True)
@@ -335,7 +335,7 @@ def _quoted(wanted: Wanted) -> list[str]:
 
 
 def _by_id(columns: Sequence[Column], renamed: Mapping[int, NameMapping]) -> str:
-    """The options of a read_parquet that finds columns by field id, names them c0, c1, … and fills those a file lacks.
+    """Write options of a read_parquet that finds columns by field id, names them c0, c1, … and fills missing ones.
 
     Parts of nested columns it finds by name: those in `renamed` by the names that the file has.
 

@@ -1,4 +1,4 @@
-"""Statistics of variant columns: those of the fields that a file stores in columns of their own, for all its rows.
+"""Statistics of variant columns: those of fields that a file stores in separate columns for all its rows.
 
 Parquet stores a variant in a column `value`, and fields of one type throughout in `typed_value` beside it. Only where
 no row keeps the field in `value` do the bounds of `typed_value` hold for the file (spec: ducklake_file_variant_stats).

@@ -36,7 +36,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.storage import Storage, is_local, join
 
-#: The column by which DuckDB splits rows into files, longer where a table has it; no file does.
+#: The column by which DuckDB splits rows into files, lengthened where a table has it; no file holds it.
 _GROUP = "_ducklake_lab_group"
 _group = itemgetter(0)
 #: Rows of a row group by default.
@@ -151,7 +151,7 @@ class Writer:
         return required_sql(value, self.table, column) if self.is_new and column in uncounted(self.table) else value
 
     def _kept(self) -> dict[str, int]:
-        """The field ids of what the file holds beside the table's columns."""
+        """Return the field ids of the file's columns beside the table's."""
         kept = {ROW_ID_COLUMN: ROW_ID_FIELD} if self.keeps_ids else {}
         return {**kept, SNAPSHOT_ID_COLUMN: SNAPSHOT_ID_FIELD} if self.keeps_snapshots else kept
 
@@ -300,7 +300,7 @@ class Writer:
 
 @contextmanager
 def _beside(folder: str, storage: Storage) -> Iterator[str]:
-    """A folder for files that then only have to be renamed into one beside it, or uploaded."""
+    """Yield a folder for new files, which are then renamed into a folder beside it, or uploaded."""
     local = folder.removeprefix("file://") if is_local(folder) else None
     if local is not None:
         storage.make_folder(local)

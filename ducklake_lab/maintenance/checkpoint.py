@@ -1,4 +1,4 @@
-"""CHECKPOINT: all of maintenance, in the order in which each step leaves work for the next (spec: maintenance)."""
+"""CHECKPOINT: all of maintenance; each step prepares the next one (spec: maintenance)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Options
 from ducklake_lab.maintenance.options import moment_before
 
-#: Age from which files that nothing needs are deleted, where the lake does not say.
+#: Age from which unneeded files are deleted, where the lake does not set it.
 DEFAULT_DELETE_OLDER_THAN = "2 days"
 
 #: The functions that CHECKPOINT calls.
@@ -23,13 +23,13 @@ STEPS = (
 
 
 def expire_older_than(options: Options) -> datetime | None:
-    """The time before which snapshots expire by themselves; None where the lake does not say."""
+    """Return the time before which snapshots expire automatically; None where the lake does not set it."""
     text = options.get("expire_older_than")
     return moment_before(text) if text else None
 
 
 def delete_older_than(options: Options) -> datetime | None:
-    """The time before which files that nothing needs are deleted by themselves; None where the lake says never."""
+    """Return the time before which unneeded files are deleted automatically; None where the lake sets never."""
     text = options.get("delete_older_than")
     if text is None:
         text = DEFAULT_DELETE_OLDER_THAN

@@ -15,7 +15,7 @@ from ducklake_lab.transaction.cleanup import KnownTable, read_known_tables, read
 def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes the files on the catalog's list; their absolute paths.
 
-    A catalog is not trusted further than its lake reaches: files outside of the data path, symbolic links resolved, and
+    A catalog is trusted within its data path only: files outside of it, symbolic links resolved, and
     files that a snapshot needs, stay where they are and on the list.
 
     Args:
@@ -42,13 +42,13 @@ def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool)
 
 
 def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[KnownTable]:
-    """The tables whose files may have taken the place of some: those with them in a folder, all where there is none."""
+    """Return the tables whose files may have replaced some: those with a folder around them, else all tables."""
     by_folder: dict[str, list[KnownTable]] = {}
     for table in tables:
         for folder in table.folders:
             by_folder.setdefault(folder, []).append(table)
     found: dict[int, KnownTable] = {}
-    # one look for each folder, as files of one belong to the same tables
+    # one check for each folder, as its files belong to the same tables
     for folder in {path.rpartition("/")[0] + "/" for path in paths}:
         above = folder
         while above and above not in by_folder:
@@ -60,7 +60,7 @@ def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[Known
 
 
 def _check_files(table: KnownTable) -> None:
-    """Looks that all files of a table are there with their sizes."""
+    """Check that all files of a table exist with their sizes."""
     folder = table.folders[0] if len(table.folders) == 1 else None
     sizes = Storage().sizes((place for places, _ in table.files for place in places), folder)
     files = {next((p for p in places if sizes[p] is not None), places[0]): size for places, size in table.files}

@@ -8,21 +8,21 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.storage import RealPaths, Storage, is_below
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
 
-#: Names of the files a lake is made of; whatever else lies in its folder is somebody else's.
+#: Names of a lake's files; all others in its folder belong to somebody else.
 _SUFFIXES = (".parquet", ".puffin")
 
 
 def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes data and delete files that the catalog does not name; their absolute paths, in order.
 
-    Symbolic links below the data path, and what they lead to, are not the lake's and stay.
+    Symbolic links below the data path, and their targets, are not the lake's and stay.
 
     Args:
         older_than: only files last changed before; all for None. Files of a transaction that is not committed yet are
             orphans too.
     """
     storage = Storage()
-    # the files first: what is committed while they are listed is then among those known
+    # the files first: files committed while they are listed are then among the known ones
     listed = [(path, changed) for path, changed in storage.list_changed(lake.data_path) if path.endswith(_SUFFIXES)]
     known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)}
     # a path stored in full may name a file in the lake in another spelling

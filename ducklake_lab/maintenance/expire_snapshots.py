@@ -1,4 +1,4 @@
-"""expire_snapshots: snapshots are forgotten, and what only they could see goes with them (spec: maintenance)."""
+"""expire_snapshots: removes snapshots, with the rows and files that only they see (spec: maintenance)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_expirable(lake: Lake, *, versions: Collection[int] | None, older_than: 
 
 
 def expire_snapshots(transaction: Transaction, chosen: Sequence[SnapshotInfo]) -> list[SnapshotInfo]:
-    """Stages that snapshots are forgotten; gives them, without the one that the transaction reads, which stays.
+    """Stage the expiry of snapshots, and return them; the one that the transaction reads stays.
 
     Raises:
         CatalogError: one of them has a tag.

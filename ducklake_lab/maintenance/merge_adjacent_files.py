@@ -20,7 +20,7 @@ from ducklake_lab.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """What is merged.
+    """Limits of merging files.
 
     Attributes:
         target_file_size: bytes; groups of files are closed as soon as they reach it.

@@ -1,4 +1,4 @@
-"""restore: a table holds again what it held at an earlier snapshot, as a new snapshot.
+"""restore: a new snapshot in which a table has its earlier content.
 
 No row is read or written: the files of then are linked, or copied by the storage, under names of their own, so that
 expiry of the old snapshots does not take them away.
@@ -37,8 +37,8 @@ from ducklake_lab.transaction.transaction import Transaction
 def restore(transaction: Transaction, then: CatalogState, old: Table, engines: Engines) -> bool:
     """Stages that a table has the columns and rows again that it had at an earlier snapshot; it may have been dropped.
 
-    Nothing is staged where the table is what it was. A file that is still there stays: rows deleted since come back in a copy
-    that has these alone, and rows that came since are deleted.
+    Nothing is staged where the table has not changed. A file that is still there stays: rows deleted since come back
+    in a copy that has these alone, and rows that came since are deleted.
 
     Args:
         then: the entries of that snapshot.
@@ -111,7 +111,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
 
 
 def _differences(plan: RestorePlan, current: Table | None, old: Table, storage: Storage) -> tuple[Places, Places]:
-    """The rows that were there then and are not now, and those that are there now and were not then."""
+    """Return the rows of the earlier state alone, and those of the present state alone."""
     come: dict[int, tuple[ScanFile, Positions]] = {}
     go: dict[int, tuple[ScanFile, Positions]] = {}
     for file in plan.files:
@@ -166,7 +166,7 @@ def _hidden_positions(file: ScanFile, table: Table, storage: Storage) -> Positio
 
 
 def _copy_path(file: ScanFile) -> str:
-    """The path of a file's copy, in folders that say the same of its rows."""
+    """Return the path of a file's copy, in folders with the same partition values."""
     path, data_file = new_path(file.data_file), file.data_file
     if data_file.path_is_relative or data_file.mapping is None:
         return path
@@ -195,7 +195,7 @@ def _described(file: ScanFile, path: str, stats: Sequence[object]) -> WrittenFil
 
 
 def _add_rows(transaction: Transaction, table: Table, rows: pa.Table, folder: str) -> None:
-    """Rows that were inlined then: inlined again, or in a file if they are many."""
+    """Add the rows that were inlined then: inlined again, or in a file if they are many."""
     options = transaction.options
     row_ids = rows.column(ROW_ID).combine_chunks()
     values = rows.drop_columns([ROW_ID])

@@ -1,4 +1,4 @@
-"""rewrite_data_files: files of which much is deleted are written anew without it (spec: maintenance).
+"""rewrite_data_files: writes files with many deleted rows anew without those (spec: maintenance).
 
 The old files end with the snapshot this makes; earlier ones go on reading them.
 """

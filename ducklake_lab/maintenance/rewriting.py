@@ -1,4 +1,4 @@
-"""Files of a table that become one: in process while they are small, one Spark task for each when they are not."""
+"""Rewrites of several files of a table as one: in process while they are small, else one Spark task for each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def new_path(like: DataFile) -> str:
 
 
 def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFile | None]:
-    """Does all of them; None for those no row is left of. If one fails, nothing stays behind."""
+    """Do all rewrites; None for those without a row left. If one fails, no file stays behind."""
     try:
         files = [file for item in rewrites for file in item.files]
         if engines.place(facts_of(files, purpose="change")).is_here:

@@ -1,4 +1,4 @@
-"""Rows that a restore would take away and bring back: the same row ids with the same values, in other places."""
+"""Rows that a restore would remove and bring back: equal row ids and values, in other places."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Places:
         return [file for file, positions in self.in_files.values() if len(positions)]
 
     def without(self, file_ids: Positions, positions: Positions, row_ids: frozenset[int]) -> Places:
-        """The same without some rows.
+        """Return the places without some rows.
 
         Args:
             file_ids, positions: of the rows in files.
@@ -53,9 +53,9 @@ class Places:
 
 
 def without_unchanged(come: Places, go: Places, table: Table, engines: Engines) -> tuple[Places, Places]:
-    """The rows that have to come and to go, without those that come as they go.
+    """Return the rows to add and to remove, without equal rows on both sides.
 
-    Nothing is read where only one side has rows. Where so much has to be read that it is not for this process, all rows stay.
+    Nothing is read where only one side has rows. All rows stay where too much has to be read for this process.
 
     Args:
         table: with the columns that both states have.
@@ -85,7 +85,7 @@ def _rows(places: Places, table: Table) -> pa.Table:
 
 
 def _among(pairs: pa.Table, file_id: str, position: str, places: Places) -> np.ndarray:
-    """Which pairs name rows among the places on one side."""
+    """Mark the pairs that name rows among the places on one side."""
     files, positions = _numbers(pairs, file_id), _numbers(pairs, position)
     found = (files < 0) & np.isin(_numbers(pairs, "r"), list(places.inlined))
     for number, (_, rows) in places.in_files.items():

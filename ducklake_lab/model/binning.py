@@ -16,7 +16,7 @@ _CLOCK = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 
 
 
 def equal_bins(low: float, high: float, kind: DataType, most: int) -> tuple[float, int]:
-    """The width of bins, and how many there are, at most `most`.
+    """Return the width and the number of bins, at most `most`.
 
     Each bin of whole numbers or dates has room for as many values: others look uneven where the values are not.
 
@@ -32,7 +32,7 @@ def equal_bins(low: float, high: float, kind: DataType, most: int) -> tuple[floa
 
 
 def edge(low: float, width: float, number: int) -> float:
-    """Where a bin begins; the first one has the number 0."""
+    """Return the number at which a bin begins; the first bin has the number 0."""
     return (low / 2 + number * (width / 2)) * 2
 
 

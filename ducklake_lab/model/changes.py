@@ -54,7 +54,7 @@ class Change:
 
 
 def format_changes(changes: Iterable[Change]) -> str:
-    """The text, in the reference's order of kinds, of which new tables and views are one; then by id, names as given."""
+    """Write the text in the reference's order of kinds, new tables and views as one; then by id, names as given."""
     return ",".join(map(str, sorted(changes, key=_rank)))
 
 

@@ -1,4 +1,4 @@
-"""What a commit says of the statements that made it, in `commit_extra_info` (spec: ducklake_snapshot_changes).
+"""Notes of a commit about its statements, in `commit_extra_info` (spec: ducklake_snapshot_changes).
 
 The specification leaves that text to the writer. Here it is a JSON object with the members of `CommitNote`.
 """
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """What made a commit; what is not known is None.
+    """Note of a commit about its statements and their origin; unknown members are None.
 
     Attributes:
         statement: the SQL, statements of a transaction with `;` and a new line between them, with `***` for secrets, cut
@@ -59,7 +59,7 @@ class StatementNote:
 def write(
     statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, int] = NOTHING
 ) -> str | None:
-    """The text of some statements, and of what is known of where they ran; None where nothing is known.
+    """Write the note of some statements and of the place they ran at; None for an empty one.
 
     Args:
         context: further members, such as `notebook` and `cell`.
@@ -81,7 +81,7 @@ def write(
 
 
 def with_restored(text: str, restored: Mapping[int, int]) -> str:
-    """Return a text of others that says which tables are restored, too: as a member of its object, or in a line below it."""
+    """Add restored tables to another writer's text: as a member of its object, or in a line below it."""
     if not restored:
         return text
     try:
@@ -104,7 +104,7 @@ def _text(found: Mapping[str, object]) -> str:
 
 
 def read(text: str | None) -> CommitNote | None:
-    """What a text says, if `write` made it, or another writer one like it; None of any other."""
+    """Read a note that `write`, or another writer like it, made; None for any other text."""
     if text is None or len(text) > _LONGEST_READ:
         return None
     if not text.lstrip().startswith("{"):

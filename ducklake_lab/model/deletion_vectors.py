@@ -25,7 +25,7 @@ _SNAPSHOT = "ducklake-snapshot-id"
 _MAGIC = b"\xd1\xd3\x39\x64"
 #: Roaring's marks of bitmaps with and without run containers.
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
-#: Containers from which a bitmap with runs says where each begins.
+#: Containers from which a bitmap with runs has the offset of each.
 _OFFSETS_FROM = 4
 #: Values up to which a container lists them.
 _LISTED = 4096
@@ -99,7 +99,7 @@ def _vectors(data: bytes) -> list[tuple[int, Positions]]:
 
 
 def _blobs(data: bytes) -> list[dict[str, Any]]:
-    """What the footer of a Puffin file says of its deletion vectors."""
+    """Return the deletion vectors that the footer of a Puffin file lists."""
     if len(data) < 16 or data[-4:] != _PUFFIN:
         raise ValueError("its end is missing")
     size, flags = struct.unpack("<II", data[-12:-4])

@@ -1,4 +1,4 @@
-"""What the catalog knows: schemas, tables, columns, snapshots (spec: tables/overview).
+"""Entries of the catalog: schemas, tables, columns, snapshots (spec: tables/overview).
 
 All of it is immutable; a changed entry is a new object.
 """
@@ -67,7 +67,7 @@ class Column:
         return DataType(self.type, tuple((child.name, child.data_type) for child in self.children))
 
     def walk(self) -> Iterator[Column]:
-        """This column and all below it, parents first."""
+        """Yield the column and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -94,7 +94,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnVersion:
-    """What one row of `ducklake_column` says of a column: what it was called, and its type, from a snapshot on."""
+    """Row of `ducklake_column`: name and type of a column from a snapshot on."""
 
     column_id: int
     parent_id: int | None
@@ -300,7 +300,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """A snapshot with what it changed, as a history shows it.
+    """Snapshot with its changes, as a history shows it.
 
     Attributes:
         changes_made: the text of `ducklake_snapshot_changes.changes_made`.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-#: Gives the lesser and the greater of two texts, as values of the type that the spec calls so.
+#: Returns the lesser and the greater of two texts, as values of the type with that name in the spec.
 Bounds = Callable[[list[str], str], tuple[str, str]]
 
 
@@ -17,7 +17,7 @@ def geometry_text(box: Mapping[str, float | None], kinds: Sequence[str]) -> str:
 
 
 def merge_geometries(texts: Sequence[str]) -> str:
-    """The text for all of what some texts speak of."""
+    """Merge some texts into one."""
     parsed = [json.loads(text) for text in texts]
     box: dict[str, float | None] = {}
     for name in parsed[0]["bbox"]:

@@ -1,4 +1,4 @@
-"""What a history shows of each snapshot, and what a files listing shows of each file."""
+"""Entries of a history, one for each snapshot, and of a files listing, one for each file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ducklake_lab.model.commit_notes import CommitNote, read
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.files import ColumnStats, DataFile
 
-#: How a snapshot is coloured: what it mostly did.
+#: Main kind of a snapshot's changes, which gives its colour.
 ChangeKind = Literal["insert", "update", "delete", "restore", "schema", "maintenance", "none"]
 
 
@@ -47,7 +47,7 @@ class HistoryEntry:
 
     @property
     def note(self) -> CommitNote | None:
-        """What it says of the statements that made it; None where it says nothing that is understood."""
+        """Note about the statements of the snapshot; None where it has none that can be read."""
         return read(self.info.commit_extra_info)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def label(text: str | None) -> str:
-    """The name of a value: NULL as such, and texts that could be taken for it, or for none, in quotes."""
+    """Name a value: NULL as such; texts that read as NULL or as empty in quotes."""
     if text is None:
         return "NULL"
     return f"'{text}'" if text in ("NULL", "") or text[0] == text[-1] == "'" else text

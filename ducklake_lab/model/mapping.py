@@ -1,4 +1,4 @@
-"""Which columns of a file that was added from outside are which columns of its table (spec: ducklake_name_mapping)."""
+"""Mappings from the columns of a file that was added from outside to its table's (spec: ducklake_name_mapping)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NameMapping:
     children: tuple[NameMapping, ...] = ()
 
     def key(self) -> tuple[object, ...]:
-        """What distinguishes mappings; the order of columns does not."""
+        """Key that distinguishes mappings; the order of columns does not."""
         return (self.source_name, self.target_field_id, self.is_partition, keys_of(self.children))
 
 
@@ -38,7 +38,7 @@ class ColumnMapping:
     columns: tuple[NameMapping, ...]
 
     def key(self) -> frozenset[tuple[object, ...]]:
-        """What distinguishes mappings."""
+        """Key that distinguishes mappings."""
         return keys_of(self.columns)
 
     def by_target(self) -> dict[int, NameMapping]:

@@ -1,4 +1,4 @@
-"""Days, times of day and points in time as DuckDB counts them, before and after the years that Python has too.
+"""Days, times of day and points in time as DuckDB counts them, in years that Python lacks too.
 
 DuckDB's calendar is the proleptic Gregorian one; the year before 1 is `0001 (BC)`. Its infinities lie beyond all others.
 """
@@ -12,7 +12,7 @@ from typing import Literal
 
 MomentKind = Literal["date", "time", "timestamp", "timestamptz"]
 
-#: Microseconds of what a moment is counted in.
+#: Microseconds of the units of moments.
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 #: More than DuckDB counts.
@@ -51,7 +51,7 @@ class Moment:
 
     @classmethod
     def of(cls, value: date | datetime | time) -> Moment:
-        """The moment that Python calls so; one with a zone has an offset from UTC.
+        """Return the moment of a Python value; one with a zone has an offset from UTC.
 
         Raises:
             ValueError: it is a time of day with a zone.

@@ -20,7 +20,7 @@ def ascending(positions: npt.NDArray[np.int64]) -> Positions:
 
 
 def others(positions: Positions, rows: int) -> Positions:
-    """The positions in a file of so many rows that are not among some; what lies outside of the file is left out."""
+    """Return all other positions in a file of so many rows; positions outside of the file are left out."""
     missing = np.ones(max(rows, 0), np.bool_)
     missing[positions[(positions >= 0) & (positions < rows)]] = False
     found: Positions = np.flatnonzero(missing)

@@ -1,6 +1,6 @@
 """Predicates that prune files: a conservative extract of a WHERE clause.
 
-A predicate here is implied by the query's condition; what cannot be expressed is left out. Rows for which
+The query's condition implies each predicate; conditions without such a form are left out. Rows for which
 it is not true can be skipped, and nothing else may be concluded from it.
 """
 

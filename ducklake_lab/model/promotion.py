@@ -1,4 +1,4 @@
-"""Which types a column may be changed to: those that hold every value it has (spec: usage/schema_evolution)."""
+"""Types that a column may be changed to: those that hold every value it has (spec: usage/schema_evolution)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def is_wider(source: DataType, target: DataType) -> bool:
 
 
 def keeps_bounds(source: DataType, target: DataType) -> bool:
-    """Whether the text of a bound means the same value in a wider type, as which all readers compare it.
+    """Whether the text of a bound means the same value in a wider type, in which all readers compare it.
 
     The text of a FLOAT is the shortest one: `0.1` is another DOUBLE than the FLOAT is. A DECIMAL becomes a float by a
     division, which may round where the text does not.

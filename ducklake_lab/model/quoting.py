@@ -47,7 +47,7 @@ _KEYWORDS = frozenset(
     xmltable year years yes zone
     """.split()
 )
-#: What DuckDB 2.0 has besides.
+#: Further keywords of DuckDB 2.0.
 _MORE_KEYWORDS = frozenset(
     """
     approx connect destroy disconnect distance exact nearest register resource resources secure similarity tuple
@@ -60,7 +60,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 
 
 def quote_identifier(name: str) -> str:
-    """A name in quotes: what SQL takes for any name."""
+    """Quote a name, as SQL takes any."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -92,18 +92,18 @@ def path_parts(schema: str) -> tuple[str, ...]:
 
 
 def path_title(schema: str) -> str:
-    """What people are shown of the name that a schema goes by: `sales.europe` for a nested one."""
+    """Title of a schema for people, from its path: `sales.europe` for a nested one."""
     parts = path_parts(schema)
     return parts[0] if len(parts) == 1 else ".".join(map(quoted_if_needed, parts))
 
 
 def quoted_path(lake: str, schema: str, name: str) -> str:
-    """The name of an entry for SQL, of the name that its schema goes by."""
+    """Write the name of an entry for SQL, after the name of its schema."""
     return ".".join(map(quote_identifier, (lake, *path_parts(schema), name)))
 
 
 def split_dotted(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name, of which some may be quoted; a quoted dot divides nothing.
+    """Split a dotted name, whose parts may be quoted; a quoted dot divides nothing.
 
     Raises:
         ValueError: a part is empty, or a quote is not closed.

@@ -69,7 +69,7 @@ class FlushedFile:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Data files that one file takes the place of.
+    """Data files that one file replaces.
 
     Attributes:
         kind: `merge_adjacent`: the sources leave the catalog, as the new file holds the snapshot ids of its rows;
@@ -91,7 +91,7 @@ class Compaction:
 
 @dataclass(slots=True)
 class StagedData:
-    """What a transaction does to the rows of one table.
+    """Staged changes of a transaction to the rows of one table.
 
     Attributes:
         files: by local file id.

@@ -59,7 +59,7 @@ class Tables(Mapping[int, Table]):
         return None
 
     def made(self) -> Iterator[Table]:
-        """The tables that are here: all that were changed are."""
+        """Return the tables made so far: all that were changed are among them."""
         return (table for table_id, table in self._made.items() if table_id in self.names)
 
     def with_table(self, table: Table) -> Tables:
@@ -82,7 +82,7 @@ class CatalogState:
     macros: Mapping[int, Macro] = field(default_factory=dict)
 
     def differs_from(self, other: CatalogState) -> bool:
-        """Whether any entry does; tables that neither state has made are taken to be the same."""
+        """Whether any entry differs; tables that neither state has made count as equal."""
         return (
             (self.schemas, self.views, self.macros) != (other.schemas, other.views, other.macros)
             or self.tables.keys() != other.tables.keys()
@@ -103,7 +103,7 @@ class CatalogState:
         return self.find_schema_in_text(text) or self.schema(schema_path((text,)))
 
     def find_schema_in_text(self, text: str) -> Schema | None:
-        """As `schema_in_text`; None where there is none."""
+        """Find a schema as `schema_in_text` does; None where there is none."""
         try:
             nested = self.find_schema(schema_path(split_dotted(text)))
         except ValueError:

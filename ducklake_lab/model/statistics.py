@@ -1,4 +1,4 @@
-"""Which statistics of a file are true, by type: the one table that pruning and answers from metadata go by.
+"""Statistics of a file that are true, by type: the one table that pruning and answers from metadata go by.
 
 DuckDB's Parquet writer keeps no statistics of intervals, times with a zone and parts of variants; it reports that none of
 their values is NULL, and so does the catalog of every lake, whoever wrote it.
@@ -49,12 +49,12 @@ def kept(kind: DataType) -> Kept:
 
 
 def null_count(stats: ColumnStats, kind: DataType) -> int | None:
-    """How many values of a column are NULL in a file; None where that is not known."""
+    """Return the number of NULLs of a column in a file; None where it is not known."""
     return stats.null_count if kept(kind).nulls else None
 
 
 def counted(files: Iterable[ColumnStats], kind: DataType) -> tuple[int, int]:
-    """How many values of a column are NULL in some files, and how many there are with them; (0, 0) where not known."""
+    """Count the NULLs and all values of a column in some files; (0, 0) where they are not known."""
     if not kept(kind).nulls:
         return 0, 0
     nulls, values = 0, 0

@@ -29,7 +29,7 @@ _MOST_DIGITS = 38
 
 
 class _Primitive(NamedTuple):
-    """What is known of a type without parts: a type that is not in `_PRIMITIVES` is known nowhere.
+    """Names of a type without parts. A type that is not in `_PRIMITIVES` is not supported.
 
     Attributes:
         sql: DuckDB's name of it.
@@ -74,7 +74,7 @@ _PRIMITIVES = {
     "interval": _Primitive("INTERVAL", pa.month_day_nano_interval(), "STRING"),
     "variant": _Primitive("VARIANT", pa.binary(), "VARIANT", disguised=True),
     "geometry": _Primitive("GEOMETRY", pa.binary(), "BINARY", disguised=True),
-    # of which NULL is the only value; DuckDB itself shows it as INTEGER
+    # NULL is its only value; DuckDB itself shows it as INTEGER
     "null": _Primitive('"NULL"', pa.int32(), "INT", disguised=True),
 }
 #: DuckDB's name of each type without parts, and Spark's of the type that holds its values.
@@ -104,7 +104,7 @@ class DataType:
     children: tuple[tuple[str, DataType], ...] = ()
 
     def __deepcopy__(self, memo: object) -> DataType:
-        """Itself, which cannot change: copies of syntax trees hold one for each node."""
+        """Return itself, as it cannot change: copies of syntax trees hold one for each node."""
         return self
 
     @property
@@ -171,7 +171,7 @@ class DataType:
         return json.dumps(_tree(self))
 
     def walk(self) -> Iterator[DataType]:
-        """This type and all below it, parents first."""
+        """Yield the type and all below it, parents first."""
         yield self
         for _, child in self.children:
             yield from child.walk()

@@ -1,7 +1,7 @@
 """Values of statistics and partitions: text in the catalog, comparable Python values here.
 
 `decode` gives values of one type that compare with each other and with a query's constants as DuckDB orders them.
-It gives None where the text cannot be trusted to say more than nothing, and then nothing is pruned.
+It returns None for a text that cannot be trusted, and then nothing is pruned.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from math import isfinite
 from ducklake_lab.model.moments import Moment, MomentKind, parsed
 from ducklake_lab.model.types import FLOATS, DataType
 
-#: What a decoded value may be.
+#: Types of a decoded value.
 Scalar = bool | int | float | Decimal | str | bytes | Moment
-#: As what values of a type are compared that are days or times.
+#: Kind of moment that values of a type are compared as.
 MOMENTS: dict[str, MomentKind] = {
     "date": "date",
     "time": "time",

@@ -20,7 +20,7 @@ _MILLISECONDS = 1000
 
 
 def plot(chart: Chart) -> go.Figure:
-    """The points of a chart; what it leaves out is below the title."""
+    """Draw the points of a chart; a line below the title names what it leaves out."""
     places = _places(chart)
     figure = go.Figure()
     for number, (name, points) in enumerate(chart.series):
@@ -44,7 +44,7 @@ def plot(chart: Chart) -> go.Figure:
 
 
 def _places(chart: Chart) -> Mapping[int, str]:
-    """What stands at each value of x that is no number, no two alike."""
+    """Return a label for each value of x that is no number, no two alike."""
     known = dict(zip(chart.points.column("place").to_pylist(), chart.labels, strict=True))
     return dict(zip(known, distinct(plain(label) for label in known.values()), strict=True))
 

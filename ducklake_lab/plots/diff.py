@@ -100,7 +100,7 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
 
 
 def _middles(data: Histogram) -> Sequence[object]:
-    """Where bars are drawn, each over its bin: bins begin at their edges, numbers or times."""
+    """Return the middles of the bins, where bars are drawn: bins begin at their edges, numbers or times."""
     try:
         numbers = [float(label) for label in data.labels]
     except ValueError:

@@ -1,4 +1,4 @@
-"""What must be offered to be drawn."""
+"""Interface of a diff that can be drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ducklake_lab.model.history import HistoryEntry
 class DiffSource(Protocol):
     """A diff of one table; `end` is None for a change that is not committed yet.
 
-    `choice` and `limit` say which rows are drawn, and how many at most.
+    `choice` and `limit` define the rows that are drawn, and their largest number.
     """
 
     @property
@@ -47,10 +47,10 @@ class DiffSource(Protocol):
     def limit(self) -> int: ...
 
     def page(self, limit: int, offset: int, choice: RowChoice, *, as_shown: bool = False) -> Sequence[RowChange]:
-        """At most `limit` chosen rows after `offset`; `as_shown` with DuckDB's texts of nested values, times and the like."""
+        """Return at most `limit` chosen rows after `offset`; `as_shown` with DuckDB's texts of nested values."""
 
     def count(self, choice: RowChoice) -> int:
-        """How many changed rows are chosen."""
+        """Count the chosen rows."""
 
     def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
         """SQL that gives the chosen rows.

@@ -1,4 +1,4 @@
-"""What all figures share: colours, and a look that suits light and dark pages."""
+"""Style of all figures: colours, and a look that suits light and dark pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What snapshots changed about tables and views, in words: `added column shipped BOOLEAN to main.orders`."""
+"""Changes of tables and views by snapshots, in words: `added column shipped BOOLEAN to main.orders`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VALUE = 40
 def alterations(
     connection: sa.Connection, altered: Collection[tuple[int, int]], names: Mapping[int, str]
 ) -> dict[tuple[int, int], tuple[str, ...]]:
-    """What changed, by (table id, snapshot id); none where the catalog does not say it, () for tables it made itself.
+    """Describe changes by (table id, snapshot id): none where the catalog lacks them, () for a table's first snapshot.
 
     Args:
         altered: the snapshot before each must not have expired: its rows of the catalog went with it.
@@ -59,7 +59,7 @@ def alterations(
 def view_alterations(
     connection: sa.Connection, altered: Collection[tuple[int, int]], names: Mapping[int, str]
 ) -> dict[tuple[int, int], tuple[str, ...]]:
-    """The same of views, by (view id, snapshot id)."""
+    """Describe changes of views, by (view id, snapshot id)."""
     if not altered:
         return {}
     ids, snapshots = {view for view, _ in altered}, {snapshot for _, snapshot in altered}
@@ -80,7 +80,7 @@ def view_alterations(
 
 
 def _first(texts: Sequence[str], name: str) -> tuple[str, ...]:
-    """Some of the changes, and how many more there are."""
+    """Return the first changes, and the number of the others."""
     if len(texts) <= _SHOWN:
         return tuple(texts)
     return (*texts[: _SHOWN - 1], f"{len(texts) - _SHOWN + 1} more changes of {name}")
@@ -107,7 +107,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What a table is partitioned or sorted by: (column id or None, text) of each key."""
+    """Keys that a table is partitioned or sorted by: (column id or None, text) of each."""
 
     table: int
     kind: str
@@ -168,7 +168,7 @@ class _History:
         self._after = {r.column.column_id: r for r in rows if r.begin <= snapshot and not _ended(r, snapshot)}
 
     def texts(self) -> Iterator[str]:
-        """What changed, with `{}` for the table."""
+        """Yield the changes, with `{}` for the table."""
         for number, row in self._after.items():
             old = self._before.get(number)
             if old is None:
@@ -229,7 +229,7 @@ def _default(column: Column) -> str | None:
 
 
 def _safe(text: str) -> str:
-    """For `str.format`."""
+    """Escape a text for `str.format`."""
     return text.replace("{", "{{").replace("}", "}}")
 
 

@@ -1,4 +1,4 @@
-"""The data files that maintenance may rewrite, with all that decides about it."""
+"""Data files that maintenance may rewrite, with the facts that decide it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Candidate:
 
     Attributes:
         schema_version: of the table when the file's first rows were written; files of one version have the same columns.
-        delete_files: all there ever were and still are, oldest first.
+        delete_files: earlier and present ones, oldest first.
         inlined_deletes: positions deleted by catalog rows.
     """
 
@@ -86,7 +86,7 @@ def columns_of(connection: sa.Connection, table: Table, candidate: Candidate) ->
 
 
 def scan_of(candidate: Candidate, folder: str) -> ScanFile:
-    """The file to read, with what is deleted from it now."""
+    """Return the file to read, with its present deletions."""
     file, delete = candidate.data_file, candidate.live_delete_file
     return ScanFile(
         data_file=file,

@@ -1,6 +1,6 @@
 """Plans the rows that two states do not share, and the rows each snapshot of a range changed.
 
-Both cost what the changed files cost: files that both sides have, with the same deletions, are never read.
+Both read changed files only: files that both sides have, with equal deletions, are never read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ducklake_lab.scan.positions import deletions_by_snapshot
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
-    """What separates two states of one table; both plans must read it under the same columns."""
+    """Compare two states of one table; both plans must read it under the same columns."""
     old = {file.data_file.data_file_id: file for file in before.files}
     new = {file.data_file.data_file_id: file for file in after.files}
     both = sorted(old.keys() & new.keys())
@@ -192,7 +192,7 @@ class _Feed:
             for snapshot_id in [delete.begin_snapshot] if named is None else named:
                 if not self._in_range(snapshot_id):
                     continue
-                # a delete file may repeat what catalog rows had deleted before it
+                # a delete file may repeat earlier deletions by catalog rows
                 earlier = _before(positions, snapshot_id)
                 if named is not None:
                     after = self._file(file, delete, deleted_up_to=snapshot_id)

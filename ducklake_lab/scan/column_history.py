@@ -1,6 +1,6 @@
-"""What columns of a table were called, and of which types they were: some files still hold them so.
+"""Earlier names and types of a table's columns: some files still hold them so.
 
-The snapshot of a file does not say which do: rewriting files keeps their columns, under a new snapshot.
+The snapshot of a file does not show which names it holds: a rewritten file keeps its columns under a new snapshot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ducklake_lab.scan.plan import ScanFile
 
 @dataclass(frozen=True, slots=True)
 class ColumnHistory:
-    """The columns of a table, at any depth, as they are read, with what they were before.
+    """Columns of a table as they are read, at any depth, with their earlier names and types.
 
     Attributes:
         columns: those of the table, which know whether they were `altered`.

@@ -1,4 +1,4 @@
-"""Counts of rows, files and bytes of tables at a snapshot; from the catalog, except for the few files it does not count."""
+"""Counts of rows, files and bytes of tables at a snapshot: from the catalog, and few files."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
 
 @dataclass(frozen=True, slots=True)
 class UncertainFile:
-    """A data file whose rows sums over the catalog do not count.
+    """Data file whose rows cannot be counted by sums over the catalog.
 
     Attributes:
-        summed: what such sums give: its rows less the deletions of delete files and inlined ones.
+        summed: such a sum: its rows less the deletions of delete files and inlined ones.
         counted: its rows at the snapshot.
     """
 
@@ -86,7 +86,7 @@ class UncertainFile:
 def read_uncertain(
     lake: Lake, connection: sa.Connection, at: int, delete_tables: Mapping[int, str]
 ) -> dict[int, UncertainFile]:
-    """By data file id: files with rows or deletions of later snapshots, and with deletions in two places.
+    """Read the files with rows or deletions of later snapshots, or with deletions in two places, by data file id.
 
     Args:
         delete_tables: the inlined delete tables of the tables that are looked at, by table id.

@@ -1,4 +1,4 @@
-"""Statistics and ages of a table's files, read when they are looked at and no more of them than that."""
+"""Statistics and ages of a table's files; only those that are shown are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEPT = 8
 
 
 class FileDetails:
-    """What there is to know of the data files of a table that are visible at a snapshot.
+    """Details of the data files of a table that are visible at a snapshot.
 
     Attributes:
         types: those of the leaf columns by name, dotted for nested ones.
@@ -36,7 +36,7 @@ class FileDetails:
         self.types = {name: column.data_type for name, column in leaves}
 
     def of_column(self, name: str) -> dict[int, ColumnStats]:
-        """By data file id; the columns asked for last are kept."""
+        """Return a column's statistics by data file id; the columns asked for last are kept."""
         if name not in self._columns:
             ids = [column_id for column_id, known in self._names.items() if known == name]
             found = self._read(ids)
@@ -46,7 +46,7 @@ class FileDetails:
         return self._columns[name]
 
     def look_at(self, file_ids: Collection[int] | None) -> None:
-        """Reads the statistics of some files (None: of all), which are at hand then."""
+        """Read the statistics of some files (None: of all) ahead."""
         found = self._read(None, file_ids)
         for file_id in found if file_ids is None else file_ids:
             self._known[file_id] = {
@@ -60,7 +60,7 @@ class FileDetails:
         return _StatisticsOfFile(self, file_id)
 
     def times(self, snapshot_ids: Collection[int]) -> dict[int, datetime]:
-        """When snapshots were made; those that have expired are left out."""
+        """Return the times of snapshots; those that have expired are left out."""
         missing = set(snapshot_ids) - self._times.keys()
         if missing:
             s = t.snapshot
@@ -82,7 +82,7 @@ class FileDetails:
 
 
 class _StatisticsOfFile(Mapping[str, ColumnStats]):
-    """By column name; read on first use."""
+    """Statistics of a file by column name; read on first use."""
 
     __slots__ = ("_file_id", "_source")
 

@@ -37,7 +37,7 @@ def key_bytes(key: str, path: str) -> bytes:
 
 
 def encryption_sql(connection: duckdb.DuckDBPyConnection, key: str, path: str) -> str:
-    """The value of DuckDB's option `encryption_config` for a file; good until it is asked for that of another.
+    """Return the value of DuckDB's option `encryption_config` for a file; valid until the next call.
 
     Raises:
         DataFileError: as for `key_bytes`.

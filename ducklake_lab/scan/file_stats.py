@@ -1,4 +1,4 @@
-"""What maintenance looks at of data files, for one table or all at once; a few set-based queries."""
+"""Counts and sizes of data files for maintenance, for one table or all at once; a few set-based queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FileShape:
     Attributes:
         rows: in it at the snapshot, those deleted since they were written included.
         deleted: by delete file or inlined.
-        partition: what files that may become one have in common.
+        partition: equal for files that may become one.
     """
 
     rows: int
@@ -47,7 +47,7 @@ class TableShape:
 def table_shapes(
     lake: Lake, connection: sa.Connection, snapshot_id: int, table_id: int | None = None
 ) -> dict[int, TableShape]:
-    """By table id, of one table or all, at a snapshot; a table without files and rows is left out."""
+    """Return the files of one table or all at a snapshot, by table id; a table without files and rows is left out."""
     f, d, p = t.data_file, t.delete_file, t.file_partition_value
     files = sa.select(f.c.table_id, f.c.data_file_id, f.c.partition_id, f.c.record_count, f.c.file_size_bytes).where(
         visible(f, snapshot_id)

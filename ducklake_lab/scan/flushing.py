@@ -1,4 +1,4 @@
-"""What is inlined of a table and could be in files: rows, and deletions from data files."""
+"""Inlined rows and inlined deletions of a table that could be in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the footers of data files say of their columns, read once: files never change."""
+"""Columns of data files as their footers list them, read once: files never change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import Storage
 
 _FIELD_ID = b"PARQUET:field_id"
-#: What the names of files begin with that were written for a lake.
+#: Prefix of files that were written for a lake.
 _OWN = "ducklake-"
 #: The names of a file's columns, and all field ids in it.
 _Columns = tuple[tuple[str, ...], frozenset[int]]
@@ -42,7 +42,7 @@ def file_schemas(paths: Iterable[str], storage: Storage) -> dict[str, pa.Schema]
 
 
 def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> list[ScanFile]:
-    """The files; those with neither field ids nor a mapping are given one, by the place of their columns.
+    """Give files with neither field ids nor a mapping a mapping by the position of their columns.
 
     Before there were mappings, files could be added from outside without. Only these are looked at: files that were
     written for a lake are known by their name.
@@ -110,7 +110,7 @@ def file_types(path: str, storage: Storage) -> dict[int, pa.DataType]:
 
 
 def far_milliseconds(paths: Iterable[str], storage: Storage) -> set[str]:
-    """The paths of files that may hold times in milliseconds, such as infinity, which are none in microseconds.
+    """Return the paths of files that may hold times in milliseconds that microseconds cannot hold, such as infinity.
 
     Raises:
         DataFileError: a file cannot be read.

@@ -59,7 +59,7 @@ _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adj
 
 
 def kind_of(changes: Sequence[Change], restored: Collection[int] = ()) -> ChangeKind:
-    """What a snapshot mostly did: rows before schema, since CREATE TABLE AS is a load to those who look.
+    """Return the main kind of a snapshot's changes: rows before schema, as CREATE TABLE AS reads as a load.
 
     Args:
         restored: ids of the tables that it restored.
@@ -100,7 +100,7 @@ def lake_history(
     ids = {name: number for number, name in known.items()}
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
     found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
-    # which snapshots these are is known after those of others are left out
+    # the last ones are chosen after those of other tables are left out
     chosen = last if table_id is None and newest is None else None
     for info in read_history(connection, chosen, between):
         if newest is not None and info.snapshot_id > newest:
@@ -148,7 +148,7 @@ def lake_history(
 
 
 def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
-    """Those of some snapshots that follow an expired one."""
+    """Return the snapshots that follow an expired one."""
     before = {number - 1 for number in ids if number > 0}
     column = t.snapshot.c.snapshot_id
     present = (
@@ -158,7 +158,7 @@ def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
 
 
 def _unknown(changes: Iterable[Change]) -> dict[str, None]:
-    """What cannot be known of a snapshot that follows an expired one: what it took from the rows and files before it."""
+    """Return the unknown counts of a snapshot that follows an expired one: those of rows and files that it removed."""
     kinds = {change.kind for change in changes}
     if kinds & (_DELETES | {"dropped_table"}):
         return {"rows_removed": None, "bytes_removed": None}
@@ -169,7 +169,7 @@ _Begun = Mapping[tuple[tuple[str, ...], int], int]
 
 
 def _altered(change: Change, snapshot: int, begun: _Begun) -> tuple[int, int] | None:
-    """The id and the snapshot of what may be an alteration; what is renamed is listed as created."""
+    """Yield id and snapshot of possible alterations; a renamed entry is listed as created."""
     if change.kind in ("altered_table", "altered_view") and isinstance(change.value, int):
         return change.value, snapshot
     if change.kind in ("created_table", "created_view") and not isinstance(change.value, int):
@@ -179,7 +179,7 @@ def _altered(change: Change, snapshot: int, begun: _Begun) -> tuple[int, int] | 
 
 
 def _restored(info: SnapshotInfo) -> dict[int, int]:
-    """The tables that a snapshot says it restored, each with the snapshot that it is like."""
+    """Return the tables that a snapshot's note lists as restored, each with the snapshot it was restored to."""
     text = info.commit_extra_info
     note = read(text) if text is not None and '"restored"' in text else None
     return dict(note.restored) if note is not None else {}
@@ -204,7 +204,7 @@ def _texts(
 
 
 def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[str, ...]], _Begun]:
-    """The newest name of every entry that ever was, by its id, as a text; and of each table, with the schemas it is in.
+    """Return the newest name of every entry, by its id as a text; that of a table with its schemas.
 
     Then the id of each entry by every name that it got later, with the snapshot that gave it.
     """
@@ -273,7 +273,7 @@ def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
 
 
 def last_change(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> tuple[int | None, int]:
-    """The newest snapshot that changed a table, looked for from the state's on, after the one before it.
+    """Return the newest snapshot that changed a table, at or before the state's, and the one before it.
 
     Snapshots that only rewrote its files do not count. The first is None where the table was not there yet.
     """
@@ -308,7 +308,7 @@ def _readable(change: Change, names: Mapping[int, str]) -> str:
 def table_files(
     lake: Lake, connection: sa.Connection, state: CatalogState, table: Table
 ) -> tuple[list[FileEntry], FileDetails]:
-    """The data files of a table at the state's snapshot, and what of them is read when it is needed."""
+    """List the data files of a table at the state's snapshot; details are read on demand."""
     at = state.snapshot.snapshot_id
     folder = lake.folder(state, table)
     files = read_data_files(connection, table.table_id, visible(t.data_file, at))
@@ -334,7 +334,7 @@ def table_files(
 
 
 def _partition_keys(connection: sa.Connection, table: Table) -> dict[int | None, tuple[str, ...]]:
-    """The keys of every partition spec the table ever had, as people write them."""
+    """Return the keys of every partition spec that the table ever had, as users write them."""
     p = t.partition_column
     query = (
         sa.select(p.c.partition_id, p.c.column_id, p.c.transform)

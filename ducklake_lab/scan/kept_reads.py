@@ -1,4 +1,4 @@
-"""What was read of files, kept for the next statement: files never change."""
+"""Cache of what was read from files, for the next statement: files never change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 
 
 class KeptReads(Generic[Key, Found]):
-    """What was read, the entries used last; thread-safe.
+    """Cache of entries read from files, the ones used last; thread-safe.
 
     Args:
         limit: the sum of sizes up to which entries are kept.

@@ -1,8 +1,8 @@
-"""How many rows of data files are visible, and how many of them are deleted: from the catalog alone where it says so.
+"""Counts of visible and of deleted rows in data files: from the catalog alone where it has them.
 
-It does not say how the rows of a merged file, or the deletions of a delete file, divide among snapshots, nor whether a
-row is deleted twice, by a delete file and inlined. Then the snapshot ids and positions in the files are read, nothing
-else of them.
+The catalog does not show how the rows of a merged file, or the deletions of a delete file, divide among snapshots.
+Nor does it show whether a row is deleted twice, by a delete file and inlined. Then the snapshot ids and positions in
+the files are read, nothing else of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def live_rows(files: Sequence[ScanFile]) -> int:
 
 
 def _known(file: ScanFile) -> FileRows | None:
-    """What the catalog says."""
+    """Return the counts from the catalog; None where it does not have them."""
     delete = file.delete_file
     if file.is_bounded:
         return None
@@ -65,7 +65,7 @@ def _known(file: ScanFile) -> FileRows | None:
 
 
 def _read(file: ScanFile) -> FileRows:
-    """What the files say."""
+    """Return the counts from the files."""
     data_file = file.data_file
     if file.rows_from is not None or file.rows_except:
         return _read_within(file)

@@ -27,7 +27,7 @@ Stats = Mapping[int, Mapping[int, ColumnStats]]
 def digest(
     plan: ScanPlan, stats: Stats, columns: Sequence[Column], counted: Sequence[Column], rows: str
 ) -> pa.Table | None:
-    """The digest of what a plan reads; None where it is not known.
+    """Return the digest of a plan's rows; None where it is not known.
 
     Args:
         columns: those whose extremes are wanted.
@@ -59,7 +59,7 @@ def digest(
 
 
 def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: str) -> pa.Table:
-    """Rows of the catalog stand for themselves."""
+    """Yield the inlined rows, which stand for themselves."""
     if plan.inlined is None:
         return like.slice(0, 0)
     table = plan.inlined.rows

@@ -33,7 +33,7 @@ _EVER = 1 << 61
 
 @dataclass(slots=True)
 class Movement:
-    """What one snapshot did.
+    """Rows and bytes that one snapshot added and removed.
 
     Attributes:
         rows_added: inserted rows, new versions of updated ones included; rows that were only rewritten are not, nor rows
@@ -49,13 +49,13 @@ class Movement:
     bytes_removed: int = 0
 
     def bound(self) -> None:
-        """Keeps all counts within what counts can be, whatever the catalog says."""
+        """Bound all counts to possible ones, whatever the catalog has."""
         for name in self.__slots__:
             setattr(self, name, min(max(getattr(self, name), 0), _MOST))
 
 
 class _DeleteFile(NamedTuple):
-    """What the catalog says of a delete file; `last` is the last snapshot whose deletions it may hold."""
+    """Row of a delete file in the catalog; `last` is the last snapshot whose deletions it may hold."""
 
     begin: int
     end: int | None
@@ -85,7 +85,7 @@ def movements(
     rewritten: Mapping[int, Set[int]],
     table_id: int | None = None,
 ) -> Mapping[int, Movement]:
-    """By snapshot id, of all tables or one; a snapshot that moved nothing may be missing.
+    """Count movements by snapshot id, for all tables or one; a snapshot that moved nothing may be missing.
 
     Args:
         between: the snapshots that are asked for, both ends included.
@@ -198,16 +198,16 @@ class _Counting:
     def _count_deleted(self, file: _Deletions, by_snapshot: Mapping[int, int]) -> None:
         for number, rows in by_snapshot.items():
             if self._asked(number) and number == file.begin:
-                self._found[number].rows_added -= rows  # nobody has seen them
+                self._found[number].rows_added -= rows  # no snapshot shows them
             elif self._asked(number):
                 self._found[number].rows_removed += rows
         if file.end is not None and self._asked(file.end) and not self._is_rewritten(file.end, file.table_id):
-            # these rows are not there any more to be removed with the file
+            # these rows were deleted before, so that the file's end does not remove them
             gone = sum(rows for number, rows in by_snapshot.items() if number < file.end)
             self._found[file.end].rows_removed -= gone
 
     def _deletions(self) -> dict[int, _Deletions]:
-        """By data file id."""
+        """Read the deletions by data file id."""
         f, d = t.data_file, t.delete_file
         # one written together with a merged file has snapshot ids, though its `partial_max` does not say so
         unnamed = sa.case((f.c.partial_max.is_not(None), _EVER), else_=d.c.begin_snapshot)
@@ -232,7 +232,7 @@ class _Counting:
             if self._table_id in (None, table_id)
         ]
         for file_id, number, table_id, begin, end, rows in in_one(self._connection, queries):
-            # a deletion is inlined from a file that was there before
+            # only files of earlier snapshots have inlined deletions
             found.setdefault(file_id, _Deletions(table_id, begin, end)).inlined[number] = rows
         return found
 
@@ -249,7 +249,7 @@ class _Counting:
         if not file.delete_files:
             return file.inlined
         if file.inlined:
-            return None  # a delete file may repeat what catalog rows have deleted
+            return None  # a delete file may repeat deletions by catalog rows
         found: defaultdict[int, int] = defaultdict(int)
         end, count = None, 0
         for at, delete in enumerate(file.delete_files):
@@ -257,13 +257,13 @@ class _Counting:
                 return None  # two at once
             if delete.begin < delete.last and delete.last >= self._low:
                 return None
-            # a delete file repeats the deletions of the one that it takes the place of
+            # a delete file repeats the deletions of the one that it replaces
             found[delete.begin] += delete.deleted - (count if end == delete.begin else 0)
             end, count = delete.end, delete.deleted
         return found
 
     def _from_files(self, files: Mapping[int, _Deletions]) -> dict[int, dict[int, int]]:
-        """Deletions by snapshot, by data file id: of each position the first."""
+        """Count deletions by snapshot, by data file id: the first of each position."""
         by_table: defaultdict[int, set[int]] = defaultdict(set)
         for file_id, file in files.items():
             by_table[file.table_id].add(file_id)
@@ -325,7 +325,7 @@ def _own_begin() -> sa.ColumnElement[int | None]:
 def _first_deletions(
     files: Sequence[tuple[str, DeleteFile]], kept: Iterable[tuple[int, int]], storage: Storage
 ) -> dict[int, int]:
-    """How many positions were first deleted by each snapshot."""
+    """Count the positions that each snapshot was the first to delete."""
     pairs = np.array([*kept], np.int64).reshape(-1, 2)
     positions, snapshots = [pairs[:, 0]], [pairs[:, 1]]
     for path, delete in files:

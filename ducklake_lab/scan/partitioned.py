@@ -1,4 +1,4 @@
-"""What the partition values of a data file say of its rows (spec: ducklake_file_partition_value)."""
+"""Partition values of a data file, and the rows that they allow in it (spec: ducklake_file_partition_value)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ducklake_lab.model.predicates import Comparison, InList, NullTest, Operator
 from ducklake_lab.model.transforms import calendar, parse_transform
 from ducklake_lab.model.values import comparable
 
-#: By column id: its transforms, and for each the value that all rows of a file have.
+#: Transforms by column id, each with the value that all rows of a file have.
 Keys = Mapping[int, Mapping[str, str | None]]
 
 
@@ -39,7 +39,7 @@ class Partitioning:
         return found
 
 
-#: Of tables that have none.
+#: Partition keys of tables that have none.
 UNPARTITIONED = Partitioning({})
 
 

@@ -1,4 +1,4 @@
-"""A ScanPlan: all that a reader needs to know to read a table at a snapshot. Data only."""
+"""Plans of scans and changes: the data that a reader needs to read a table at a snapshot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ducklake_lab.model.staged import FILE_NAME, LOCAL_ROWS
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A data file to read and what is deleted from it.
+    """Data file to read, with its deletions.
 
     Attributes:
         path: absolute path or URL of the data file.
@@ -72,9 +72,9 @@ class InlinedRows:
     rows: pa.Table
 
     def places(self, first: int) -> pa.Array:
-        """Which place of those of a scan each row is at (uint64): the tables of the catalog follow `first` files."""
+        """Return each row's place in a scan (uint64): the tables of the catalog follow `first` files."""
         names = self.rows.column(FILE_NAME).combine_chunks()
-        # by the schema version in their names; what the transaction inlines comes last
+        # by the schema version in their names; rows inlined by the transaction come last
         tables = sorted(
             pc.unique(names).to_pylist(),
             key=lambda name: (name == LOCAL_ROWS, int(name.rpartition("_")[2]) if name != LOCAL_ROWS else 0),
@@ -84,7 +84,7 @@ class InlinedRows:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What to read.
+    """Plan of a scan: the files and inlined rows to read.
 
     Attributes:
         table: the table as of the snapshot.

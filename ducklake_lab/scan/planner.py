@@ -53,7 +53,7 @@ def plan_scan(
 
     Args:
         predicate: rows for which it is not true need not be read.
-        staged: what the open transaction did to the table, seen on top of the snapshot.
+        staged: the open transaction's changes of the table, on top of the snapshot.
         committed: the table is in the catalog; False for one the transaction made.
     """
     folder = lake.folder(state, table)
@@ -104,13 +104,13 @@ def _unaltered(state: CatalogState, table: Table, history: ColumnHistory) -> ran
     parts = [part for column in committed.columns for part in column.walk()]
     begins = [part.begin_snapshot for part in parts if part.begin_snapshot is not None]
     if len(begins) < len(parts) or history.ids != {part.column_id for part in parts}:
-        return range(0)  # some were dropped, nobody knows when
+        return range(0)  # some were dropped at an unknown snapshot
     return range(max(begins), state.snapshot.snapshot_id + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Files to read; how many there are with those that cannot have rows, and their bytes."""
+    """Files to read; number and bytes of all files before pruning."""
 
     files: Sequence[ScanFile] = ()
     total: int = 0
@@ -152,7 +152,7 @@ def _committed_files(
     gone: Set[int],
     history: ColumnHistory,
 ) -> _Files:
-    """The files visible at a snapshot that may hold rows for which the predicate is true, without those that are gone."""
+    """Read the files visible at a snapshot that may hold matching rows, without those that the transaction dropped."""
     present = visible(t.data_file, at)
     if predicate is None:
         data_files = read_data_files(connection, table.table_id, present)
@@ -170,7 +170,7 @@ def _committed_files(
 def scan_files(
     lake: Lake, connection: sa.Connection, table_id: int, folder: str, at: int, data_files: Sequence[DataFile]
 ) -> list[ScanFile]:
-    """Data files of a table that are visible at a snapshot, with what is deleted from them then."""
+    """Return data files of a table visible at a snapshot, with the deletions of that time."""
     ids = [file.data_file_id for file in data_files]
     delete_files = visible_delete_files(connection, table_id, at, ids)
     positions = inlined.read_deletes(connection, lake.database, table_id, at)
@@ -221,7 +221,7 @@ def _partitioning(connection: sa.Connection, table: Table, history: ColumnHistor
 
 
 def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: str, at: int) -> ScanFile:
-    """The file with the deletions of further delete files, which nothing but their positions is known of."""
+    """Add the positions in further delete files to the inlined deletions of a file."""
     scans = [
         replace(
             file,
@@ -313,7 +313,7 @@ def _local_file(local_id: int, staged: StagedFile, table: Table) -> DataFile:
 
 
 def with_deletes(file: ScanFile, deletes: WrittenDeletes, folder: str) -> ScanFile:
-    """The file with uncommitted deletes: a delete file replaces what was there, positions add to it."""
+    """Add uncommitted deletes to the file: a delete file replaces the earlier one, positions add to it."""
     positions = tuple(sorted({*file.inlined_deletes, *deletes.positions}))
     if deletes.path is None:
         return replace(file, inlined_deletes=positions)

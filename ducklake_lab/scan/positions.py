@@ -1,4 +1,4 @@
-"""Which rows of data files are deleted: positions from delete files and from the catalog, and what cannot be read.
+"""Positions of deleted rows in data files, from delete files and the catalog; checks of files that cannot be read.
 
 Positions are metadata, not rows: reading them here costs a few milliseconds, and one bit per row of a file to pass on.
 """
@@ -29,7 +29,7 @@ from ducklake_lab.scan.kept_reads import KeptReads
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 from ducklake_lab.storage import Storage
 
-#: For what is kept of files from call to call.
+#: Storage of reads that are kept from call to call.
 _STORAGE = Storage()
 #: Memory for deletions that were read; each takes 8 or 16 bytes.
 _KEPT_BYTES = 64 << 20
@@ -40,7 +40,7 @@ _UNREADABLE = (pa.ArrowException, duckdb.Error, DataFileError, KeyError, OSError
 
 
 def check_files(files: Iterable[ScanFile]) -> None:
-    """Raises what keeps any of the files from being read.
+    """Raise where any of the files cannot be read.
 
     Raises:
         UnsupportedFeatureError: names the feature and the file.
@@ -60,7 +60,7 @@ def check_files(files: Iterable[ScanFile]) -> None:
 
 
 def distinct_paths(files: Iterable[ScanFile]) -> list[list[ScanFile]]:
-    """The files in as few groups as have no path twice: a file can be added to a table several times."""
+    """Divide files into few groups without a repeated path: a table can have a file several times."""
     groups: list[dict[str, ScanFile]] = []
     for file in files:
         group = next((group for group in groups if file.path not in group), None)
@@ -93,7 +93,7 @@ def newly_deleted_positions(deleted: Iterable[DeletedRows], storage: Storage) ->
 
 
 def distinct_files(deleted: Sequence[DeletedRows]) -> list[list[DeletedRows]]:
-    """The entries in as few groups as have no file twice: a file that several snapshots deleted from has several."""
+    """Divide entries into few groups without a repeated file: each snapshot that deleted from a file has one."""
     groups: list[dict[str, DeletedRows]] = []
     for rows in deleted:
         group = next((group for group in groups if rows.after.path not in group), None)
@@ -142,7 +142,7 @@ def keep_written(path: str, delete: WrittenDeletes, positions: Positions, snapsh
 
 
 def _key(path: str, delete: DeleteFile | WrittenDeletes) -> _Key:
-    """What decides on what is read of a file."""
+    """Return the key of a read: all that its result depends on."""
     return path, delete.format.lower(), delete.encryption_key
 
 
@@ -178,14 +178,14 @@ def read_delete_file(path: str, delete: DeleteFile, storage: Storage) -> Deletio
 
 @lru_cache(maxsize=10_000)
 def deletions_by_snapshot(path: str, delete: DeleteFile) -> Mapping[int, int] | None:
-    """How many deletions of each snapshot a delete file holds; None where it does not name them. Files never change."""
+    """Count the deletions in a delete file by snapshot; None where it names no snapshots. Files never change."""
     snapshots = read_delete_file(path, delete, _STORAGE)[1]
     return None if snapshots is None else _counted(snapshots)
 
 
 @lru_cache(maxsize=10_000)
 def rows_by_snapshot(path: str, key: str | None) -> Mapping[int, int] | None:
-    """How many rows of each snapshot a data file holds; None where it does not name them. Files never change.
+    """Count the rows of a data file by snapshot; None where it names no snapshots. Files never change.
 
     Args:
         key: of an encrypted file, as the catalog keeps it.
@@ -247,5 +247,5 @@ def _read_puffin(source: pa.NativeFile) -> Deletions:
     return read_vectors(source.read())
 
 
-#: What reads a delete file, by its format; an encrypted one of Parquet is read by DuckDB.
+#: Readers of delete files by format; DuckDB reads encrypted ones of Parquet.
 _READERS = {"parquet": _read_parquet, VECTOR_FORMAT: _read_puffin}

@@ -1,9 +1,9 @@
-"""The part of pruning that the catalog database does: which files certainly have no row for which a predicate is true.
+"""Pruning in the catalog database: it leaves out files that certainly have no row for which a predicate is true.
 
 A condition in SQL that every file which `pruning.may_match` would keep meets, so that only few have to be fetched and
 looked at closely. It may keep more: bounds are compared where their text has the usual form, numbers as DOUBLE and
 points in time by the second. Rounding both sides so keeps their order, though it may make them equal; hence a file is
-left out only where its bound lies truly beyond the constant. What is NULL, or of another form, leaves nothing out.
+left out only where its bound lies truly beyond the constant. A NULL, or a bound of another form, leaves nothing out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FORMS = {
     "timestamp_ms": (_SECOND, f"{_SECOND}.%"),
     "timestamptz": (f"{_SECOND}+00", f"{_SECOND}.%+00"),
 }
-#: What has an offset behind its fraction, or is before Christ.
+#: Endings of a time with an offset behind its fraction, or before Christ.
 _OTHER_FORMS = {"timestamptz": ("%)",)}
 _OFFSETS = ("%)", "%.%+%", "%.%-%")
 #: Microseconds since 1970 at which the years 1 and 10000 begin.
@@ -78,7 +78,7 @@ def may_match(
         return None
     stats = joined.get(column.column_id)
     cannot = _cannot_match(predicate, column, stats, backend) if stats is not None else None
-    # what is NULL leaves nothing out
+    # a NULL leaves nothing out
     kept = cannot.is_not(sa.true()) if cannot is not None else None
     elsewhere = _in_other_buckets(table, partitioning, predicate, column)
     if elsewhere is None:
@@ -169,7 +169,7 @@ def _either(*conditions: Condition | None) -> Condition | None:
     return sa.or_(*known) if known else None
 
 
-#: What a bound is compared as, and conditions without which the comparison means nothing.
+#: Form in which a bound is compared, and conditions that the comparison needs.
 _Comparable = tuple[sa.ColumnElement[Any], *tuple[Condition, ...]]
 
 
@@ -224,7 +224,7 @@ class _Bounds:
             # 0x10 is a number to some and none to others
             return sa.try_cast(bound, sa.BigInteger()), bound.not_like("0_%")
         if integers:
-            # these databases make a number of every text
+            # these databases cast every text to a number
             integer = sa.cast(bound, sa.BigInteger())
             return integer, sa.cast(integer, sa.String()) == bound
         if self._backend != "duckdb":
@@ -260,7 +260,7 @@ class _Bounds:
 
 
 class _Whole(FunctionElement[float]):
-    """The whole number that a text says, as a DOUBLE; NULL where it says none that PostgreSQL casts without an error."""
+    """Cast a text of a whole number to DOUBLE; NULL where PostgreSQL's cast might fail."""
 
     type = sa.Double()
     inherit_cache = True
@@ -278,7 +278,7 @@ def _cast_whole(element: _Whole, compiler: SQLCompiler, **options: Any) -> str:
     cases = f"WHEN {digits} THEN CAST({text} AS DOUBLE PRECISION) END"
     if (compiler.dialect.server_version_info or ()) < _ASKS_FOR_INPUT:
         return f"CASE {cases}"
-    # quicker again; what is written in another way, such as 0x10, is no digits either
+    # quicker again; other forms of a number, such as 0x10, are no digits either
     number = f"CAST({text} AS BIGINT)"
     usual = f"CASE WHEN pg_input_is_valid({text}, 'bigint') THEN CAST({number} AS TEXT) = {text} ELSE false END"
     return f"CASE WHEN {usual} THEN CAST({number} AS DOUBLE PRECISION) {cases}"

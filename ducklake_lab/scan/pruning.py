@@ -1,4 +1,4 @@
-"""Which files a predicate can skip, by their statistics. Skips only what cannot match; in doubt keeps the file."""
+"""Pruning of files by a predicate and their statistics. Skips only files that cannot match; in doubt keeps the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be done to a table so that it holds again what it held at an earlier snapshot."""
+"""Plan of restoring a table to its content at an earlier snapshot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plan_restore(
 ) -> RestorePlan:
     """Compares a table at two snapshots; `current` is None where it has been dropped since."""
     after = plan_scan(lake, connection, then, old)
-    # what was inlined when a table was dropped stays in the catalog, and comes back with it
+    # rows that were inlined when a table was dropped stay in the catalog, and come back with it
     before = plan_scan(lake, connection, replace(then, snapshot=now.snapshot), current or old)
     there = {file.data_file.data_file_id: file for file in before.files}
     wanted = {file.data_file.data_file_id: file for file in after.files}
@@ -70,12 +70,12 @@ def plan_restore(
 
 
 def _content(file: ScanFile) -> object:
-    """What decides which of its rows are visible; a delete file means other rows at each snapshot."""
+    """Return the properties that decide which rows of a file are visible; `deleted_up_to` bounds its delete file."""
     return (file.delete_path, file.deleted_up_to, file.inlined_deletes, file.rows_up_to)
 
 
 def _inlined(now: InlinedRows | None, then: InlinedRows | None) -> tuple[pa.Table | None, tuple[int, ...]]:
-    """(rows of then that are gone, ids of rows that were not there then): a row is known by its id and its snapshot."""
+    """Return (earlier rows that are gone, ids of new rows); id and snapshot identify a row."""
     old, new = _keys(then), _keys(now)
     extra = tuple(row_id for row_id, _ in sorted(new - old))
     if then is None:

@@ -1,4 +1,4 @@
-"""Which tables snapshots may have changed, by what they say of themselves; by the files that came and went where some are gone."""
+"""Tables that snapshots may have changed: by `changes_made`, or by begins and ends of rows where some expired."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t
 
 
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
-    """The ids of the tables that snapshots after `start`, up to `end`, may have changed, and of no table made by them.
+    """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
     Where some of these snapshots have expired, it is every table of which files, columns or keys are younger than
     `start` or ended since, and every table that has inlined rows.

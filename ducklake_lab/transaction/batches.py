@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.errors import CatalogError, TransactionError
 
-#: What keys of records begin with; the id of the query follows.
+#: Prefix of the records' keys; the id of the query follows.
 KEY_PREFIX = "ducklake_lab_stream:"
 
 
@@ -25,7 +25,7 @@ class StreamBatch:
     Attributes:
         query_id: the id that Spark keeps in the query's checkpoint.
         number: counts from 0.
-        former_name: what earlier releases knew the query by, in `commit_extra_info`.
+        former_name: the query's name in earlier releases, in `commit_extra_info`.
     """
 
     query_id: str
@@ -38,7 +38,7 @@ class StreamBatch:
 
     @property
     def extra_info(self) -> str:
-        """What the snapshot says of the batch."""
+        """Text about the batch for the snapshot's `commit_extra_info`."""
         return _extra_info(self.query_id, self.number)
 
 
@@ -52,7 +52,7 @@ def check_not_committed(connection: sa.Connection, batch: StreamBatch) -> None:
     if last is not None:
         committed = last >= batch.number
     else:
-        # a query that has just begun is none of an earlier release, whatever its checkpoint's path
+        # an earlier release cannot have begun a new query, whatever its checkpoint's path
         committed = batch.number > 0 and _was_committed(connection, batch)
     if committed:
         raise BatchCommittedError(f"Batch {batch.number} of the stream {batch.query_id} is committed already.")

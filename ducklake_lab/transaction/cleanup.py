@@ -1,4 +1,4 @@
-"""Files that no snapshot needs: those the catalog has on its list, and those it has never heard of."""
+"""Files that no snapshot needs: those that the catalog lists for deletion, and those it does not name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class KnownTable:
 
 
 def read_known_tables(lake: Lake) -> list[KnownTable]:
-    """The tables that the catalog knows files of, of any snapshot, or knows by name."""
+    """Read the tables that the catalog names, or that have files in it, of any snapshot."""
     table, schema = t.table, t.schema
     with lake.connect() as connection:
         known: dict[int, KnownTable] = {}

@@ -39,13 +39,13 @@ from ducklake_lab.transaction.own_changes import OwnChange, own_changes
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
-#: Seconds for which a commit waits for a file that another process writes to.
+#: Seconds for which a commit waits for a catalog file that another process writes.
 _HELD_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a commit is tried again when it lost a race without a conflict; the reference's defaults."""
+    """Number and times of retries of a commit that lost a race without a conflict; the reference's defaults."""
 
     max_retries: int = 10
     wait_seconds: float = 0.1
@@ -67,7 +67,7 @@ class _LostRace(Exception):
 
 
 class _Held(Exception):
-    """Another client holds what the commit needs, and may have stopped; the text says who."""
+    """Another client holds a lock that the commit needs, and may have stopped; the text names it."""
 
 
 def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapshot | None:
@@ -78,7 +78,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
 
     Raises:
         BatchCommittedError: it is a batch of a stream that the lake has.
-        OutdatedError: it was begun on what was known, and that no longer holds.
+        OutdatedError: it was begun on cached entries that no longer hold.
         TransactionConflictError: another commit excludes this one.
         CommitUnknownError: the connection broke while committing.
         DataFileError: a file that was written is not there with its size.
@@ -96,14 +96,14 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         try:
             snapshot = _try(transaction, queue=queue)
         except (_LostRace, _Held) as error:
-            transaction.lake.cache.store(None)  # whatever the reason, the next try reads everything
+            transaction.lake.cache.store(None)  # after any error the next try reads everything
             if isinstance(error, _Held):
                 if not _goes_on(transaction.lake, began, queue=queue):
                     raise CatalogLockedError(f"{error} Nothing was written.") from error
                 if queue and transaction.lake.location.path is None:
                     warnings.warn(f"{error} The commit goes on without waiting for it.", RuntimeWarning, stacklevel=2)
                 queue = False
-            # so that two that met once do not meet again and again
+            # two commits that collided once do not collide again and again
             time.sleep(wait * random.uniform(0.5, 1))
             wait *= policy.backoff
             continue
@@ -121,7 +121,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
 
 
 def _commit_without_snapshot(transaction: Transaction) -> None:
-    """Commits what makes no snapshot: options, snapshots that expire, inlined tables that go, the note of a batch."""
+    """Commit changes without a snapshot: options, expired snapshots, dropped inlined tables, the record of a batch."""
     if not _writes_beside(transaction):
         return
     with transaction.lake.connect(fresh=True) as connection:
@@ -133,13 +133,13 @@ def _commit_without_snapshot(transaction: Transaction) -> None:
 
 
 def _forget(transaction: Transaction) -> None:
-    """Forgets what was read of the catalog where that changed without a snapshot."""
+    """Forget the cached rows of a catalog that changed without a snapshot."""
     if transaction.expired or transaction.drops_superseded:
         transaction.lake.cache.forget()
 
 
 def _writes_beside(transaction: Transaction) -> bool:
-    """Whether it changes what makes no snapshot."""
+    """Whether it has changes that make no snapshot."""
     beside = transaction.new_options or transaction.expired or transaction.drops_superseded
     return bool(beside) or transaction.batch is not None
 
@@ -161,7 +161,7 @@ def _check_commit_message(transaction: Transaction) -> None:
 
 
 def _write_beside(transaction: Transaction, connection: sa.Connection) -> None:
-    """Writes what makes no snapshot."""
+    """Write changes that make no snapshot."""
     for (scope, key), value in transaction.new_options.items():
         write_option(connection, scope, key, value)
     if transaction.batch is not None:
@@ -225,7 +225,7 @@ def _latest(transaction: Transaction, connection: sa.Connection) -> Snapshot:
     """The newest snapshot.
 
     Raises:
-        OutdatedError: entries or options are not what the transaction was begun on.
+        OutdatedError: entries or options have changed since the transaction began.
     """
     if transaction.known is None:
         return transaction.lake.newest_in(connection)
@@ -240,7 +240,7 @@ def _latest(transaction: Transaction, connection: sa.Connection) -> Snapshot:
 def _keep(
     transaction: Transaction, writer: CommitWriter, latest: Snapshot, snapshot: Snapshot, connection: sa.Connection
 ) -> None:
-    """Keeps what the catalog holds now, if the commit changed no more than rows.
+    """Cache the catalog's new rows, if the commit changed nothing but data.
 
     Args:
         latest: the snapshot before.
@@ -257,7 +257,7 @@ def _keep(
 
 
 def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:
-    """Whether the snapshot is in the catalog; False proves nothing, for the server may still be at it."""
+    """Whether the snapshot is in the catalog; False proves nothing, as the server may still be committing."""
     try:
         with transaction.lake.connect(fresh=True) as connection:
             return read_snapshot(connection, snapshot.snapshot_id).snapshot_time == snapshot.snapshot_time

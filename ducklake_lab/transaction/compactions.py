@@ -1,4 +1,4 @@
-"""Writes compactions: files that take the place of others, and statistics that are exact again."""
+"""Write compactions: files that replace others, and statistics that are exact again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_FILE = (t.data_file, t.file_column_stats, t.delete_file, t.file_partition_va
 
 
 class CompactionWriter:
-    """Writes what a transaction compacted; such a transaction changes nothing else."""
+    """Writer of compactions; a transaction with one changes nothing else."""
 
     def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, rows: RowWriter) -> None:
         self._tx = transaction
@@ -73,7 +73,7 @@ class CompactionWriter:
     def _recompute_stats(self, table: Table, staged: StagedData, removed: list[int]) -> None:
         """Makes the table's statistics those of its rows again, where no deletion is left.
 
-        They are upper bounds otherwise: rows that are deleted count as long as they are somewhere.
+        They are upper bounds otherwise: deleted rows count as long as a file holds them.
         """
         connection, table_id = self._metadata.connection, table.table_id
         at = self._tx.base.snapshot.snapshot_id

@@ -1,4 +1,4 @@
-"""Which concurrent changes exclude each other (spec: advanced_features/conflict_resolution). Pure: no I/O."""
+"""Rules for concurrent changes that exclude each other (spec: advanced_features/conflict_resolution). Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 
 _Kinds = dict[str, str]
 
-# what another commit did, by kind: as the message says it
+# changes of another commit, by kind, in the words of the message
 _DROPPED: _Kinds = {"dropped_table": "dropped it"}
 _ALTERED: _Kinds = {"altered_table": "altered it"}
 _INSERTED: _Kinds = {"inserted_into_table": "inserted into it", "inlined_insert": "inserted into it"}
@@ -24,7 +24,7 @@ _FLUSH: _Kinds = {**_DROPPED, **_DELETED_INLINED, **_FLUSHED}
 # deletions kept in the catalog since would be lost with their file
 _COMPACT: _Kinds = {**_DROPPED, **_DELETED, **_COMPACTED}
 
-#: kind of ours -> kinds of another commit's on the same object that exclude it, with what that commit did
+#: kind of ours -> kinds of another commit's on the same object that exclude it, with their words
 _BY_ID: dict[str, _Kinds] = {
     "dropped_table": {"dropped_table": "dropped it already"},
     "dropped_view": {"dropped_view": "dropped it already"},
@@ -65,7 +65,7 @@ _VERBS = {
 }
 
 
-#: kind of ours -> the kinds that take the same name, and what they create
+#: kind of ours -> the kinds that take the same name, and the created object
 _CREATIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "created_table": (("created_table", "created_view"), "a table or view"),
     "created_view": (("created_table", "created_view"), "a table or view"),
@@ -82,7 +82,7 @@ def find_conflict(
     names: dict[int, str],
     same_files: bool = False,
 ) -> str | None:
-    """What excludes our changes, or None.
+    """Return a message about the change that excludes ours, or None.
 
     Args:
         ours: changes about to be committed; objects that they create go by name.

@@ -1,4 +1,4 @@
-"""Writes what a transaction did to entries: the difference between the state it began on and its own."""
+"""Write a transaction's changes of entries: the difference between its first state and its present one."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class EntryWriter:
             inlined.create_data_table(
                 self._metadata.connection, self._tx.lake.database, table_id, self._schema_version, table.columns
             )
-        # what follows concerns no file, and so makes no new version of the table's schema
+        # the following changes concern no file, and so make no new version of the table's schema
         self._write_column_comments(table_id, before, table)
         self._write_comment(table_id, before, table)
         self._write_sort(table_id, before, table)
@@ -305,7 +305,7 @@ class EntryWriter:
 
 
 def _shape(row: dict[str, object]) -> tuple[object, ...]:
-    """What of a column decides how its rows are stored: not its default, not whether it may be NULL."""
+    """Return the properties of a column that decide how rows are stored: not its default, not NOT NULL."""
     return row["column_name"], row["column_type"], row["parent_column"]
 
 

@@ -1,4 +1,4 @@
-"""The entries of a lake as an open transaction changes them: schemas, tables, views, macros, and options."""
+"""Changes of a lake's entries in an open transaction: schemas, tables, views, macros, and options."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EntryChanges:
     Attributes:
         base: the entries it was begun on.
         state: the entries with its own changes.
-        known: what it was begun on without asking; None where the catalog was asked.
+        known: the cached rows that it was begun on; None where the catalog was read.
         option_rows: the options set in the lake when it was begun.
         data: what is done to rows, by table id.
         options: those that apply, its own included.
@@ -72,7 +72,7 @@ class EntryChanges:
         self._highest_column_ids: dict[int, int] = {}
 
     def local_id(self) -> int:
-        """An id for something new, to be replaced at commit."""
+        """Return an id for a new entry, to be replaced at commit."""
         self._next_local_id += 1
         return self._next_local_id
 
@@ -196,7 +196,7 @@ class EntryChanges:
             folder = self.lake.folder(self.state, table)
             written = [path for file in staged.files.values() for path in file.file.own_paths(folder)]
             written += [folder + deletes.path for deletes in staged.deletes.values() if deletes.path is not None]
-            # whether it commits or not, nobody will ever read them
+            # nobody reads them, whether it commits or not
             Storage().delete(written)
         self.state = self.state.without_table(table.table_id)
 

@@ -1,4 +1,4 @@
-"""Forgets snapshots, and all that only they could see (spec: maintenance, expiring snapshots)."""
+"""Expire snapshots, and remove rows and files that only they could see (spec: maintenance, expiring snapshots)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.transaction.metadata import Metadata, schedule_deletion
 
-#: What the catalog knows of a table, by its id.
+#: Metadata tables with rows by table id.
 _OF_TABLE = (
     t.table,
     t.table_stats,
@@ -39,7 +39,7 @@ _VERSIONED = (t.schema, t.view, t.view_column_tag, t.tag, t.macro)
 
 
 def read_expirable(lake: Lake, *, with_tags: bool) -> list[SnapshotInfo]:
-    """The snapshots that could be forgotten, oldest first: all but the newest, and those with tags unless asked for."""
+    """List the snapshots that can expire, oldest first: not the newest, and those with tags only if asked for."""
     with lake.connect() as connection:
         newest = read_snapshot(connection).snapshot_id
         kept = {newest} if with_tags else {newest, *read_tags(connection).values()}
@@ -63,7 +63,7 @@ def check_expirable(connection: sa.Connection, snapshot_ids: Collection[int]) ->
 
 
 def delete_snapshots(lake: Lake, connection: sa.Connection, snapshot_ids: Collection[int]) -> None:
-    """Forgets snapshots; the caller commits. Files that no other snapshot sees are scheduled for deletion.
+    """Expire snapshots; the caller commits. Files that no other snapshot sees are scheduled for deletion.
 
     Raises:
         CatalogError: the newest snapshot, or one with a tag, is among them; nothing was done.
@@ -109,7 +109,7 @@ class _Expiry:
             self._connection.execute(rows.delete().where(gone))
 
     def _unseen_tables(self) -> list[int]:
-        """The ids of tables that no snapshot that is left sees, under whatever name."""
+        """Return the ids of tables that no remaining snapshot sees under any name."""
         seen = sa.select(t.table.c.table_id).where(sa.not_(_unseen(t.table)))
         query = sa.select(t.table.c.table_id).where(t.table.c.table_id.not_in(seen)).distinct()
         return [table_id for (table_id,) in self._connection.execute(query)]

@@ -28,7 +28,7 @@ class Ids:
     """Ids allocated by a commit, counting on from the newest snapshot.
 
     Attributes:
-        next_catalog_id, next_file_id, schema_version: what the new snapshot will say.
+        next_catalog_id, next_file_id, schema_version: values of the new snapshot.
     """
 
     def __init__(self, latest: Snapshot) -> None:
@@ -47,7 +47,7 @@ class Ids:
         return self._committed[local_id]
 
     def known(self, local_id: int) -> int:
-        """The committed id of what was allocated before, or of what was committed all along."""
+        """Return the committed id of an entry that was allocated, or committed, before."""
         return self._committed.get(local_id, local_id)
 
     def file(self, local_id: int | None = None) -> int:
@@ -88,7 +88,7 @@ class Metadata:
     def write(
         self, statement: sa.Executable, values: dict[str, object] | Sequence[dict[str, object]] | None = None
     ) -> None:
-        """Runs a statement whose result nobody reads, with one row of values or with many."""
+        """Run a statement without a result, with one row of values or with many."""
         self.connection.execute(statement, values, execution_options=UNREAD)
 
     def known(self, table: sa.Table, row: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Metadata:
 
 @cache
 def _insert(table: sa.Table) -> sa.Insert:
-    """The statement, made once: to make it takes as long as to run it."""
+    """Return the statement, made once: making it takes as long as running it."""
     return table.insert()
 
 

@@ -1,4 +1,4 @@
-"""NUL bytes in texts, which PostgreSQL keeps in no text of the catalog: rows with them go elsewhere, bounds are left out."""
+"""NUL bytes, which PostgreSQL allows in no text: rows with them go to files, and bounds are left out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def without_nul(stats: ColumnStats, backend: Backend) -> ColumnStats:
 
 
 def refused_text(transaction: Transaction) -> str:
-    """Which text of a commit has a NUL byte that the catalog has refused."""
+    """Find the text of a commit whose NUL byte the catalog has refused."""
     for table_id, staged in transaction.data.items():
         table = transaction.state.tables[table_id]
         fields = table.partition.fields if table.partition is not None else ()

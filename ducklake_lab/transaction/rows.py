@@ -1,4 +1,4 @@
-"""Writes what a transaction did to rows: files, inlined rows, deletions, statistics."""
+"""Write a transaction's changes of rows: files, inlined rows, deletions, statistics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ducklake_lab.transaction.statistics import inlined_stats, leaves, merge
 from ducklake_lab.transaction.transaction import Transaction
 
 _s, _c = t.table_stats.c, t.table_column_stats.c
-# statements are made once: to make one takes as long as to run it
+# statements are made once: making one takes as long as running it
 _UPDATE_STATS = (
     t.table_stats.update()
     .where(_s.table_id == sa.bindparam("of"))
@@ -132,7 +132,7 @@ class RowWriter:
         begin_snapshot: int | None = None,
         partial_max: int | None = None,
     ) -> None:
-        """Writes all rows that speak of a data file; it begins with this commit unless an earlier snapshot is given."""
+        """Write all rows about a data file; it begins with this commit unless an earlier snapshot is given."""
         self._metadata.insert(
             t.data_file,
             data_file_id=file_id,
@@ -258,9 +258,9 @@ class RowWriter:
     def _update_column_stats(
         self, table: Table, table_id: int, by_column: Mapping[int, Sequence[ColumnStats]], facts: TableFacts
     ) -> Mapping[int, TableColumnStats]:
-        """Merges column statistics; gives what they are now.
+        """Merge column statistics, and return the new ones.
 
-        A column added later gets none: they would have to speak of the older rows, which hold its default, too.
+        A column added later gets none: they would have to cover older rows, which hold its default, too.
         """
         existing, changed = facts.columns, dict[int, TableColumnStats]()
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
@@ -282,7 +282,7 @@ class RowWriter:
         return {**existing, **changed}
 
     def _unbounded(self, table: Table, table_id: int, columns: Sequence[int]) -> set[int]:
-        """Those of the columns of which some file, or an inlined row, holds values whose bounds its writer did not tell."""
+        """Return the columns with values, in some file or inlined row, for which the writer left out bounds."""
         s = t.file_column_stats
         query = sa.select(s.c.column_id).where(
             s.c.table_id == table_id,
@@ -353,7 +353,7 @@ class RowWriter:
         if deletes.begin_snapshot is None:
             self._metadata.end(t.delete_file, is_old)
             return
-        # the new file has all that they say, for earlier snapshots too
+        # the new file has all their deletions, for earlier snapshots too
         self._metadata.write(t.delete_file.delete().where(is_old))
         folder = self._tx.lake.folder(self._tx.state, table)
         schedule_deletion(
@@ -363,7 +363,7 @@ class RowWriter:
         )
 
     def finish_flush(self, table: Table, staged: StagedData) -> None:
-        """Writes the delete files of flushed data files, and takes what was flushed out of the catalog."""
+        """Write the delete files of flushed data files, and remove flushed rows and deletions from the catalog."""
         connection = self._metadata.connection
         table_id = self._ids.known(table.table_id)
         for local_id, flushed in staged.flushed.items():

@@ -1,4 +1,4 @@
-"""Statistics of a table: those of new data merged into what is there (spec: ducklake_table_column_stats)."""
+"""Statistics of a table: those of new data merged into the earlier ones (spec: ducklake_table_column_stats)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def merge(
     if bounds:
         low, high = smallest_and_largest(bounds, data_type)
     low, high = None if None in lows else low, None if None in highs else high
-    # of equal bounds that of the table goes on saying whether it is exact
+    # of equal bounds the table's keeps its flag of exactness
     sources = [*([existing] if existing is not None else ()), *new]
     return TableColumnStats(
         contains_null,

@@ -1,4 +1,4 @@
-"""Gives snapshots names, and takes them away; no snapshot is made."""
+"""Tag snapshots and remove tags; no snapshot is made."""
 
 from __future__ import annotations
 

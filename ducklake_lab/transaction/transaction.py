@@ -1,4 +1,4 @@
-"""An open transaction: a snapshot to build on, and what has been changed on top of it, not committed yet."""
+"""Open transaction: a snapshot to build on, and uncommitted changes on top of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Transaction(EntryChanges):
 
     Attributes:
         author, message, extra_info: for the snapshot it becomes.
-        statements: what is noted of those that wrote in it, by their numbers.
+        statements: notes of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
         restored: ids of the tables that it restores, each with the id of the snapshot that it is like now.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
@@ -74,7 +74,7 @@ class Transaction(EntryChanges):
         return self.data.setdefault(table.table_id, StagedData())
 
     def peek(self, table: Table) -> StagedData | None:
-        """What is staged for the table, or None; makes nothing."""
+        """Return the staged changes of the table, or None; makes nothing."""
         return self.data.get(table.table_id)
 
     def append_files(self, table: Table, files: Sequence[WrittenFile]) -> None:
@@ -177,7 +177,7 @@ class Transaction(EntryChanges):
             staged.flushed_deletes = deletes_up_to
 
     def compact(self, table: Table, compactions: Sequence[Compaction]) -> None:
-        """Stages files that take the place of others."""
+        """Stage files that replace others."""
         staged = self.staged(table)
         for compaction in compactions:
             staged.compactions[self.local_id()] = compaction
@@ -255,7 +255,7 @@ class Transaction(EntryChanges):
     # End
 
     def check_files(self) -> None:
-        """Looks that each file that the commit names is there with its size.
+        """Check that each file that the commit names exists with its size.
 
         Raises:
             DataFileError: one is not.
@@ -270,7 +270,7 @@ class Transaction(EntryChanges):
         return found
 
     def _staged(self) -> Iterator[tuple[StagedData, str]]:
-        """What is staged for each table, and the table's folder."""
+        """Yield the staged changes of each table, with the table's folder."""
         for table_id, staged in self.data.items():
             table = self.state.tables.get(table_id) or self.base.tables.get(table_id)
             if table is not None:
@@ -288,7 +288,7 @@ class Transaction(EntryChanges):
         self.state = self.base
 
     def committed(self) -> None:
-        """Removes files that were written on the way and that the commit does not use."""
+        """Remove written files that the commit does not use."""
         Storage().discard(self._discarded)
         self._discarded.clear()
 

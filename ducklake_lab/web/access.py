@@ -1,4 +1,4 @@
-"""Who may ask: the page that has the link, from this machine, and no other page of the same browser."""
+"""Access to the server: for the page that has the link, from this machine, and for no other page of the browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Access:
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
     def refusal(self, token: str, host: str | None, origin: str | None, *, needs_origin: bool = False) -> str | None:
-        """Why a request is refused, or None where it is not.
+        """Return why a request is refused, or None where it is not.
 
         A foreign name in Host is what DNS rebinding looks like; a foreign Origin is a page of another site.
 

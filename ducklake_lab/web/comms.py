@@ -25,7 +25,7 @@ def packed(message: Mapping[str, object], buffers: Sequence[bytes | memoryview] 
 class PageComm(BaseComm):
     """The comm of a widget whose model is in a page.
 
-    It sends what a kernel would: `{type: "comm_msg", comm, data}` with a widget's message as data, and `comm_close`.
+    It sends a kernel's messages: `{type: "comm_msg", comm, data}` with a widget's message as data, and `comm_close`.
     """
 
     def __init__(self, comm_id: str, post: Post) -> None:

@@ -1,4 +1,4 @@
-"""What one page and the widgets behind it say to each other.
+"""Messages between one page and the widgets behind it.
 
 The page sends JSON: `open` a view, `close` it, `head` for what stands above the views, `newest` to learn whether the
 lake has moved on, and a widget's own messages. It names views, schemas and tables; it sends no SQL.
@@ -38,7 +38,7 @@ _TRIES = 3
 
 
 def heading(session: Session) -> dict[str, Any]:
-    """What the page says of the lake above its views: name, sizes, snapshot, and its tables."""
+    """Return the facts about the lake above the page's views: name, sizes, snapshot, and its tables."""
     with session.reading():
         summary = of_session(session)
         state = session.state()
@@ -71,7 +71,7 @@ class Conversation:
         }
 
     def receive(self, text: str | bytes) -> None:
-        """Answers one message; what is wrong with it is said to the page in one line."""
+        """Answer one message; the page gets an error of it in one line."""
         request: object = None
         try:
             message = _read(text)

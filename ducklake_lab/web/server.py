@@ -96,7 +96,7 @@ class _Ending:
             self._answering = True
             yield
         except KeyboardInterrupt:
-            pass  # the loop is to stop: nobody waits for this answer
+            pass  # the loop stops: nobody waits for this answer
         finally:
             self._answering = False
 
@@ -132,7 +132,7 @@ def _show(link: str, report: Report) -> None:
 
 
 class _Guarded(web.RequestHandler):
-    """Refuses whatever the rules of access refuse, before anything is looked at."""
+    """Refuse requests by the rules of access, before anything else."""
 
     needs_origin = False
 

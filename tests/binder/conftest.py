@@ -1,4 +1,4 @@
-"""What Binder's image holds, made once."""
+"""Image of Binder, made once."""
 
 from __future__ import annotations
 

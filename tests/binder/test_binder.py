@@ -20,7 +20,7 @@ BINDER = ROOT / "binder"
 
 @pytest.fixture
 def dockerfile(monkeypatch: pytest.MonkeyPatch) -> str:
-    """What repo2docker makes of the repository, told by the first of its build packs that takes it."""
+    """Return the Dockerfile that repo2docker makes of the repository, by the first of its build packs that takes it."""
     monkeypatch.chdir(ROOT)
     app = Repo2Docker()
     packs = (pack(app.base_image) for pack in app.buildpacks)

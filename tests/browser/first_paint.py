@@ -1,4 +1,4 @@
-"""What holds of every view before anybody touches it: drawn whole, nothing cut off, no word of a program's insides."""
+"""Checks of every view before anybody touches it: drawn whole, nothing cut off, no word of a program's insides."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def wear(page: Page, theme: Theme) -> None:
 
 
 def brightness(at: Locator, colour: str) -> float:
-    """How bright a colour of an element is, such as its backgroundColor: 0 to 255."""
+    """Return the brightness of a colour of an element, such as its backgroundColor: 0 to 255."""
     found: float = at.evaluate(
         """(node, name) => {
             const canvas = new OffscreenCanvas(1, 1).getContext("2d");
@@ -300,7 +300,7 @@ def brightness(at: Locator, colour: str) -> float:
 
 
 def serious(page: Page, *selectors: str) -> list[tuple[Theme, str, str, str]]:
-    """What axe finds in parts of a page that keeps people from reading or using them, in each theme.
+    """Return axe's findings in parts of a page that keep people from reading or using them, in each theme.
 
     Returns:
         The theme, the rule, the element, and what to do.

@@ -1,4 +1,4 @@
-"""What the grid of a result does beyond its rows, in a real JupyterLab, at 1280 px, by mouse and by keyboard."""
+"""Uses of a result's grid beyond its rows, in a real JupyterLab, at 1280 px, by mouse and by keyboard."""
 
 from __future__ import annotations
 

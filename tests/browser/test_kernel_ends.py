@@ -1,4 +1,4 @@
-"""What the notebook holds when a change ends, and what views say when their kernel does."""
+"""Saved outputs of a change that ends, and messages of views whose kernel ends."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Opened:
         expect(self.page.get_by_role("tabpanel", name=name).first).to_be_visible()
 
     def facts(self) -> str:
-        """What stands beside the lake's name, from SQL."""
+        """Return the facts beside the lake's name, from SQL."""
         tables = self.reference.execute(
             "SELECT schema_name, table_name FROM __ducklake_metadata_lake.ducklake_table t "
             "JOIN __ducklake_metadata_lake.ducklake_schema USING (schema_id) WHERE t.end_snapshot IS NULL"

@@ -1,4 +1,4 @@
-"""What the sidebar shows of lakes besides their tree: recent ones, the running statement, comments."""
+"""Sections of the sidebar besides the tree of lakes: recent lakes, the running statement, comments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOAD = "%load_ext ducklake_lab"
 
 
 def kept(lab: Lab) -> str:
-    """What JupyterLab keeps of the recent lakes."""
+    """Return JupyterLab's record of the recent lakes."""
     with urllib.request.urlopen(f"{lab.address}/lab/api/workspaces/default") as answer:
         found: dict[str, object] = json.load(answer)["data"]
     return json.dumps(found.get("jupyterlab-ducklake:recent", []))

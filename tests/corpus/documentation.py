@@ -86,7 +86,7 @@ _PREPARED = {
 }
 #: Pages that take something for granted only where they attach a lake.
 _ATTACHED = ("introduction.md", "usage/time_travel.md")
-#: Columns that say who made something, in whose words, or which is an answer of an engine's inner life.
+#: Columns with names of authors, with words of an engine, or with facts about its own work.
 _TOLD = frozenset(("description", "extension_version", "elapsed_ms", "query"))
 _MAKER = re.compile(r"^(DuckDB [0-9a-f]{8,}|DuckLake Lab [0-9.]+)$")
 _LOGS = re.compile(r"\bFROM\s+duckdb_logs", re.I)
@@ -96,7 +96,7 @@ Run = Callable[[str], tuple[list[str], list[tuple[Any, ...]]]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a statement: its rows, or the error."""
+    """Outcome of a statement: its rows, or the error."""
 
     rows: tuple[tuple[str, ...], ...] | None
     error: str | None = None

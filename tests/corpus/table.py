@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def reasons() -> dict[str, str]:
-    """Why files fail, by path."""
+    """Return the reasons of failing files, by path."""
     found = {}
     for line in _REASONS.read_text().splitlines():
         path, _, reason = line.partition(" # ")
@@ -65,7 +65,7 @@ def page(files: list[dict[str, Any]], why: dict[str, str]) -> str:
 
 
 def verdict(file: dict[str, Any]) -> str:
-    """What became of a file."""
+    """Name the outcome of a file."""
     if file["outcome"] in ("pass", "skip"):
         return "passed" if file["outcome"] == "pass" else "skipped"
     return "unsupported" if str(file["message"]).startswith("Unsupported:") else "failed"

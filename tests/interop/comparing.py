@@ -110,7 +110,7 @@ def _scalar(reference: duckdb.DuckDBPyConnection, sql: str) -> Any:
 
 
 def our_history(session: dl.Session, engine: str) -> dict[tuple[int, str], list[list[Any]]]:
-    """The same as we read it."""
+    """Read every table at every snapshot with a session: (snapshot, schema.table) -> rows with lineage."""
     found = {}
     for entry in session.snapshots():
         snapshot_id = entry.info.snapshot_id

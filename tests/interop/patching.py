@@ -10,7 +10,7 @@ import duckdb
 import ducklake_lab as dl
 from tests.interop.comparing import detach
 
-#: Who runs a patch.
+#: Clients that run a patch.
 CLIENTS = ("ours", "reference")
 
 
@@ -43,7 +43,7 @@ def attach_copy(reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
 def contents(
     reference: duckdb.DuckDBPyConnection, folder: Path, table: str
 ) -> tuple[list[tuple[str, str]], list[tuple[str | None, ...]]]:
-    """What the reference sees of a table: its columns, and its rows as texts in some order."""
+    """Return the reference's columns of a table, and its rows as texts in some order."""
     attach_copy(reference, folder)
     try:
         found = reference.execute(f"FROM {table}")

@@ -1,4 +1,4 @@
-"""What a catalog's database cannot keep goes to files, or is left out of statistics, as in the reference."""
+"""Values that a catalog's database cannot keep: they go to files, or statistics omit them, as in the reference."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def newest_rows(reference: duckdb.DuckDBPyConnection, uri: str, newest: int) -> 
 
 
 def files(folder: Path) -> dict[str, int]:
-    """How many data and delete files there are in each folder."""
+    """Count the data and delete files in each folder."""
     counts: dict[str, int] = {}
     for path in folder.rglob("*.parquet"):
         kind = f"{path.parent.relative_to(folder)}/{'delete' if path.name.endswith('-delete.parquet') else 'data'}"

@@ -149,7 +149,7 @@ def test_a_damaged_vector_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     session.sql("DELETE FROM t WHERE i < 50")
     (vector,) = (tmp_path / "data").rglob("*.puffin")
     vector.write_bytes(vector.read_bytes()[:-2] + b"ab")
-    # who wrote a file does not read it back
+    # the writer of a file does not read it back
     monkeypatch.setattr(positions, "_kept", KeptReads(1 << 20, positions._size))
     with pytest.raises(dl.DataFileError, match=r"-delete\.puffin cannot be read: its length or checksum is wrong"):
         session.sql("SELECT * FROM t").fetchall()

@@ -59,7 +59,7 @@ def theirs(reference: duckdb.DuckDBPyConnection, uri: str, wanted: list[tuple[in
 
 
 def ours(session: dl.Session, wanted: list[tuple[int, str]]) -> Digest:
-    """The same as Spark reads them."""
+    """Return the digest of the rows that Spark reads."""
     found = {}
     for snapshot_id, name in wanted:
         rows = session.sql(f"SELECT rowid, snapshot_id, * FROM {name} AT (VERSION => {snapshot_id})").arrow()
@@ -86,7 +86,7 @@ def test_both_read_the_same_at_every_snapshot(
     session = dl.connect(lake, alias="lake", spark=spark)
     wanted = everything(session)
     assert len(wanted) > 17 * 4
-    # a snapshot's tables are of several parts
+    # the tables of one snapshot are in several parts
     some = wanted[part::4]
     expected = theirs(reference, lake, some)
     assert ours(session, some) == expected

@@ -40,7 +40,7 @@ class Lakes:
 
     @cached_property
     def history(self) -> dict[str, Rows]:
-        """What it answers to a query of each table at each of its snapshots."""
+        """Query each table at each of its snapshots, and return the rows by query."""
         found = {}
         for table, snapshots in self.tables.items():
             # attached anew: it looks for a table of one snapshot in the schema of another
@@ -254,7 +254,7 @@ def carriers(tables: Sequence[str], folder: Path, statements: Sequence[str] = CA
 
 
 def outcome(reference: duckdb.DuckDBPyConnection, uri: str, tables: Sequence[str], folder: Path) -> dict[str, Rows]:
-    """What the statements leave, as the reference reads it."""
+    """Return the rows that the reference reads after the statements."""
     attach(reference, uri)
     copies = [f"copied_{number}" for number in range(len(tables))]
     files = [f"'{folder}/{number}.parquet'" for number in range(len(tables))]
@@ -266,7 +266,7 @@ def outcome(reference: duckdb.DuckDBPyConnection, uri: str, tables: Sequence[str
 
 @pytest.fixture(scope="module")
 def carried(lakes: Lakes, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    """What the reference leaves where it runs the statements."""
+    """Return the rows that the reference leaves where it runs the statements."""
     folder = tmp_path_factory.mktemp("carried")
     uri, tables = lakes.copy("theirs", folder), list(lakes.tables)
     attach(lakes.reference, uri)

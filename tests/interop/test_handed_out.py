@@ -1,4 +1,4 @@
-"""What a session hands out is what DuckDB hands out: Python values, pandas, Arrow, for every type at its edges."""
+"""Values that a session returns, compared with DuckDB's: Python values, pandas, Arrow, for every type at its edges."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_table_of_a_lake(inlined: bool, tmp_path: Path, theirs: duckdb.DuckDBP
             check(session.table(f"t{number}"), theirs.sql(f"FROM {text}"))
 
 
-#: Types of which files do not hold every value: some change in them, infinities of some are refused.
+#: Types whose values files do not all hold: some change in them, and infinities of some are refused.
 _LOSSY = ("int128", "uint128", "timetz", "interval", "timestamp_s", "timestamp_ms", "map")
 
 

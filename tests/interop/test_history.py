@@ -1,4 +1,4 @@
-"""What each snapshot added and removed, and what was there at each, beside what the reference counts."""
+"""Counts of each snapshot in the history, compared with the reference's."""
 
 from __future__ import annotations
 

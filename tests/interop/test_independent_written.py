@@ -20,14 +20,14 @@ from tests.interop.test_independent import Make, check_history
 
 pytestmark = pytest.mark.sampled(4)
 
-#: What cannot be equal: names of files and their sizes, UUIDs, times, who wrote it.
+#: Values that cannot be equal: names and sizes of files, UUIDs, times, the writer.
 IGNORED = {
     "schema_uuid", "table_uuid", "view_uuid", "snapshot_time", "path", "file_size_bytes", "footer_size",
     "column_size_bytes", "commit_extra_info", "schedule_start",
     # the reference of 1.0 and we take an id of a file for inlined rows, ducklakepy does not
     "next_file_id",
 }  # fmt: skip
-#: Columns in which both mean the same by NULL or a text, or of which one leaves more unknown, by table.
+#: Columns by table in which NULL and a text mean the same, or one side has more unknown values.
 SPELLED = {
     # ducklakepy leaves NULL what the reference and we write as "NULL" and "literal"
     "ducklake_column": {"default_value", "default_value_type", "default_value_dialect"},
@@ -76,7 +76,7 @@ def _numbered(rows: list[tuple[Any, ...]], columns: list[str]) -> list[tuple[Any
 
 
 def _as_known(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows found, where no flag `max_is_exact` is missing: of DuckDB 1.5's largest texts it is not known."""
+    """Fill NULL flags `max_is_exact` from the expected rows: DuckDB 1.5 does not give them for largest texts."""
     if "max_is_exact" not in found[0] or duckdb.__version__ >= "2":
         return found
     place = found[0].index("max_is_exact")

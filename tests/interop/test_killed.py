@@ -68,7 +68,7 @@ def _commit(uri: str, n: int, step: int) -> subprocess.CompletedProcess[str]:
 
 
 def _look(uri: str) -> dict[str, Any]:
-    """What a reader sees."""
+    """Return the lake's content as a reader sees it."""
     with dl.connect(uri, alias="lake") as session:
         tables = {info.table.name: [c.name for c in info.table.columns] for info in session.tables()}
         assert session.sql("FROM shape").fetchall()
@@ -81,7 +81,7 @@ def _look(uri: str) -> dict[str, Any]:
 
 
 def _committed(before: dict[str, Any], n: int) -> dict[str, Any]:
-    """What is there once the n-th change is in."""
+    """Return the lake's content after the n-th change."""
     next_id = max(row[0] for row in before["rows"]) + 1
     return {
         "snapshot": before["snapshot"] + 1,

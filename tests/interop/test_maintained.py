@@ -90,7 +90,7 @@ def test_the_change_feed_reads_the_same(lake: str, reference: duckdb.DuckDBPyCon
     assert len(rewritten) == 1
     assert len(lost) == 23
     with dl.connect(lake, alias="lake") as session:
-        # the reference tells every row of a rewritten file as updated, though none is
+        # the reference reports every row of a rewritten file as updated, though none is
         found = [[row for row in rows if row[0] != last] for rows in feeds(session, "duckdb", ranges)]
         assert found == [[row for row in rows if row[0] not in rewritten] for rows in expected]
         changes, inserted, deleted = feeds(session, "duckdb", [(last, last)])

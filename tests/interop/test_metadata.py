@@ -1,4 +1,4 @@
-"""The same statements through the reference and through us leave the same metadata, row for row."""
+"""Metadata after some statements through the reference and through us: equal, row for row."""
 
 from __future__ import annotations
 

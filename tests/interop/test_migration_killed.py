@@ -42,7 +42,7 @@ with dl.connect(uri, automatic_migration=True, ducklake_version="1.1"):
 
 
 def _copy_database(uri: str, name: str, target: str) -> None:
-    """Copies a database of PostgreSQL, in the place of one that is there."""
+    """Copies a database of PostgreSQL over another one."""
     engine = sa.create_engine(parse_uri(uri).url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f'DROP DATABASE IF EXISTS "{target}" WITH (FORCE)')
@@ -71,7 +71,7 @@ def test_a_killed_migration(kind: str, new_catalog: Callable[..., str], tmp_path
     copy("", ".kept")
 
     def migrate(left: int) -> int | None:
-        """How many changes a migration has begun; None where it was killed before that many."""
+        """Migrate, and return the number of begun changes; None where the process was killed before that many."""
         copy(".kept", "")
         command = [sys.executable, "-c", _MIGRATE, uri, str(left)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)

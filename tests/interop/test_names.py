@@ -57,7 +57,7 @@ def statements(rows: int, names: Sequence[str], deep: Sequence[str]) -> list[str
 
 
 def answers(run: Callable[[str], Any], names: Sequence[str], deep: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-    """What a client says about the table."""
+    """Yield a client's answers about the table."""
     yield run("SELECT i, s::VARCHAR, l::VARCHAR, m::VARCHAR FROM t ORDER BY i NULLS LAST").fetchall()
     yield [row[:2] for row in run("DESCRIBE t").fetchall()]
     fields = [f"s.{quote_identifier(name)}" for name in names] + [f"l[1].{quote_identifier(name)}" for name in deep]

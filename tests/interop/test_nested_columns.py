@@ -53,7 +53,7 @@ CARRIERS = (
     "CREATE TABLE copied AS SELECT * FROM ev",
     "UPDATE ev SET m = MAP {'n': m['k']} WHERE m['k'].q = 1",
 )
-#: Queries of some parts only, of whose columns Spark's reader forgets the field ids.
+#: Queries of some parts only, where Spark's reader forgets the columns' field ids.
 PARTS = (
     "SELECT a, c.xx, c.y FROM ev",
     "SELECT a, m['k'].q FROM ev",

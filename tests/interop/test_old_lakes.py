@@ -145,7 +145,7 @@ MERGED = {8: 3, 9: 1, 10: 20, 11: 15}
 
 
 def rows_by_snapshot(session: dl.Session) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """How many rows of MERGED's table each snapshot inserted: as the feed, as `snapshot_id` and as the history say."""
+    """Count the rows of MERGED's table that each snapshot inserted: by the feed, `snapshot_id` and the history."""
     feed = session.sql(
         "SELECT snapshot_id, count(*) FROM ducklake_table_changes('lake', 'main', 'numbers', 7, 12) GROUP BY ALL"
     )
@@ -251,7 +251,7 @@ def test_once_migrated_every_state_and_the_feed_of_every_range_are_right(
         for (start, end, table), query in zip(ranges, inserted, strict=True):
             names = ("main.numbers", "main.figures") if table in ("main.numbers", "main.figures") else (table,)
             feed = [row for row in feed_of_states(expected, names, end) if int(row[0]) >= start]
-            if by_reference and spec != "0.4":  # it forgets of which snapshots the rows of a merged file are
+            if by_reference and spec != "0.4":  # it forgets the snapshots of a merged file's rows
                 feed = [row for row in feed if row[2] == "'delete'" or "update" in row[2]]
                 updated = {(row[0], row[1]) for row in feed if "update" in row[2]}
                 rest = [row for row in theirs[query] if (row[0], row[1]) not in updated]

@@ -154,7 +154,7 @@ def test_on_every_catalog(lake_uri: Callable[..., str], tmp_path: Path) -> None:
 
 
 def changes(rng: random.Random) -> list[str]:
-    """Statements of which some change nothing."""
+    """Statements, some without a change."""
     low = rng.randrange(0, 900)
     return [
         f"INSERT INTO t SELECT i, 'n', i / 4 FROM range({1000 + low}, {1000 + low + rng.choice((3, 40))}) AS r(i)",

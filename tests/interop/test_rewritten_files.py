@@ -63,7 +63,7 @@ WRITERS = ["ours", "restored", "theirs"]
 
 
 def made(uri: str, data: Path, case: Case, writer: str, reference: duckdb.DuckDBPyConnection) -> None:
-    """Makes the table, of which files were rewritten after it was altered."""
+    """Make the table, with files rewritten after it was altered."""
     made_all(uri, data, {"t": case}, writer, reference)
 
 

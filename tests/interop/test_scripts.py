@@ -88,7 +88,7 @@ def test_by_turns(
 
 
 def test_rows_that_their_own_transaction_changes(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
-    """The same rows; their ids differ.
+    """Rows are equal; their ids differ.
 
     The reference numbers such rows anew when it commits, and its bounds include values that were never committed.
     We keep the row ids that the transaction has seen.

@@ -1,4 +1,4 @@
-"""What statements leave in a lake is what the reference reads, and what its own statements would have left."""
+"""Rows that the reference reads after our statements, compared with those after its own."""
 
 from __future__ import annotations
 

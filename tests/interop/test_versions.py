@@ -1,4 +1,4 @@
-"""Which version a lake is made in: asked for at ATTACH, by a setting, or by the installed DuckDB."""
+"""Spec version of a new lake: asked for at ATTACH, by a setting, or by the installed DuckDB."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ OPTIONS = tuple(f"SNAPSHOT_TIME {kind}'{moment}'" for kind in ("", "TIMESTAMP ",
 
 
 def make(folder: str) -> None:
-    """A lake whose snapshots are of TIMES, made by the reference."""
+    """A lake that the reference made, with snapshots at TIMES."""
     with _reference(folder) as reference:
         reference.execute(
             "CREATE TABLE lake.t (i INT, z TIMESTAMPTZ, n TIMESTAMP, d DATE, s STRUCT(z TIMESTAMPTZ, u UUID))"
@@ -113,7 +113,7 @@ def _is_pairs(value: Any) -> bool:
 
 
 def ask(folder: str) -> dict[str, list[Any]]:
-    """By statement what the reference gives, and what this package gives."""
+    """Return the answers of the reference and of this package, by statement."""
     found: dict[str, list[Any]] = {}
     given: dict[str, list[list[Any]]] = {}
     with _reference(folder) as reference:

@@ -1,4 +1,4 @@
-"""Writes a lake's history with the DuckLake client it finds, and tells what it reads at every snapshot.
+"""Writes a lake's history with the DuckLake client it finds, and prints what it reads at every snapshot.
 
 Runs alone, under an older client, with nothing but that client on its path: see make.py.
 """

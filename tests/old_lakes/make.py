@@ -23,7 +23,7 @@ import duckdb
 WRITERS = {"0.2": "1.3.2", "0.3": "1.4.4", "0.4": "1.5.1", "1.0": "1.5.5"}
 KINDS = ("duckdb", "sqlite")
 FOLDER = Path(__file__).parent
-#: Stands for the data path in the archives, of which nobody knows where they will be unpacked.
+#: Stands for the data path in the archives, which may be unpacked anywhere.
 DATA_PATH = "@data_path@"
 
 Execute = Callable[[str], list[tuple[object, ...]]]

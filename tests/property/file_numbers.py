@@ -1,4 +1,4 @@
-"""What is shown of a table's files and their statistics, checked against SQL over the files."""
+"""Numbers shown about a table's files and their statistics, checked against SQL over the files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_files(reference: duckdb.DuckDBPyConnection, number: int) -> Files:
 
 
 class Known(NamedTuple):
-    """What SQL finds in data files, rows deleted since included: values that are not NULL, NULLs, NaN, smallest, largest."""
+    """Values that SQL finds in data files, deleted rows included: values, NULLs, NaN, smallest, largest."""
 
     values: int
     nulls: int
@@ -51,7 +51,7 @@ def look_into(reference: duckdb.DuckDBPyConnection, paths: list[str], column: st
 
 
 def check_ranges(listing: FileListing, files: Files, reference: duckdb.DuckDBPyConnection) -> None:
-    """How many files hold a value, on average over the files' bounds."""
+    """Check the number of files that hold a value, on average over the files' bounds."""
     browser = FileBrowser(listing)
     for name in "kvf" if files.data else "":
         number = f"{name} IS NOT NULL AND NOT isnan({name}::DOUBLE)"

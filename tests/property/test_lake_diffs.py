@@ -80,7 +80,7 @@ def run(steps: list[Step], folder: Path, reference: duckdb.DuckDBPyConnection) -
 
 
 def tables_at(reference: duckdb.DuckDBPyConnection, at: int) -> dict[int, tuple[str, list[str], dict[int, Any]]]:
-    """By id of the tables at a snapshot: name, columns, and (k, v) by row id."""
+    """Return name, columns, and (k, v) by row id of the tables at a snapshot, by table id."""
     meta = "__ducklake_metadata_lake.ducklake_table"
     names = reference.execute(
         f"SELECT table_id, table_name FROM {meta} WHERE begin_snapshot <= {at} AND (end_snapshot IS NULL OR end_snapshot > {at})"

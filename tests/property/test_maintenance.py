@@ -119,7 +119,7 @@ class Maintenance(RuleBasedStateMachine):
         self.session.sql(f"CALL lake.expire_snapshots(versions => {chosen})")
         for snapshot_id in chosen:
             del self.history[snapshot_id]
-        # what only expired snapshots saw is no longer told
+        # rows that only expired snapshots saw are gone
         self.whole_feed = False
 
     @rule()

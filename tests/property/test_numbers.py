@@ -56,7 +56,7 @@ class Step(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What the reference reads of a snapshot as soon as it is there; None where the table is not."""
+    """Rows that the reference reads from a new snapshot; None where it lacks the table."""
 
     rows: Rows | None
     added: int
@@ -249,7 +249,7 @@ def check_snapshot(
 
 
 def rows_of_files(reference: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int]]:
-    """By path of the newest files: rows written to each, and rows left."""
+    """Return the number of rows written to each of the newest files, and of rows left, by path."""
     left = dict(reference.execute("SELECT filename, count(*) FROM t GROUP BY ALL").fetchall())
     written = reference.execute(
         "SELECT l.data_file, f.record_count FROM ducklake_list_files('lake', 't') l "

@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 class History(NamedTuple):
-    """What happens before the earlier state, and between the two."""
+    """Steps before the earlier state, and between the two."""
 
     before: list[Step]
     between: list[Step]

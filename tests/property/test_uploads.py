@@ -87,7 +87,7 @@ def _expected(text: str, delimiter: str, width: int) -> list[tuple[str | None, .
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How a file is written, and with which options it is read."""
+    """Dialect of a written file, and the options that read it."""
 
     delimiter: str
     quote: str

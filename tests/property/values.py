@@ -56,7 +56,7 @@ EDGES: dict[str, tuple[str, ...]] = {
     "INTEGER[]": ("[1, NULL]", "[]", "[NULL]", "[2]"),
     "MAP(VARCHAR, INTEGER)": ("MAP {'a': 1}", "map([], [])"),
 }  # fmt: skip
-#: Types of which a file holds other values than were written: DOUBLE, and no zone.
+#: Types that a file holds with other values than the written ones: DOUBLE, and no zone.
 ROUNDED = ("HUGEINT", "UHUGEINT", "TIMETZ")
 _DAYS = (
     "{x}::DATE = '9999-12-31'", "{x}::DATE > '9999-12-30'", "date_trunc('year', {x}) = '9999-01-01'",
@@ -106,7 +106,7 @@ _NULLS = (
     "coalesce({x}, NULL) IS NULL", "id IS NULL",
 )  # fmt: skip
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-#: Types that have no order, or of which DuckDB compares no two.
+#: Types without an order, or without a comparison in DuckDB.
 _UNORDERED = ("VARIANT", "GEOMETRY")
 
 

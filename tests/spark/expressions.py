@@ -279,12 +279,12 @@ class OneTable(Lakes):
 
 @cache
 def where_it_runs(expression: str, settings: Settings = (("TimeZone", "UTC"),)) -> str:
-    """ "native", "worker", or why it is refused."""
+    """Return "native" or "worker" for an expression, or the error that refuses it."""
     return where_it_runs_in(f"SELECT {expression} AS v FROM t", settings)
 
 
 def where_it_runs_in(text: str, settings: Settings = (("TimeZone", "UTC"),)) -> str:
-    """The same of a query."""
+    """Return "native" or "worker" for a query, or the error that refuses it."""
     try:
         query = plan_query(parse_query(text), OneTable(settings)).for_spark()
     except DuckLakeError as error:
@@ -292,7 +292,7 @@ def where_it_runs_in(text: str, settings: Settings = (("TimeZone", "UTC"),)) -> 
     return "worker" if query.evaluations else "native"
 
 
-# A file holds a TIMETZ without its zone, and of intervals that are equal the first: neither is of expressions.
+# A file holds a TIMETZ without its zone, and the first of equal intervals: expressions cause neither.
 def every() -> list[Expression]:
     """All that may be taken, each once."""
     return list(dict.fromkeys([*operators(), *functions()]))

@@ -37,7 +37,7 @@ ROWS = {
 (4, -3, 'ABC', 2.5, '1969-12-31'), (5, 7, 'x', 'nan', '2024-05-05'), (6, 1, 'abc', 8, '2020-01-01')""",
     "g": "(1, '1', 10), (2, 'x', 20), (3, '22', 30), (4, NULL, 40), (5, 'y7', 50), (6, '-3', 60), (7, '300', 70)",
 }
-#: The column by which the rows of a table are told apart.
+#: The column that distinguishes the rows of a table.
 _KEYS = {"t": "k", "u": "id", "g": "id"}
 _NUMBERS = ("INTEGER", "BIGINT", "DECIMAL(10,2)", "DOUBLE")
 
@@ -151,7 +151,7 @@ class Maker(random.Random):
         return self.deeper(make, leaf)
 
     def guarded(self) -> list[str]:
-        """Conditions of which one keeps another from failing."""
+        """Conditions in pairs, where one keeps the other from failing."""
         name = self.column("VARCHAR")
         if name is None:
             return [self.condition()]

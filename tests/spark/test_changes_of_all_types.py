@@ -1,4 +1,4 @@
-"""Values that a change carries along stay what they are, whoever finds the rows, and however many there are."""
+"""Values that a change carries along stay equal, on each way to find the rows, for few and many rows."""
 
 from __future__ import annotations
 

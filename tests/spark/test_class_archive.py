@@ -74,7 +74,7 @@ def test_what_is_being_written_is_left_alone(java: Java) -> None:
     archive = archive_of(class_archive.options(java))
     archive.write_bytes(bytes(64))
     assert class_archive.options(java) == ()
-    # whoever wrote it is gone
+    # its writer is gone
     os.utime(archive, (1, 1))
     assert class_archive.options(java)[0].startswith('"-XX:ArchiveClassesAtExit=')
     assert not archive.exists()

@@ -75,7 +75,7 @@ class Both:
         return [str(kind) for kind in relation.types], rows
 
     def found(self, query: str) -> tuple[list[str], list[tuple[str | None, ...]]]:
-        """The same by Spark."""
+        """Return the types and rows of a query on Spark, as texts."""
         result = self.session.sql(query)
         assert not result.in_process
         rows = result.carried()
@@ -87,7 +87,7 @@ class Both:
         return list(result.types), [tuple(v and v.replace("-nan", "nan") for v in row) for row in found]
 
     def difference(self, query: str, items: Sequence[str] = (), *, sums: bool = False) -> list[str]:
-        """What differs of a query, a line for each column.
+        """Describe the differences of a query, a line for each column.
 
         Args:
             items: what its last columns are, to be shown.
@@ -106,7 +106,7 @@ class Both:
         return lines
 
     def differences(self, items: Sequence[str], query: Query | None = None, *, sums: bool = False) -> list[str]:
-        """What differs of the columns of a query; one that fails is looked for."""
+        """Describe the differences of a query's columns; halves the columns of a query that fails."""
         query = query or _beside
         try:
             return self.difference(query(items), items, sums=sums)
@@ -232,7 +232,7 @@ def _of_all_types(templates: Sequence[str]) -> list[str]:
 
 
 def _accepted(both: Both, items: Sequence[str], query: Any) -> tuple[list[str], int]:
-    """Those that DuckDB computes and that are not refused on Spark, and how many are."""
+    """Return the items that DuckDB and Spark both accept, and the number that Spark refuses."""
     found, refused = [], 0
     for item in items:
         try:

@@ -45,7 +45,7 @@ def _paths(plan: ScanPlan) -> list[Path]:
 
 
 def _lists(frame: DataFrame) -> int:
-    """How many files Spark has listed for it."""
+    """Count the files that Spark has listed for a DataFrame."""
     return len(frame.inputFiles())
 
 

@@ -1,4 +1,4 @@
-"""What a query leaves in the Spark session: nothing but views of DataFrames that are kept."""
+"""Views that a query leaves in the Spark session: those of DataFrames that are kept, and no others."""
 
 from __future__ import annotations
 

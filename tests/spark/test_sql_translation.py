@@ -1,4 +1,4 @@
-"""The same text means the same on Spark as in DuckDB: rows and column names, query by query."""
+"""Rows and column names of queries on Spark, compared with DuckDB's, query by query."""
 
 from __future__ import annotations
 

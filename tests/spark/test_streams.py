@@ -47,12 +47,12 @@ class Pipeline:
         query.awaitTermination()
 
     def forget_commit(self, batch: int) -> None:
-        """As if it had been stopped after the commit, before it noted that in its checkpoint."""
+        """Forget a batch's commit in the checkpoint, as if Spark had stopped before it noted the commit."""
         for name in (f"{batch}", f".{batch}.crc"):
             (self.checkpoint / "commits" / name).unlink(missing_ok=True)
 
     def rows(self) -> tuple[int, int]:
-        """How many there are, and how many different ones."""
+        """Count all rows, and the different ones."""
         with dl.connect(self.target, engine="duckdb") as session:
             return session.sql("SELECT count(*), count(DISTINCT i) FROM t").fetchall()[0]
 

@@ -1,4 +1,4 @@
-"""The same behaviour on a cluster and behind Spark Connect as in this process.
+"""Behaviour on a cluster and behind Spark Connect, compared with this process.
 
 Tests marked `anywhere` run again there. They show what can differ: types and rows that cross to executors or to a client,
 files that executors write and read, work in Python workers, errors, interrupts and progress. What only the driver does, such

@@ -73,7 +73,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 
 def _run(cluster: dict[str, str], folder: Path, hidden: tuple[str, ...], **versions: str) -> dict[str, Any]:
-    """What a session finds where the workers' Python hides packages, or has other versions of them."""
+    """Run a session where the workers' Python hides packages, or has other versions of them."""
     site = folder / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(_HIDING.format(hidden=("ducklake_lab", *hidden)))

@@ -1,4 +1,4 @@
-"""What `make` runs, without running it."""
+"""Commands of `make`, printed and not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `import ducklake_lab as dl` offers."""
+"""Names that `import ducklake_lab as dl` offers."""
 
 from __future__ import annotations
 

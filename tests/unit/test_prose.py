@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose import modules, pages, problems, prose
+from tests.prose import is_plain, modules, openings, pages, problems, prose, scripts
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,23 @@ def test_docstrings_and_comments_are_prose_and_texts_are_not(tmp_path: Path) -> 
     assert [number for number, _ in problems(prose(module))] == [2, 4, 8]
 
 
+def test_comments_of_scripts_are_prose(tmp_path: Path) -> None:
+    script = tmp_path / "script.ts"
+    script.write_text("const a = 'told // told';\n/**\n * It is told.\n */\nconst b = `/* told */`; // told\n")
+    assert [number for number, _ in problems(prose(script))] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    "opening", ["What is read.", "Who reads.", "The same of files.", "As `read`.", "Those of a file."]
+)
+def test_docstrings_begin_with_a_verb_or_a_noun(opening: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f'"""Whatever."""\n\n\nclass A:\n    def f():\n        """{opening}"""\n')
+    assert [number for number, _ in openings(module)] == [6]
+
+
 def test_everything_is_read() -> None:
-    assert len(pages()) > 10 and len(modules()) > 100
+    assert len(pages()) > 10 and len(modules()) > 100 and len(scripts()) > 20
+    names = {path.name for path in pages()}
+    assert {"CONTRIBUTING.md", "0001-layers-and-hooks.md"} < names
+    assert sum(map(is_plain, modules())) > 100

@@ -1,4 +1,4 @@
-"""What the suite takes for granted: it runs in UTC, and tests of one file run in one process."""
+"""Assumptions of the suite: it runs in UTC, and tests of one file run in one process."""
 
 from __future__ import annotations
 

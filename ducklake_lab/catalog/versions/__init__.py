@@ -1,6 +1,6 @@
-"""Spec versions: what lives on them, which can be read and written, how an older one is migrated (spec: migrations).
+"""Spec versions: those that can be read and written, and migrations of older ones (spec: migrations).
 
-A module for each version says what is new in it. Code that works on catalogs of several versions asks `of(connection)`.
+Each version has a module with its additions. Code that works on catalogs of several versions asks `of(connection)`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ VERSIONS = (
     v1_1.VERSION,
 )
 _BY_NAME = {version.name: version for version in VERSIONS}
-#: As which version catalogs are shown that cannot be read as they are.
+#: Version under which views show catalogs that cannot be read as they are.
 SHOWN = v1_0.VERSION
-#: The version of new catalogs: what the reference for the installed DuckDB makes.
+#: The version of new catalogs: that of the reference for the installed DuckDB.
 DEFAULT = v1_1.VERSION if SINCE_DUCKDB_2 else v1_0.VERSION
 #: Names of the versions that are written.
 WRITTEN = tuple(version.name for version in VERSIONS if version.is_written)
@@ -64,7 +64,7 @@ def readable(name: str | None, display: str) -> Version:
 
 
 def read_version(connection: sa.Connection) -> str | None:
-    """The spec version that the catalog says it has."""
+    """Read the spec version of the catalog."""
     # 0.1 has no scopes, so none is asked for
     version: str | None = connection.scalar(
         sa.select(t.lake_metadata.c.value).where(t.lake_metadata.c.key == "version")
@@ -73,7 +73,7 @@ def read_version(connection: sa.Connection) -> str | None:
 
 
 def begin(connection: sa.Connection, version: Version) -> None:
-    """Makes the catalog readable for the connection's transaction: as it is, or shown as of a native version."""
+    """Make the catalog readable for the connection's transaction: as it is, or by views as a native version."""
     connection.info[_NAME] = version.name
     connection.info[_KEY] = version if version.is_native else SHOWN
     if not version.is_native:
@@ -81,7 +81,7 @@ def begin(connection: sa.Connection, version: Version) -> None:
 
 
 def of(connection: sa.Connection) -> Version:
-    """The version as which the connection's transaction sees the catalog."""
+    """Return the version in which the connection's transaction sees the catalog."""
     version: Version = connection.info[_KEY]
     return version
 
@@ -113,7 +113,7 @@ def has(connection: sa.Connection, table: sa.Table) -> bool:
 
 
 def is_since(version: Version, name: str) -> bool:
-    """Whether a version has what the version of that name brought."""
+    """Whether a version has the features of the version of that name."""
     return VERSIONS.index(version) >= VERSIONS.index(_BY_NAME[name])
 
 
@@ -162,7 +162,7 @@ def _show(connection: sa.Connection, version: Version, target: Version) -> None:
         )
     known: str | None = connection.info.get(_SHOWN_IN)
     schema = known or _schema(connection)
-    # views of before a migration do not fit any more: what is asked is the table itself
+    # views from before a migration are wrong: the query names the table itself
     found = run_text(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
     check_unchanged(connection, found.scalar())
     if known is not None:

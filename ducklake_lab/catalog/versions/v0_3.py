@@ -1,4 +1,4 @@
-"""Spec 0.3: who committed what and why, the snapshots of schema versions, further statistics."""
+"""Spec 0.3: authors and messages of commits, the snapshots of schema versions, further statistics."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Spec 1.1: schemas in schemas, comments of view columns, exact bounds, counts of row groups.
 
-The migration also mends what earlier writers left behind, as the specification asks for.
+The migration also corrects rows of earlier writers, as the specification asks for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ducklake_lab.model.types import DataType
 _OWN = ("row_id", "begin_snapshot", "end_snapshot")
 _PREFIX = "_ducklake_"
 
-#: The commits that made tables of inlined rows for schema versions of which `ducklake_schema_versions` knows nothing.
+#: The commits that made tables of inlined rows for schema versions that `ducklake_schema_versions` lacks.
 _MISSING_VERSIONS = """
 INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
 SELECT DISTINCT c.snapshot_id, i.schema_version, i.table_id FROM (
@@ -110,7 +110,7 @@ def _convert(connection: sa.Connection) -> None:
 
 
 def _convert_inlined_types(connection: sa.Connection) -> None:
-    """Gives columns of inlined rows the types of now, with their values."""
+    """Give columns of inlined rows their present types, with their values."""
     i = t.inlined_data_tables
     for table, name, version in connection.execute(sa.select(i.c.table_id, i.c.table_name, i.c.schema_version)).all():
         at = connection.scalar(sa.text(_BEGIN), {"table": table, "version": version})

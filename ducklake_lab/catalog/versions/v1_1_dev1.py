@@ -1,4 +1,4 @@
-"""Spec 1.1-dev1: what builds of the reference wrote on the way to 1.1. It is read, never written.
+"""Spec 1.1-dev1: the form of builds of the reference before 1.1. It is read, never written.
 
 Which of the tables and columns of 1.1 it has depends on the build, so none of them is read.
 """

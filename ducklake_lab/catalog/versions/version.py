@@ -1,4 +1,4 @@
-"""What one spec version has that those before it lack: said once, for reading, writing and migrating."""
+"""Additions of one spec version to those before it, stated once for reading, writing and migrating."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Version:
     """A spec version.
 
     Attributes:
-        name: what `ducklake_metadata` calls it.
+        name: its name in `ducklake_metadata`.
         after: the versions that are migrated to it; the first is the one before it.
-        created: tables that are new, with their columns as of this version.
+        created: tables that are new, with their columns in this version.
         added: columns that are new, each with the SQL literal that rows of before have in it; None for NULL.
         renamed: old names of tables, by their new ones.
         views: what a table of this version would hold, as a SELECT; `{ducklake_x}` stands for a table of the version

@@ -1,4 +1,4 @@
-"""DuckDB in process, for what needs no Spark: constants, metadata, small results."""
+"""Runs queries by DuckDB in process, over rows in Arrow and relations of data files."""
 
 from __future__ import annotations
 

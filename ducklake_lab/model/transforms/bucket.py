@@ -17,7 +17,7 @@ from ducklake_lab.model.transforms.transform import Transform
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import Scalar
 
-#: What is hashed of a value: a 64-bit integer, except for the last three.
+#: Form in which a value is hashed: a 64-bit integer, except for the last three.
 Hashed = Literal["long", "unscaled", "days", "time", "seconds", "millis", "micros", "nanos", "double", "bytes", "text"]
 
 #: Types that are hashed neither as a 64-bit integer that they are, nor as text.
@@ -50,13 +50,13 @@ _SQL: dict[Hashed, str] = {
     "bytes": "{}",
     "text": "CAST({} AS VARCHAR)",
 }
-#: Microseconds of what is counted.
+#: Microseconds of the counted units.
 _MICROS: dict[Hashed, int] = {"days": DAY, "seconds": SECOND, "millis": 1_000, "micros": 1}
 _LONG = range(-(2**63), 2**63)
 
 
 def hashed_form(kind: DataType) -> Hashed:
-    """What is hashed of values of a type, as the reference does it."""
+    """Return the form in which values of a type are hashed, as the reference hashes them."""
     if kind.decimal is not None:
         return "unscaled" if kind.decimal[0] <= _LONG_DIGITS else "text"
     return "long" if kind.name in _LONGS else _HASHED.get(kind.name, "text")

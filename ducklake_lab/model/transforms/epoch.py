@@ -22,7 +22,7 @@ class EpochCount(Transform):
     """A count since 1970.
 
     Attributes:
-        unit: what is counted, as DuckDB's date_diff names it.
+        unit: the counted unit, as DuckDB's date_diff names it.
     """
 
     since = "1.1"

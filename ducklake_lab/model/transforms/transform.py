@@ -1,4 +1,4 @@
-"""What a partition transform has to know; each module beside this one holds one kind of them."""
+"""Interface of a partition transform; each module beside this one holds one kind of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Transform(ABC):
 
     @classmethod
     def shape(cls) -> str:
-        """How to write it in PARTITIONED BY."""
+        """Text of the transform in PARTITIONED BY."""
         return f"{cls.name}(column)"
 
     def written(self, column: str) -> str:

@@ -1,6 +1,7 @@
 """Statements that change rows: INSERT, UPDATE, DELETE, TRUNCATE, CREATE TABLE AS.
 
-Spark reads the rows to change and writes the new files; small changes go into the catalog instead.
+DuckDB finds the rows to change and writes the new files in process; Spark does so above the limits of `engine`.
+Few rows, and few deletions, are inlined: they go into the catalog instead of files.
 """
 
 from __future__ import annotations

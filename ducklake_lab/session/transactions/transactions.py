@@ -149,7 +149,7 @@ class Transactions:
 
     @contextmanager
     def assuming(self) -> Iterator[bool]:
-        """Around a statement that reads no rows and begins on what is known of lakes, if anything is."""
+        """Begin a statement that reads no rows on the lakes' cached snapshots; yields whether there are any."""
         pins = self._reads.pins
         self._known = {
             lake.alias: kept

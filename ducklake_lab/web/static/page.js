@@ -75,7 +75,7 @@ class Model {
   // A message of the widget in Python.
   receive(data, buffers) {
     if (data.method === "custom") this.emit("msg:custom", data.content, buffers);
-    if (data.method !== "update") return; // an echo of what was sent from here changes nothing
+    if (data.method !== "update") return; // an echo of this page's own message changes nothing
     const changed = { ...data.state };
     data.buffer_paths.forEach((path, at) => {
       const last = path[path.length - 1];
@@ -253,7 +253,7 @@ class Page {
     this.notice.hidden = true;
   }
 
-  // What leads from the table selected in the schema to its rows and files.
+  // Links from the table selected in the schema to its rows and files.
   lead(view, panel) {
     const acts = node("div", { class: "acts" });
     panel.append(acts);

@@ -1,4 +1,4 @@
-// What is in a cell, in full, beside all values of its row. Texts of a lake are text here, never HTML.
+// The value of a cell in full, beside all values of its row. Texts of a lake are text here, never HTML.
 
 class Detail {
   // table: { line, columns, grid }; go(column) moves to another value of the row.
@@ -32,7 +32,7 @@ class Detail {
     this.value.focus();
   }
 
-  // row: its place among those that are seen.
+  // row: its place among the visible ones.
   async show(row, column) {
     this.root.hidden = false;
     const asked = this.shown = `${row} ${column} ${this.table.model.get("look")}`;

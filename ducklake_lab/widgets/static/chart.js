@@ -1,4 +1,4 @@
-// A chart of the rows that are seen. The kernel counts and sums; this draws, and lists the same numbers as a table.
+// A chart of the visible rows. The kernel counts and sums; this draws, and lists the same numbers as a table.
 
 const CHART = { height: 300, top: 12, bottom: 40, bar: 22 };
 const AGGREGATED = new Set(["bar", "line"]);
@@ -49,7 +49,7 @@ class Chart {
       this[label.toLowerCase()] = node;
       return element("span", { class: "dlk-tb-choice" }, element("span", { class: "dlk-soft", "aria-hidden": "true" }, label), node);
     };
-    // What was asked for last, which the next change builds on though it is not answered yet.
+    // The last question; the next change builds on it before its answer is here.
     this.asked = table.model.get("drawn");
     const over = select("Of", (value) => this.choose({ ...this.asked, aggregate: value }));
     this.over = over;
@@ -74,20 +74,20 @@ class Chart {
       element("div", { class: "dlk-tb-caption" }, this.title, " ", this.note), this.drawing, this.numbers);
   }
 
-  // What becomes of the values of a y; rows are counted.
+  // How the values of a y are aggregated; rows are counted.
   aggregate(y) {
     if (!AGGREGATED.has(this.asked.kind)) return null;
     if (!y) return "count";
     return this.asked.y === null ? "sum" : this.asked.aggregate;
   }
 
-  // Draws what is seen now, if that is not drawn yet.
+  // Draws the visible rows, unless they are drawn already.
   async refresh() {
     if (this.isStale) await this.ask(this.asked);
     else this.draw();
   }
 
-  // Draws what a user has chosen, which stays chosen, and is in the notebook from now on.
+  // Draws a user's choice, which stays, and is saved in the notebook.
   async choose(choice) {
     await this.ask(choice);
     if (this.problem.textContent) return;
@@ -163,7 +163,7 @@ class Chart {
     return this.shown.map(([name]) => point[name] === null ? element("i", { class: "dlk-soft" }, "NULL") : typeof point[name] === "number" ? number.format(point[name]) : point[name]);
   }
 
-  // What is said of a point where it is pointed at.
+  // Text of a point, shown under the pointer.
   told({ label, until, value, value_until, rows, series, color }) {
     const { x_title, y_title, choice } = this.answer;
     const span = (from, to) => (from === null ? "NULL" : to === null ? from : `${from} to ${to}`);

@@ -1,6 +1,6 @@
 // The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name.
 
-// Pixels that a text has more than it needs; the key of a column, which may be called as the id of its row is.
+// Pixels around a text; the key of a column, which may have the name of its row's id.
 const SLACK = 2, COLUMN = "column ";
 const MARKS = { deleted: "−", inserted: "+", updated: "→" };
 
@@ -64,7 +64,7 @@ class Changes extends Browsing {
     this.cells.style.display = cells.length ? "" : "none";
   }
 
-  // Some rows: { kind, id, cells }, a cell with what it was and is.
+  // Some rows: { kind, id, cells }; a cell has its earlier and its later value.
   async rows(start, count) {
     const shown = this.model.get("columns").length;
     const { buffers } = await this.line.ask("page", { start, count });
@@ -114,7 +114,7 @@ class Changes extends Browsing {
     this.grid.root.style.setProperty("--dlk-columns", ["1.2em", this.widths.of("row id"), ...names].join(" "));
   }
 
-  // Makes columns wider whose values, or what they were and are, have no room.
+  // Makes columns wider where values, earlier ones included, have no room.
   widen(rows) {
     const letters = ({ before, after, differs, lost }) => differs ? `${before ?? "NULL"} → ${after ?? "NULL"}`.length : ((lost ? before : after) ?? "NULL").length;
     const longest = (at) => rows.reduce((most, row) => {

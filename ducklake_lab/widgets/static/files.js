@@ -1,4 +1,4 @@
-// The files of a table: a treemap, a histogram of sizes, the intervals of a column, what to mend, and a list.
+// The files of a table: a treemap, a histogram of sizes, the intervals of a column, advice, and a list.
 
 const WORDS = ["file", "partition"];
 const DRAWN = 1500;

@@ -52,7 +52,7 @@ class Grid {
     this.draw();
   }
 
-  // Who scrolls to the end of the rows wants those after them.
+  // Scrolling to the end of the rows fetches the next ones.
   reach() {
     const end = this.root.scrollTop + this.root.clientHeight - this.heads.offsetHeight;
     if (this.hasMore && this.root.scrollTop > 0 && end > this.count * this.size - 2) this.options.more();
@@ -106,7 +106,7 @@ class Grid {
           if (at === this.cursor && index === this.column) cell.classList.add("dlk-g-at");
         }
         cell.append(...[].concat(content ?? ""));
-        // what has no room is shown when it is pointed at
+        // a text that has no room is shown under the pointer
         if (cell.textContent.length > 12) cell.title = cell.textContent;
         return cell;
       }));

@@ -1,12 +1,12 @@
-// What the views share: elements, numbers as they read, asking the kernel, and taking the place of the static view.
+// Parts of all views: elements, numbers as they read, asking the kernel, and taking the place of the static view.
 //
 // A view shows itself in place of the static one whose element id is the model's `mount`. That output is plain HTML, so
 // a notebook opened without a kernel still has it, and a kernel that is alive makes it interactive again.
 
-// What a view says without its kernel.
+// Sentences of a view without its kernel.
 const GONE = "The kernel was restarted; run the cell again.";
 const STOPPED = "The kernel has stopped; run the cell again.";
-// States of a kernel that end what it held.
+// States of a kernel that end its variables.
 const ENDS = { restarting: GONE, autorestarting: GONE, terminating: STOPPED, dead: STOPPED };
 
 const number = new Intl.NumberFormat("en-US");
@@ -162,7 +162,7 @@ class Line {
     });
   }
 
-  // Nothing that was asked will be answered.
+  // No question gets an answer any more.
   fail(message) {
     for (const { reject } of this.waiting.values()) reject(new Error(message));
     this.waiting.clear();
@@ -174,7 +174,7 @@ class Line {
   }
 }
 
-// What the browsers have in common: they draw a model that may change from either side, until they are closed.
+// Base of the browsers: they draw a model that may change from either side, until they are closed.
 //
 // A browser calls start(host, listeners) when its own state is there; build() makes this.root then.
 class Browsing {
@@ -215,8 +215,8 @@ class Browsing {
   }
 }
 
-// Calls back once when the kernel of a model is gone. JupyterLab says what becomes of a kernel and of its connection; elsewhere
-// the next question finds out.
+// Calls back once when the kernel of a model is gone. JupyterLab signals changes of a kernel and of its connection;
+// elsewhere the next question fails.
 function whenGone(model, act) {
   const kernel = model.widget_manager?.kernel;
   const line = new Line(model);
@@ -248,7 +248,7 @@ function mounted(View) {
     const line = new Line(model);
     let alive = false;
     let gone = "";
-    // Views whose host is gone, until another one takes its place: what the notebook holds was written anew.
+    // Views whose host is gone, until another host comes: the notebook's output was written anew.
     const homeless = new Map();
     const leave = (view) => homeless.set(view, setTimeout(() => { homeless.delete(view); view.close(); }, 2000));
     const end = (entry) => {

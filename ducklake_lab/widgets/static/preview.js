@@ -1,4 +1,4 @@
-// The bar over an uncommitted change: Commit, Roll back, and what became of it.
+// The bar over an uncommitted change: Commit, Roll back, and its end.
 
 class Preview {
   constructor(model, host, still) {
@@ -15,7 +15,7 @@ class Preview {
     this.root = element("div", { class: "dlk-pv", "data-lm-suppress-shortcuts": "true" }, this.bar);
     this.root.addEventListener("keydown", (event) => event.stopPropagation());
     host.prepend(this.root);
-    // The diffs below stay as they are; only the line that tells how to end the change makes way.
+    // The diffs below stay as they are; only the line about ending the change goes.
     for (const child of still) {
       child.style.display = "";
       const told = child.querySelector(".dlk-pv-told");
@@ -40,7 +40,7 @@ class Preview {
     }
   }
 
-  // What the notebook holds says what became of the change.
+  // The saved output shows how the change ended.
   async keep() {
     try {
       const { content } = await this.line.ask("still");
@@ -50,7 +50,7 @@ class Preview {
     }
   }
 
-  // The kernel is gone, and with it what was not committed.
+  // The kernel is gone, and with it the uncommitted change.
   stop(sentence) {
     this.isGone = true;
     if (this.model.get("state") !== "open") return;

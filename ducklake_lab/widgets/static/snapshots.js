@@ -104,7 +104,7 @@ class Snapshots extends Browsing {
     return amount(this.data.bytes_added[at], this.data.bytes_removed[at], size);
   }
 
-  // Words share the room by the longest of each that is known; true widths are not needed for that.
+  // Columns of words share the room by their longest known text; true widths are not needed for that.
   widen(rows) {
     const longest = (name) => rows.reduce((most, row) => Math.max(most, (row[name] || "").length), 0);
     const words = { author: longest("author"), message: longest("message"), changes: longest("changes") };
@@ -334,7 +334,7 @@ class Snapshots extends Browsing {
     }
   }
 
-  // What is selected
+  // The selection
 
   describe() {
     this.button = null;

@@ -1,12 +1,12 @@
 // The rows of a table: sorted by a click on a name; searched, filtered, profiled and drawn where that is unfolded.
 //
-// At first only the rows of the static view may be known. What needs the others, asks for them first: see all().
+// At first only the rows of the static view may be known. Functions that need the others ask for them first: see all().
 
 // Columns in the page at once.
 const WIDE = 100;
 // Pixels between columns.
 const GAP = 14;
-// What can be unfolded, and how wide columns are then at least.
+// Sections that can be unfolded, with the smallest width of their columns.
 const PARTS = [["filter", "Filter"], ["profile", "Profile"], ["chart", "Chart"], ["sql", "SQL"], ["download", "Download"]];
 const ROOM = { filter: 84, profile: 112 };
 
@@ -81,12 +81,12 @@ class Table extends Browsing {
     this.grid.root.addEventListener("keydown", (event) => {
       if (event.target !== this.grid.root) return;
       if (event.key === "Escape") this.detail.close();
-      // what is selected by the mouse is copied by the browser
+      // the browser copies a selection by the mouse
       if (event.key === "c" && (event.ctrlKey || event.metaKey) && getSelection().isCollapsed && this.detail.isOpen) this.detail.copied.click();
     });
   }
 
-  // Takes the place of the static view once there is something to show, so that nothing blinks or jumps.
+  // Replaces the static view once there are rows to show, so that nothing blinks or jumps.
   appear() {
     if (!this.still.box) return;
     this.root.classList.add("dlk-tb-unseen");
@@ -114,7 +114,7 @@ class Table extends Browsing {
     if (part === "chart") this.kept = true;
   }
 
-  // Writes what the notebook holds anew. The page makes another host for that, into which this view moves.
+  // Writes the saved output anew. The page makes another host for it, into which this view moves.
   keep(html) {
     this.held = document.activeElement;
     rewrite(this.model, () => html);
@@ -129,7 +129,7 @@ class Table extends Browsing {
 
   // Shows the parts that are unfolded, and no others.
   unfold() {
-    // Of one row there is nothing to find or to draw.
+    // One row needs no search and no chart.
     const isOne = this.model.get("whole") && this.model.get("total") === 1;
     for (const [part, button] of this.buttons) {
       button.setAttribute("aria-pressed", String(this.is(part)));
@@ -159,7 +159,7 @@ class Table extends Browsing {
     return this.reading;
   }
 
-  // As all(), for what the user does: errors are shown, and the rest does not happen.
+  // all() for a user's action: an error is shown and ends the action.
   async whole(act) {
     try {
       await this.all();
@@ -175,7 +175,7 @@ class Table extends Browsing {
     return this.whole(() => this.set(values()));
   }
 
-  // Buttons that hand over what is seen as a file.
+  // Buttons that save the visible rows as a file.
   downloads() {
     const buttons = this.model.get("kinds").map(([kind, name]) => element("button", {
       type: "button", title: `Download what is seen as ${name}`, onclick: () => this.download(kind, buttons),
@@ -204,7 +204,7 @@ class Table extends Browsing {
     return this.columns.slice(this.first, this.first + WIDE);
   }
 
-  // What leads to the other columns, where there are more than are in the page at once.
+  // Links to the other columns, where there are more than the page has at once.
   places() {
     if (this.columns.length <= WIDE) return "";
     this.range = element("span", { class: "dlk-soft" });
@@ -402,7 +402,7 @@ class Table extends Browsing {
   }
 }
 
-// The static view that the grid takes the place of: what it measures.
+// Measures of the static view that the grid replaces.
 class Still {
   constructor(nodes) {
     this.nodes = nodes;

@@ -1,4 +1,4 @@
-// Widths of a grid's columns in pixels: what their widest contents need. A column becomes wider, never narrower.
+// Widths of a grid's columns in pixels, by their widest contents. A column becomes wider, never narrower.
 
 // The widest text that makes its column wider; a number is never cut.
 const MOST_TEXT = 420;

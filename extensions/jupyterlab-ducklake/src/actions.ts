@@ -1,5 +1,5 @@
 /**
- * What the context menu does with tables and snapshots: each action is the text of cells, which the user sees.
+ * Actions of the context menu on tables and snapshots: each action is the text of cells, which the user sees.
  *
  * What only reads runs at once; what writes is inserted with `--preview`, and runs when the user runs it.
  */
@@ -14,7 +14,7 @@ import { IRow } from './rows';
 /** Tables of a snapshot that get a cell each. */
 const TABLES = 5;
 
-/** Cells to insert, or why there are none. */
+/** Cells to insert, or the reason that there are none. */
 export type Cells = ICell[] | string;
 
 export interface IAction {
@@ -137,7 +137,7 @@ async function compared(link: KernelLink, lake: ILake, range: { start?: number; 
     return left ? unwritable(`${left} tables`) : `${which} no table.`;
   }
   if (left) {
-    // of the names nothing: a comment ends where a line does
+    // without the names: a comment ends where a line does
     cells[cells.length - 1].text += `\n# ${left} more tables differ`;
   }
   return cells;

@@ -1,6 +1,6 @@
 /**
- * Completion in SQL: the kernel's completer knows the lakes, so it is asked as for Python. Here it is only told apart
- * from other sources, and asked without Tab after a dot.
+ * Completion in SQL: the kernel's completer knows the lakes, so it is asked as for Python. Here it is only
+ * distinguished from other sources, and asked without Tab after a dot.
  */
 
 import { CodeCell } from '@jupyterlab/cells';

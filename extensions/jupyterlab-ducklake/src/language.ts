@@ -130,7 +130,7 @@ const [magicMark, commandMark, optionMark, stringMark] = [tags.meta, tags.keywor
   tag => Decoration.mark({ class: jupyterHighlightStyle.style([tag]) ?? '' })
 );
 
-/** First words of SQL, which tell a statement from a subcommand; `use` is both. */
+/** First words of SQL, which distinguish a statement from a subcommand; `use` is both. */
 const STATEMENT =
   /^\s*(?:\(|--|\/\*|(?:abort|alter|analyze|attach|begin|call|checkpoint|comment|commit|copy|create|deallocate|delete|desc|describe|detach|drop|end|execute|explain|from|insert|load|merge|pivot|pragma|prepare|reset|rollback|select|set|show|start|summarize|table|truncate|unpivot|update|vacuum|values|with)\b)/i;
 const COMMAND_PART = /^\s*[\w-]+|--?[A-Za-z][\w-]*|"[^"]*"|'[^']*'/g;
@@ -148,7 +148,7 @@ function decorate(view: EditorView): DecorationSet {
         const start = line.from + magic.length;
         builder.add(start - '%ducklake'.length, start, magicMark);
         if (line.to > start) {
-          // What Python's colours would make of the rest is covered first.
+          // Python's colours of the rest are covered first.
           builder.add(start, line.to, plain);
           decorateRest(builder, start, line.text.slice(magic.length));
         }
@@ -226,7 +226,7 @@ export function followCells(panel: NotebookPanel, enabled: () => boolean): () =>
       if (!followed.has(cell)) {
         followed.add(cell);
         cell.model.contentChanged.connect(() => settle(cell));
-        // The notebook sets it whenever a kernel has told its language.
+        // The notebook sets it whenever a kernel has sent its language.
         cell.model.mimeTypeChanged.connect(() => settle(cell));
       }
       settle(cell);

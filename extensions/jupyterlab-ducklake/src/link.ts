@@ -8,7 +8,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { ILake, IQuestions, IRunning, PROTOCOL, TARGET } from './protocol';
 
-/** What there is to talk to: no kernel, one that is starting, one without the extension, or one that answers. */
+/** State of the link: no kernel, one that is starting, one without the extension, or one that answers. */
 export type LinkState = 'no-kernel' | 'starting' | 'not-loaded' | 'outdated' | 'ready';
 
 /** Milliseconds between a cell's end and the question what changed. */
@@ -43,7 +43,7 @@ export class KernelLink implements IDisposable {
     return this._connections;
   }
 
-  /** Why saved connections cannot be read. */
+  /** Reason that saved connections cannot be read. */
   get connectionsError(): string {
     return this._connectionsError;
   }
@@ -104,7 +104,7 @@ export class KernelLink implements IDisposable {
     try {
       answer = await this.ask('lakes', {});
     } catch (error) {
-      // The kernel went away meanwhile, which changes the state, or it is told with the next refresh.
+      // The kernel went away meanwhile, which changes the state; else the next refresh asks again.
       if (this._comm) {
         console.warn(`DuckLake: ${(error as Error).message}`);
       }
@@ -174,7 +174,7 @@ export class KernelLink implements IDisposable {
       const reply = await kernel.requestCommInfo({ target_name: TARGET });
       comms = reply.content.status === 'ok' ? Object.keys(reply.content.comms) : [];
     } catch {
-      return; // the kernel was shut down or restarted meanwhile, which the status tells
+      return; // the kernel was shut down or restarted meanwhile, as its status shows
     }
     if (kernel !== this._kernel || this._comm || this.isDisposed) {
       return;

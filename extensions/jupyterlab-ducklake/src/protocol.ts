@@ -1,5 +1,5 @@
 /**
- * What is said over the comm between JupyterLab and a kernel (`ducklake_lab/magics/sidebar.py` is the other end).
+ * Messages over the comm between JupyterLab and a kernel (`ducklake_lab/magics/sidebar.py` is the other end).
  *
  * The kernel answers a fixed set of questions about its lakes. No SQL goes over it.
  */

@@ -58,7 +58,7 @@ export class RecentLakes {
       console.warn(`DuckLake: recent lakes cannot be read: ${(error as Error).message}`);
     }
     const lakes = Array.isArray(kept) ? kept.filter(isRecentLake) : [];
-    // what a kernel had meanwhile is newer
+    // lakes that a kernel had meanwhile are newer
     this._lakes = withFirst(this._lakes, lakes);
     this._changed.emit();
   }
@@ -78,7 +78,7 @@ export class RecentLakes {
   private _changed = new Signal<this, void>(this);
 }
 
-/** What is kept of a lake; null where it cannot be written on a line, or has no URI. */
+/** The record of a lake; null where it cannot be written on a line, or has no URI. */
 function recentOf(lake: ILake): IRecentLake | null {
   const { uri, alias, named } = lake;
   if (!uri || lake.error || !isOneLine(uri + alias)) {

@@ -25,15 +25,15 @@ export interface IRow {
   label: string;
   /** Shown in grey at the end. */
   detail?: string;
-  /** What the catalog says of it, on a line of its own. */
+  /** The catalog's comment on it, on a line of its own. */
   comment?: string;
-  /** Tells more when pointed at. */
+  /** Details under the pointer. */
   title?: string;
   /** Whether it can be opened, and whether it is. */
   open?: boolean;
-  /** What a click inserts; absent where there is nothing to insert. */
+  /** Text that a click inserts; absent where there is nothing to insert. */
   insert?: string;
-  /** What the inserted text is: SQL for a cell, or a magic line of its own. */
+  /** Kind of the inserted text: SQL for a cell, or a magic line of its own. */
   line?: boolean;
   /** Whether the line runs at once. */
   run?: boolean;

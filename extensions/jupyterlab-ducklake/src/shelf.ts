@@ -1,11 +1,11 @@
-/** What the sidebar has read of a kernel's lakes, and keeps showing until newer answers are there. */
+/** Answers about a kernel's lakes, which the sidebar shows until newer ones are there. */
 
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { KernelLink } from './link';
 import { IFile, ILake, ISchema, ISnapshot } from './protocol';
 
-/** An answer, or why there is none. */
+/** An answer, or the reason that there is none. */
 export interface IHeld<T> {
   value?: T;
   error?: string;

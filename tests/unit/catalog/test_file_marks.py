@@ -1,4 +1,4 @@
-"""What the file system knows of a catalog's files stands for the newest snapshot: never longer than it is true."""
+"""Marks of a catalog's files, which prove the newest snapshot while the files are unchanged."""
 
 from __future__ import annotations
 

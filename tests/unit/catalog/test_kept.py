@@ -1,4 +1,4 @@
-"""What is kept of a catalog file between statements: nothing is read again, and whatever anybody writes is seen."""
+"""Cache of a catalog file between statements: it reads nothing again, and sees every change by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalog files are of a storage version that DuckDB 1.5 reads; what cannot be read says what can."""
+"""Catalog files have a storage version that DuckDB 1.5 reads; an error names the DuckDB that reads others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which snapshots a stream reads, and when it ends."""
+"""Snapshots that a stream reads, and its end."""
 
 from __future__ import annotations
 

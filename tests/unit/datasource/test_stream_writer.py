@@ -1,4 +1,4 @@
-"""Micro-batches are committed once, whoever commits them, and however long ago."""
+"""Micro-batches are committed once, by any client, at any time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHER = "0e9a1b2c-0000-4000-8000-000000000002"
 
 
 class Stream:
-    """What Spark does with the sink of a stream, without Spark."""
+    """Calls of Spark on the sink of a stream, without Spark."""
 
     def __init__(self, uri: str, folder: Path) -> None:
         self.uri, self._folder = uri, folder

@@ -1,4 +1,4 @@
-"""What becomes of the files of a write that does not end well."""
+"""Files of a write that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DuckDB's errors say in our words: each is raised by DuckDB itself."""
+"""Texts of DuckDB's errors in our words: DuckDB itself raises each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows are worked: every rule, and its reason."""
+"""Rules of placement, each with its reason."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def kernel(tmp_path: Path) -> Iterator[BlockingKernelClient]:
 
 
 def published(kernel: BlockingKernelClient, code: str, grids: int) -> list[dict[str, Any]]:
-    """What a cell makes the kernel publish, until it is idle and has opened so many grids."""
+    """Return the messages that a cell makes the kernel publish, until it is idle and has opened so many grids."""
     request = kernel.execute(code)
     found: list[dict[str, Any]] = []
 
@@ -129,13 +129,13 @@ def published(kernel: BlockingKernelClient, code: str, grids: int) -> list[dict[
 
 
 def mounts(found: list[dict[str, Any]]) -> list[str]:
-    """Where the grids belong that were opened."""
+    """Return the elements in which grids were opened."""
     states = [one["content"]["data"].get("state", {}) for one in found if one["msg_type"] == "comm_open"]
     return [state["mount"] for state in states if "mount" in state]
 
 
 def tables(found: list[dict[str, Any]]) -> list[str]:
-    """Where the tables stand that were shown."""
+    """Return the elements of the tables that were shown."""
     shown = [one["content"]["data"] for one in found if one["msg_type"] in ("execute_result", "display_data")]
     return [
         re.match('<div id="([^"]*)">', data["text/html"])[1] for data in shown if "<table" in data.get("text/html", "")

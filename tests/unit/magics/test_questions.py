@@ -1,4 +1,4 @@
-"""What the sidebar is told of lakes, and of a kernel that is busy."""
+"""Answers to the sidebar about lakes, and about a kernel that is busy."""
 
 from __future__ import annotations
 

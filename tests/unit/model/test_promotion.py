@@ -1,4 +1,4 @@
-"""Which types widen to which: the pairs the reference allows, as it was asked for each of them."""
+"""Types that widen to others: the pairs that the reference allows, each asked of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What columns were before, from the rows of `ducklake_column`: names, types, and who had a name."""
+"""Earlier names and types of columns, and earlier owners of a name, from the rows of `ducklake_column`."""
 
 from __future__ import annotations
 

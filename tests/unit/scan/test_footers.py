@@ -1,4 +1,4 @@
-"""What footers say of the columns of data files."""
+"""Types of columns in the footers of data files."""
 
 from __future__ import annotations
 

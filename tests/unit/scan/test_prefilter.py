@@ -1,4 +1,4 @@
-"""What the catalog database leaves out by statistics is nothing that pruning would keep, in every kind of database."""
+"""Files that the catalog database leaves out by statistics: pruning would keep none, in every kind of database."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_may_match_is_kept(lake_uri: Callable[..., str], tmp_path: Path) ->
         check()
         assert _left_out_of_fifty(connection, lake.database.backend) == 49
         _fill(connection, [(None,)] * 8)
-        # files 3 and 7 are of another spec
+        # files 3 and 7 have another partition spec
         assert set(_kept(connection, Comparison(("i",), "=", 7), lake.database.backend)) == {3, 7} | {
             file_id
             for file_id in (0, 1, 2, 4, 5, 6)

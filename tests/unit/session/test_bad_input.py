@@ -85,7 +85,7 @@ def test_names_of_a_lake_send_nothing_to_the_terminal(session: dl.Session) -> No
 
 @pytest.mark.slow
 def test_long_and_deep_input_is_taken(session: dl.Session) -> None:
-    """As DuckDB takes it: 900 terms, 100 parentheses, names longer than a file system's."""
+    """Take what DuckDB takes: 900 terms, 100 parentheses, names longer than a file system's."""
     assert session.sql(f"SELECT {'+'.join(['dep_delay'] * 900)} FROM flights").fetchall() == [(900,)]
     assert session.sql(f"SELECT {'(' * 100}dep_delay{')' * 100} FROM flights").fetchall() == [(1,)]
     for name in ("x" * 200, "é" * 300):

@@ -19,7 +19,7 @@ Pair = tuple[dl.Session, dl.Session]
 
 @pytest.fixture
 def pair(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[Pair]:
-    """Two sessions, the first of which knows the lake from its own commit."""
+    """Two sessions; the first knows the lake from its own commit."""
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d") as one, dl.connect(uri, alias="lake") as two:
         one.sql("CREATE TABLE t (i INTEGER)")
@@ -36,7 +36,7 @@ def facts(session: dl.Session) -> list[tuple[object, ...]]:
 
 
 def asked(session: dl.Session, text: str) -> int:
-    """How many queries a statement sends to the catalog."""
+    """Count the queries that a statement sends to the catalog."""
     found: list[str] = []
 
     def before(_conn: object, _cursor: object, sent: str, *_: object) -> None:

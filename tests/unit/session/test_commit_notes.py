@@ -1,4 +1,4 @@
-"""What commits note of their statements in `commit_extra_info`."""
+"""Notes of commits about their statements in `commit_extra_info`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables say of themselves, and how it reads."""
+"""Descriptions of tables, and their text."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_random_changes(session: dl.Session) -> None:
     assert session._engine.session is None
 
 
-#: Texts of which DuckDB's statistics hold other texts: a cut one, or a short one that is greater.
+#: Texts that DuckDB's statistics replace by others: a cut one, or a short one that is greater.
 CUT = (
     "'z' || repeat('☃', 200)",
     "'zz' || repeat('☃', 200)",

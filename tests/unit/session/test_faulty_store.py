@@ -129,7 +129,7 @@ def session(store: FaultyStore, tmp_path: Path) -> Iterator[dl.Session]:
 
 
 def state(session: dl.Session) -> object:
-    """The newest snapshot, the rows, and the files that the catalog names, all of which are there."""
+    """The newest snapshot, the rows, and the files that the catalog names; all exist."""
     ((newest,),) = session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall()
     listed = " UNION ALL ".join(f"FROM ducklake_list_files('lake', '{name}')" for name in "tdvnp")
     files = session.sql(f"SELECT data_file, delete_file FROM ({listed})").fetchall()

@@ -1,4 +1,4 @@
-"""How the table functions of a lake are found, called and checked."""
+"""Table functions of a lake: found, called and checked."""
 
 from __future__ import annotations
 

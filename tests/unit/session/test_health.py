@@ -1,4 +1,4 @@
-"""What the health of a lake's files tells, and that its calls mend it."""
+"""Health of a lake's files, and the calls that improve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DuckDB lists of databases, schemas, tables and columns, with those of the lakes."""
+"""Listings of databases, schemas, tables and columns by DuckDB, with those of the lakes."""
 
 from __future__ import annotations
 

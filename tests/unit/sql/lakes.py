@@ -118,7 +118,7 @@ def plan(text: str, params: Mapping[str, object] | None = None, lakes: Lakes | N
 
 
 def any_plan(text: str, params: Mapping[str, object] | None = None, lakes: Lakes | None = None) -> QueryPlan:
-    """Likewise, though DuckDB alone may be able to run it."""
+    """Plan a statement, though DuckDB alone may be able to run it."""
     operation = parse(text, params)[0].operation
     lakes = lakes or Lakes()
     if isinstance(operation, Query):

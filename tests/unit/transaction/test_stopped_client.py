@@ -1,4 +1,4 @@
-"""A client that stops in the middle of a commit: others wait for some time, learn who it is, and lose nothing."""
+"""A client that stops in the middle of a commit: others wait for some time, learn its name, and lose nothing."""
 
 from __future__ import annotations
 

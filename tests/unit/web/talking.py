@@ -1,4 +1,4 @@
-"""What a page does, in Python: it reads messages apart, and asks."""
+"""Page in Python: it takes messages apart, and asks."""
 
 from __future__ import annotations
 

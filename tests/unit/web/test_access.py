@@ -1,4 +1,4 @@
-"""Who may ask the server: the token, the Host and the Origin of a request."""
+"""Access to the server: the token, the Host and the Origin of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page and the widgets behind it say to each other."""
+"""Messages between a page and the widgets behind it."""
 
 from __future__ import annotations
 

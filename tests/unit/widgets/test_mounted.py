@@ -1,4 +1,4 @@
-"""What all interactive views share."""
+"""Properties that all interactive views share."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ HOSTILE = '<script>alert("1")</script>\'\n\u202e' + "x" * 5000
 
 
 def plain(html: str) -> str:
-    """What is left where styles, classes and pictures are dropped."""
+    """Return the text of a page without styles, tags and pictures."""
     html = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", html, flags=re.S)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
 

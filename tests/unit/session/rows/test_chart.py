@@ -287,7 +287,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, str]:
 
 
 def position(value: Any) -> float | None:
-    """Where a value is on an axis; None where it cannot be drawn."""
+    """Return the position of a value on an axis; None where it cannot be drawn."""
     if isinstance(value, datetime):
         return (value - datetime(1970, 1, 1)) / timedelta(seconds=1)
     if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""What lists schemas and tables, where schemas are in schemas, on every kind of catalog."""
+"""Listings of schemas and tables with nested schemas, on every kind of catalog."""
 
 from __future__ import annotations
 

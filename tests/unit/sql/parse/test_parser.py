@@ -1,4 +1,4 @@
-"""What each statement is read as, and what is refused."""
+"""Operations that statements are parsed to, and errors of those that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query implies for the rows of its tables, and what must not be concluded."""
+"""Predicates that a query implies for the rows of its tables, and those that it does not imply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which subqueries run on Spark, and where IN has to give NULL."""
+"""Subqueries that run on Spark, and the NULLs that IN has to give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark computes itself, what workers evaluate, and how both follow settings."""
+"""Expressions that Spark computes, those that workers evaluate, and the settings that both follow."""
 
 from __future__ import annotations
 
