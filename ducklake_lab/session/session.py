@@ -137,7 +137,7 @@ class Session(LakeInfo):
 
     @property
     def on_progress(self) -> Callable[[Progress | float], None] | None:
-        """The callback during a statement. It gets Spark's progress from another thread, or the share done in process."""
+        """The callback during a statement: gets Spark's progress from another thread, or the share done in process."""
         return self._engine.on_progress
 
     @on_progress.setter

@@ -141,7 +141,7 @@ class TableHandle:
         return History(self.name, entries)
 
     def changes(self, start: int | datetime, end: int | datetime) -> Result:
-        """Returns the change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type and columns."""
+        """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
         return plan_call(self._lakes, call).result(self._engine)

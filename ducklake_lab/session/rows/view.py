@@ -39,7 +39,7 @@ class Profile:
     """Statistics of one column over the filtered rows.
 
     Attributes:
-        distinct: the number of different values.
+        distinct: the number of distinct values.
         low, high: smallest and largest value as text; None without values, or for a type without order.
         bins: counts in equal intervals from low to high, for numbers and times; () for other types.
         top: (value, count) of the most frequent values, for other types.
