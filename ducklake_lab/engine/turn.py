@@ -44,7 +44,7 @@ class Turn:
         """Holds the turn for work in the block; waits for other threads.
 
         Raises:
-            SessionBusyError: another thread's transaction block takes too long; or it works, and this thread only views.
+            SessionBusyError: another thread's transaction block takes too long; or it works, and this one only views.
         """
         me = threading.get_ident()
         depth = self._depth if self._owner == me else 0

@@ -79,8 +79,8 @@ class Listing(_Listing[dict[str, object]]):
     Attributes:
         title: the text above the rows.
         columns: the column names, in order.
-        noun: the name of one row's thing, for counts.
-        total: how many things there are; fewer than the rows if some rows are parts of others.
+        noun: the word for one counted item, e.g. `table`.
+        total: the number of items; fewer than the rows if some rows are parts of others.
         note: the text below the rows, or "".
         units: units of columns with shares of 1 or bytes: a view writes 0.25 as 25% and 1,000,000 as 1 MB.
     """

@@ -92,7 +92,7 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
 
 @works_on_lakes
 class Preview:
-    """The effects of statements that ran in a transaction which is still open.
+    """The effects of statements that ran in a transaction, which stays open until commit or rollback.
 
     Attributes:
         diffs: one for each changed table.

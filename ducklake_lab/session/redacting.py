@@ -121,7 +121,7 @@ def _chain(error: BaseException | None) -> list[str]:
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:
-    """Whether a message quotes DuckDB's, which repeats the statement."""
+    """Whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
     while error is not None:
         if isinstance(error, duckdb.Error):
             return True

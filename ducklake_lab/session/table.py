@@ -65,7 +65,7 @@ class TableHandle:
 
     @property
     def schema(self) -> tuple[Column, ...]:
-        """The columns; nested columns are children of theirs."""
+        """The columns of the table; each has its nested columns as children."""
         return self._entry().columns
 
     def spark(self, where: str | None = None, columns: Sequence[str] | None = None) -> DataFrame:

@@ -381,7 +381,7 @@ def _file_key(uri: SparkColumn) -> SparkColumn:
 def _missing_columns(
     columns: Sequence[Column], files: Sequence[ScanFile]
 ) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Returns by file without a mapping the ids of columns that it lacks and whose value is not NULL.
+    """Returns, by file path, the ids of columns with an initial default that the file lacks.
 
     Also returns the files that lack a nested column, or part of one, with a default: Spark has no constant for those.
     """

@@ -119,7 +119,7 @@ def _probe(names: str) -> str:
 
 
 def _lack(answer: Mapping[str, Any]) -> str | None:
-    """Returns what a worker lacks; None if nothing."""
+    """Returns a message on packages that a worker lacks; None if it lacks none."""
     wrong, install = [], []
     for name, (version, error) in answer["packages"].items():
         least, _, below = NEEDED[name].removeprefix(f"{name}>=").partition(",<")

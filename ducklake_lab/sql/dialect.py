@@ -143,7 +143,7 @@ def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
 
 
 class _Characters(TokenizerCore):
-    """Tokenizer for single characters; the base class reads `1e3+1` as one number."""
+    """Tokenizer of numbers with exponents; the base class reads `1e3+1` as one number."""
 
     __slots__ = ()
 

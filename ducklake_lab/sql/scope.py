@@ -63,7 +63,7 @@ Ctes = Mapping[str, Outputs]
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """One item of a FROM clause.
+    """An item of a FROM clause.
 
     Attributes:
         alias: its unique name in the planned SQL.

@@ -67,7 +67,7 @@ class SchemaNode:
 
 @dataclass(frozen=True, slots=True)
 class SchemaTree:
-    """A lake's schemas at one snapshot; notebooks display it.
+    """A tree of a lake's schemas at one snapshot, which notebooks display.
 
     Attributes:
         schemas: the schemas; each one directly before its nested ones.

@@ -160,7 +160,7 @@ class TableBrowser(Mounted):
                 setattr(self, name, value)
 
     def _look(self, _change: object) -> None:
-        """Applies sort, filters and search; for a filter that is still incomplete it shows the error and keeps the rows."""
+        """Applies sort, filters and search; shows the error of an incomplete filter and keeps the rows."""
         try:
             sort = [(str(name), bool(down)) for name, down in self.sort]
             with looking():

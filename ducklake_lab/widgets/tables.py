@@ -16,7 +16,7 @@ LIMIT = 500
 
 @dataclass(frozen=True, slots=True)
 class TableListing:
-    """Tables with rows and sizes; notebooks display it."""
+    """A listing of tables with rows and sizes, which notebooks display."""
 
     tables: tuple[TableInfo, ...]
 

@@ -94,7 +94,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
 
 
 def _check_metadata_parameter(name: str, value: object) -> None:
-    """Refuses options of the catalog database, except a redundant type and wait times, which are fixed."""
+    """Raises for unsupported options of the catalog database; its type and its wait times have no effect."""
     if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql"):
         raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
     if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):

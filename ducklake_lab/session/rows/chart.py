@@ -101,7 +101,7 @@ class Chart:
 
     @property
     def labels(self) -> list[str]:
-        """Returns the distinct x labels of the points."""
+        """The distinct x labels of the points."""
         texts = self.points.column("label").to_pylist()
         places = self.points.column("place").to_pylist()
         known = dict(zip(places, texts, strict=True))
@@ -110,7 +110,7 @@ class Chart:
 
     @property
     def series(self) -> list[tuple[str, pa.Table]]:
-        """Returns the points by colour, with its name; one nameless series if there is only one."""
+        """The points by colour, with its name; one nameless series if there is only one."""
         numbers = self.points.column("color").to_pylist()
         if None in numbers or not numbers:
             return [("", self.points)]

@@ -1,4 +1,4 @@
-"""Resolves names in SQL: entries of lakes, of catalog databases, of the session's database, and passed rows."""
+"""Resolves names in SQL: entries of lakes, catalog databases and the session's database, and rows from the program."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NameResolver:
         columns_of: returns (name, type) for the columns of a plan; None if DuckDB cannot bind it.
 
     Attributes:
-        registered: passed rows by their name in plans.
+        registered: rows from the program, by their name in plans.
         spark_view: returns the DataFrame of a temporary Spark view; None without a running Spark or such a view.
         functions: the table functions of lakes.
         system: the system tables that list entries of lakes.
@@ -95,7 +95,7 @@ class NameResolver:
         self.most_expansions = MOST_EXPANSIONS
 
     def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
-        """Returns the rows behind a name: passed rows, a catalog table, a system view, or a lake table."""
+        """Returns the rows behind a name: from the program, a catalog table, a system view, or a lake table."""
         if (handed_in := self._handed_in_rows(name)) is not None:
             return handed_in
         if (lake := self._metadata_lake(name)) is not None:
@@ -285,7 +285,7 @@ class NameResolver:
 
     @contextmanager
     def handing_in(self, rows: HandedIn) -> Iterator[None]:
-        """Makes passed rows visible to the statements in the block."""
+        """Makes rows from the program visible to the statements in the block."""
         before = self._handed_in, self._by_variable
         self._handed_in, self._by_variable = rows, {}
         try:
@@ -296,7 +296,7 @@ class NameResolver:
             self._handed_in, self._by_variable = before
 
     def handed_in(self, name: op.TableName) -> op.TableName | None:
-        """Returns the plan's name for passed rows, which hide tables; None if there are none.
+        """Returns the plan's name for rows passed with the text, which hide tables; None if there are none.
 
         Without a current lake, it falls back to `replacement` if the session's database has no such table.
         """
@@ -312,7 +312,7 @@ class NameResolver:
         )
 
     def hint(self, name: op.TableName) -> str:
-        """Returns the hint on passed rows for the message of a missing table."""
+        """Returns a hint on rows from the program for the message of a missing table."""
         return self._handed_in.hint(name.name) if name.schema is None else ""
 
     def _registered_rows(

@@ -42,7 +42,7 @@ class RunInfo:
         files_read: data files left after pruning, of `files_total`; the same for bytes.
         seconds: elapsed time so far.
         placement: the engine for the rows; None without rows.
-        counted: the change that a statement's row count refers to.
+        counted: the word for the counted rows of a statement, e.g. `written`.
         uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
     """
 

@@ -38,7 +38,7 @@ class Scan:
 
     @cached_property
     def relation(self) -> Relation:
-        """Returns the rows as a query over tables that no other scan uses."""
+        """The rows as a query over tables that no other scan uses."""
         name = f"_ducklake_scan_{next(_numbers)}"
         return relation_of(self.plan, name, virtual=self.virtual, located=self.located)
 

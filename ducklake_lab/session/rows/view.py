@@ -257,7 +257,7 @@ class RowsView:
 
     @property
     def sql(self) -> str:
-        """Returns a statement for the filtered rows, in the same order."""
+        """A statement for the filtered rows, in the same order."""
         conditions = self._conditions(
             self.filters, self.search, [quote_identifier(column.name) for column in self.columns]
         )

@@ -41,7 +41,7 @@ _READS = frozenset(
 )
 #: Kinds of entries that store a query.
 _KEPT = ("VIEW", "MACRO", "FUNCTION")
-#: DuckDB's settings without an effect here; accepted for scripts that use them.
+#: First words of DuckDB's statements without an effect here; accepted for scripts that use them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
 
 

@@ -51,7 +51,7 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
 
 
 def _is_known(sql: str) -> bool:
-    """Whether a statement only uses a reserved word as a name, or an alias after AT; DuckDB refuses both."""
+    """Whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
     sql = without_at(sql)
     for _ in range(_MOST_NAMES):
         try:

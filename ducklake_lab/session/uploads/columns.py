@@ -82,7 +82,7 @@ class Rows(Protocol):
     def said(self) -> list[str]: ...
 
     def first_misfit(self, part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
-        """Returns where a part's first row with a condition is, and a list of texts computed from it."""
+        """Returns where a part's first row that fulfils a condition is, and texts computed from it."""
 
 
 def chosen(

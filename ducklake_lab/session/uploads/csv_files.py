@@ -250,7 +250,7 @@ class CsvFiles:
         return found
 
     def first_misfit(self, misfits: str, value: str) -> tuple[str, int, list[str]] | None:
-        """Returns the file, line and computed texts of the first row with a condition; None if there is none.
+        """Returns file, line and computed texts of the first row that fulfils a condition; None without one.
 
         Args:
             misfits: a condition on the columns of `relation`.

@@ -27,7 +27,7 @@ def misfit_in(
     misfits: str,
     value: str,
 ) -> tuple[str, list[str]] | None:
-    """Returns where the first row with a condition is, and texts computed from it; None if there is none.
+    """Returns where the first row that fulfils a condition is, and texts computed from it; None without one.
 
     Args:
         relation: returns SQL that reads files, given as literals.

@@ -122,7 +122,7 @@ class MacroParameter:
 
 @dataclass(frozen=True, slots=True)
 class MacroOverload:
-    """One parameter list of a macro, with the text of its expression or query."""
+    """A parameter list of a macro, with the text of its expression or query."""
 
     parameters: tuple[MacroParameter, ...]
     sql: str

@@ -73,7 +73,7 @@ MergeWhen = Literal["matched", "not matched", "not matched by source"]
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One WHEN … THEN … of MERGE INTO.
+    """A WHEN … THEN … clause of MERGE INTO.
 
     Attributes:
         assignments: the list of UPDATE SET; empty if `whole` is set.

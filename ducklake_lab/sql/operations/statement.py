@@ -1,4 +1,4 @@
-"""One statement of a text, of any kind."""
+"""A statement of a text, of any kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Operation = Query | EntryStatement | RowStatement | Command | Explain | Other
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a text.
+    """A statement of a text.
 
     Attributes:
         text: the statement without its semicolon.

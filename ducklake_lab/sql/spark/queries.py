@@ -433,7 +433,7 @@ def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
 
 
 def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:
-    """Returns rows from a function; a lateral one if it uses columns to its left."""
+    """Returns a FROM item for a function's rows; a lateral one if it uses columns to its left."""
     kind = exp.Lateral if any(RELATION in column.meta for column in written.find_all(exp.Column)) else exp.Table
     return kind(this=made, alias=node.args.get("alias"))
 

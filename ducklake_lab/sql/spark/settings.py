@@ -22,7 +22,7 @@ _REFUSED = ("default_collation", "scalar_subquery_error_on_multiple_rows")
 
 
 def meaningful() -> tuple[str, ...]:
-    """Returns the settings that change the meaning of a query."""
+    """Returns the names of the settings that change the meaning of a query."""
     return (*FOLLOWED, *_REFUSED)
 
 
