@@ -27,8 +27,8 @@ Ask = Callable[[str, Mapping[str, Any]], Answer]
 class SidebarComm:
     """The kernel's side of the comm: answers questions, and reports running statements and finished cells.
 
-    A question during a cell (kernels may handle comm messages in another thread) gets the answer
-    `busy`, and a cell waits for an answer in progress: only one thread at a time uses a session.
+    Only one thread at a time uses a session. Kernels may handle comm messages in another thread: a question
+    during a cell gets the answer `busy`, and a cell waits for an answer in progress.
     """
 
     def __init__(self, shell: InteractiveShell, ask: Ask, comm: Any) -> None:

@@ -63,7 +63,7 @@ class LakeInfo:
         return History(table or lake.alias, entries)
 
     def history(self, table: str | None = None) -> History:
-        """Returns the same history as `snapshots`."""
+        """Returns the snapshots, as `snapshots` does."""
         return self.snapshots(table)
 
     def diff(self, start: int | datetime | str, end: At = None) -> LakeDiff:

@@ -183,7 +183,7 @@ class Session(LakeInfo):
             create_if_not_exists: create the lake if it does not exist.
             create_folders: create the folder of a new catalog file; otherwise a missing folder is an error.
             automatic_migration: migrate a catalog of an older version to `ducklake_version`, by default 1.0 with DuckDB
-                1.5 and to 1.1 with 2.0; one of 1.1-dev1 to 1.1. A failed migration changes nothing.
+                1.5 and 1.1 with 2.0; one of 1.1-dev1 always to 1.1. A failed migration changes nothing.
             ducklake_version: the version of a new lake: by default `1.0` with DuckDB 1.5, `1.1` with 2.0. A
                 lake with another version is an error, or is migrated.
             storage_version: DuckDB's storage version of a new catalog file, `latest` or e.g. `v2.0.0`; by
@@ -250,10 +250,9 @@ class Session(LakeInfo):
             text: SQL in DuckDB's dialect.
             params: values of `:name` and `$name` parameters; bound, never inserted into the text.
             engine: the engine for rows, instead of the session's.
-            dialect: "spark" for one query in Spark SQL, which may name tables of lakes, also at a snapshot
-                with VERSION AS OF or TIMESTAMP AS OF.
-            at: the default snapshot id or time for reads of the current lake;
-                a text with it cannot write.
+            dialect: "spark" for one query in Spark SQL. It may name tables of lakes, also at a snapshot with
+                VERSION AS OF or TIMESTAMP AS OF.
+            at: the default snapshot id or time for reads of the current lake; nothing can be written then.
             message: the message of the commits.
             variables: values by name; the text can read a DataFrame among them if no table has its name.
             **tables: rows by their name in the text, e.g. `updates=df`: a Spark, pandas or Polars

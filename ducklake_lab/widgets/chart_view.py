@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ducklake_lab.session.rows.chart import Chart
     from ducklake_lab.session.rows.view import RowsView
 
-#: Most points in the table.
+#: Largest number of points in the table.
 POINTS = 20
 #: Placeholder for the browser's drawing in the saved picture.
 PLACE_OF_DRAWING = '<div class="dlk-chart"></div>'

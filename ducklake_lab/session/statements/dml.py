@@ -303,17 +303,17 @@ class Dml:
         return count
 
     def _row_limit(self, table: Table) -> int:
-        """Returns the most rows of an insert that are inlined."""
+        """Returns the largest number of rows that an insert inlines."""
         lake = self._transaction.lake
         inlines = can_inline(table.columns, lake.location.backend, lake.version)
         return self._inline_limit(table) if inlines else 0
 
     def _fit(self, table: Table, rows: pa.Table) -> bool:
-        """Whether rows can be inlined in a table that allows it."""
+        """Whether the values of rows can be inlined; the table's columns are known to allow it."""
         return can_inline_rows(table.columns, rows, self._transaction.lake.location.backend)
 
     def _inline_limit(self, table: Table) -> int:
-        """Returns the most deletions of a file that are inlined."""
+        """Returns the largest number of deletions from a file that are inlined."""
         options = self._transaction.options
         return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
 
