@@ -36,7 +36,8 @@ def save(rows: pa.Table, path: str, time_zone: str) -> None:
     """Writes rows to a file or an object. The path's ending chooses the format.
 
     CSV and TSV write NULL as nothing, the empty text as `""`, and other values as DuckDB's text. Parquet writes
-    128-bit integers as decimals, and intervals and times with a zone as text. Excel gets text for values that it would change.
+    128-bit integers as decimals, and intervals and times with a zone as text. Excel gets text for values that it
+    would change.
 
     Raises:
         UsageError: the ending is unknown, the file cannot be written, or it cannot hold so many rows or columns.

@@ -323,7 +323,7 @@ class _Kinds:
 
 
 def _formats(shapes: Sequence[str]) -> list[str]:
-    """Returns the date formats that texts of some shapes may have; [] if a shape is no date with a year of four digits."""
+    """Returns the date formats that texts of some shapes may have; [] if a shape has no four-digit year."""
     found: dict[str, None] = {}
     for shape in shapes:
         match = _SHAPE.fullmatch(shape)
