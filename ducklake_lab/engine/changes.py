@@ -1,4 +1,4 @@
-"""What became of rows: the change feed of a table, and rows that two states do not share."""
+"""Changes of rows: the change feed of a table, and the rows in only one of two states."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _BIGINT, _MICROS = DataType("int64"), DataType("timestamp")
 
 
 def added(plan: ChangePlan, spark: SparkSession | None, *, virtual: bool = True) -> Rows:
-    """Every row that was added, new versions of updated rows included.
+    """Returns all added rows, including new versions of updated rows.
 
     Args:
-        spark: reads them lazily; without it they are read in process, now.
-        virtual: with the virtual columns.
+        spark: reads them lazily; without it, they are read now, in process.
+        virtual: include the virtual columns.
     """
     if spark is None:
         return _here(plan.inserted, (), virtual=virtual)
@@ -35,7 +35,7 @@ def added(plan: ChangePlan, spark: SparkSession | None, *, virtual: bool = True)
 
 
 def removed(plan: ChangePlan, spark: SparkSession | None) -> Rows:
-    """Likewise every row that was removed, old versions of updated rows included, with the virtual columns."""
+    """Returns all removed rows, with old versions of updated rows and the virtual columns; `spark` as in `added`."""
     gone, deleted = plan.removed, plan.deleted
     if spark is None:
         return _here(gone, deleted, virtual=True)
@@ -48,7 +48,7 @@ def removed(plan: ChangePlan, spark: SparkSession | None) -> Rows:
 
 
 def _on_spark(frame: DataFrame, plan: ScanPlan, *, virtual: bool) -> OnSpark:
-    """Rows of a table in their types, as far as Spark has them."""
+    """Returns rows of a table in their types, as precisely as Spark has them."""
     columns = _columns(plan, virtual=virtual)
     return OnSpark(frame, tuple((name, _MICROS if kind.name == "timestamp_ns" else kind) for name, kind in columns))
 
@@ -67,13 +67,13 @@ def _columns(plan: ScanPlan, *, virtual: bool) -> Columns:
 
 
 def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
-    """Both, with `change_type`: a row removed and added by one snapshot is an update's preimage and postimage.
+    """Returns added and removed rows with `change_type`; both in one snapshot are an update's pre- and postimage.
 
     Args:
-        ordered: in the order in which it happened, the old version of a row before the new one.
+        ordered: return them in the order of the changes, a row's old version before its new one.
     """
     names = [column.name for column in plan.inserted.columns]
-    # numbers instead of names: DuckDB folds case, the columns need not
+    # numbers instead of names: DuckDB ignores case, the columns may not
     numbered = [f"c{i}" for i in range(len(names))]
     sides = [
         rows.first(len(names) + 4, [*numbered, "file_id", "place", "row_id", "snapshot_id"])

@@ -1,4 +1,4 @@
-"""What is known of the files that a statement reads, for their placement."""
+"""Facts about the files that a statement reads, for the placement."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def facts_of(
     on_spark: bool = False,
     refusal: Exception | None = None,
 ) -> Facts:
-    """The facts of files that are left after pruning.
+    """Returns the facts about the files left after pruning.
 
     Args:
-        total: how many files there were before; as many if left out.
+        total: number of files before pruning; by default the same.
         on_spark, refusal: see `Facts`.
     """
     read = list(files)

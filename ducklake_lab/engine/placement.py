@@ -1,7 +1,7 @@
-"""Where a statement's rows are worked: one decision, from facts that planning has found, with a reason to show.
+"""Chooses the engine for a statement's rows, from facts of the planning, with a displayed reason.
 
-Everything that reads or writes rows asks `place`: queries, changes, feeds, diffs, maintenance, exports and EXPLAIN. What a
-person looks at is small after pruning and is answered in process at once; what is large runs on Spark.
+All code that reads or writes rows asks `place`: queries, changes, feeds, diffs, maintenance, exports and EXPLAIN. Rows
+to look at are few after pruning and are read in process at once; large work runs on Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
 
 Engine = Literal["auto", "spark", "duckdb"]
-#: What happens to the rows: they are looked at, or they are written to a lake or a file.
+#: The use of the rows: they are displayed, or written to a lake or a file.
 Purpose = Literal["look", "change"]
 Where = Literal["catalog", "process", "spark"]
 
@@ -26,18 +26,18 @@ _NAMES: dict[Where, str] = {"catalog": "from the catalog", "process": "in proces
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Up to where rows are worked in process, in bytes of data files left after pruning.
+    """Largest work in process, in bytes of data files left after pruning.
 
     Attributes:
-        look: for what is looked at.
-        change: for what is written: its rows are held in memory.
-        fetched: where files are copied to this machine first.
-        refused: for what Spark cannot run, although Spark was asked for.
-        eager: up to which a query in process runs at once; a larger one runs when its rows are asked for, and computes
-            no more of them than are shown.
-        joined: below so many bytes DuckDB's own joins skip what they do not need; from there on, and on Spark, small sides
-            of joins are read ahead, to skip files of the large ones.
-        changed_rows: rows of a diff that may have changed, up to which it is computed in process.
+        look: limit for displayed rows.
+        change: limit for written rows, which are held in memory.
+        fetched: limit for files that are first copied to this machine.
+        refused: limit for statements that Spark cannot run, although the user chose Spark.
+        eager: most bytes of a query that runs at once in process. A larger one runs on demand, and computes
+            only the displayed rows.
+        joined: below it, DuckDB's own joins skip unneeded rows. From it on, and on Spark, small sides
+            of joins are read first, to skip files of the large ones.
+        changed_rows: most possibly changed rows of a diff in process.
     """
 
     look: int = 256_000_000
@@ -51,17 +51,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What planning knows of the rows that a statement reads.
+    """Facts of the planning about the rows that a statement reads.
 
     Attributes:
-        bytes: of data files left after pruning.
-        files: how many these are, of `files_total`.
-        purpose: what happens to the rows.
-        is_fetched: a file is remote, so that it is copied here before DuckDB reads it.
+        bytes: bytes of data files left after pruning.
+        files: the number of these files, out of `files_total`.
+        purpose: the use of the rows.
+        is_fetched: a file is remote, and so is copied here before DuckDB reads it.
         is_far: a file is neither on this machine nor in an object store.
-        on_spark: rows that only Spark has are among them: a DataFrame.
-        refusal: why Spark cannot run the statement; None where it can.
-        rows: rows that may have changed, where that counts rather than bytes.
+        on_spark: some rows are in a DataFrame, which only Spark can read.
+        refusal: the reason why Spark cannot run the statement, or None.
+        rows: number of possibly changed rows, if it decides instead of the bytes.
     """
 
     bytes: int = 0
@@ -77,10 +77,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where rows are worked, and why.
+    """The engine for rows, and the reason.
 
     Attributes:
-        reason: for a person, e.g. `412 MB, from 256 MB on`; "" where there is nothing to say.
+        reason: a readable reason, e.g. `412 MB, from 256 MB on`; "" if there is none.
     """
 
     where: Where
@@ -88,7 +88,7 @@ class Placement:
 
     @property
     def is_here(self) -> bool:
-        """Whether Spark takes no part."""
+        """Whether no Spark is needed."""
         return self.where != "spark"
 
     def __str__(self) -> str:
@@ -96,26 +96,26 @@ class Placement:
 
 
 class Engines(Protocol):
-    """What says where rows are worked, and lends Spark where it is Spark."""
+    """Chooses engines, and provides Spark."""
 
     def place(self, facts: Facts) -> Placement:
-        """Where rows are worked."""
+        """Chooses the engine."""
 
     def running(self) -> AbstractContextManager[SparkSession]:
-        """Around jobs of Spark, which is started if need be."""
+        """Runs Spark jobs in the block; starts Spark if necessary."""
 
 
 def check_engine(engine: str) -> None:
-    """Raises UsageError where a word names no engine."""
+    """Raises UsageError if a word names no engine."""
     if engine not in get_args(Engine):
         raise UsageError(f'"{engine}" is not an engine; use "auto", "spark" or "duckdb".')
 
 
 def place(facts: Facts, limits: Limits, asked: Engine) -> Placement:
-    """The placement of a statement.
+    """Chooses the engine of a statement.
 
     Args:
-        asked: what the session, or the statement itself, says: `auto` decides by size, the others do not.
+        asked: the choice of the session or the statement: `auto` decides by size, other values are fixed.
     """
     found = _read(facts)
     if facts.on_spark:
@@ -133,7 +133,7 @@ def place(facts: Facts, limits: Limits, asked: Engine) -> Placement:
 
 
 def _over(facts: Facts, limits: Limits) -> str:
-    """What is too large to be worked in process; "" where nothing is."""
+    """Returns the limit that the work exceeds, as text; "" if none."""
     if facts.rows is not None:
         return f"{facts.rows:,} rows, from {limits.changed_rows:,} on" if facts.rows > limits.changed_rows else ""
     limit = limits.look if facts.purpose == "look" else limits.change

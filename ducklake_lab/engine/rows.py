@@ -1,4 +1,4 @@
-"""Rows wherever they are worked, and queries over them: what is done to rows is written once, for every placement."""
+"""Rows on any engine, and queries over them: an operation is written once, for every placement."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ Columns = Sequence[tuple[str, DataType]]
 
 
 class Rows(Protocol):
-    """Rows in one place, with what every place can do with them."""
+    """Rows on one engine, with the operations that every engine supports."""
 
     @property
     def columns(self) -> Columns:
-        """Their names and types."""
+        """The names and types of the columns."""
 
     def arrow(self) -> pa.Table:
-        """All of them, in memory."""
+        """Returns all rows as an Arrow table in memory."""
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """All of them, as a DataFrame."""
+        """Returns all rows as a DataFrame."""
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
-        """Their first columns, under other names if wanted."""
+        """Returns the rows with only the first columns, on request under other names."""
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Rows:
-        """The rows that have one of some texts in a column, without some columns."""
+        """Returns the rows with one of some texts in a column, without some columns."""
 
     def query(self, sql: str, **others: Rows) -> Rows:
-        """The result of a query in DuckDB's SQL.
+        """Returns the result of a query in DuckDB's SQL.
 
         Args:
-            sql: names these rows `rows`. Where they are on Spark, it is translated, as queries of users are.
-            others: rows in the same place, by the names the query has for them.
+            sql: the query; it names these rows `rows`. For Spark it is translated like a user's query.
+            others: rows on the same engine, by their names in the query.
 
         Raises:
-            UnsupportedFeatureError: neither Spark nor a worker can do what it asks for.
+            UnsupportedFeatureError: neither Spark nor a worker can compute a part.
         """
 
 
 @dataclass(frozen=True)
 class Here:
-    """Rows that DuckDB works in process: a query over files and Arrow tables, which runs when it is asked for them."""
+    """Rows in this process: a query over files and Arrow tables, which DuckDB runs on demand."""
 
     relation: Relation
     declared: Columns | None = None
@@ -75,7 +75,7 @@ class Here:
     @cached_property
     def _table(self) -> pa.Table:
         found = engine.read_relation(self.relation)
-        # DuckDB folds case and numbers names that are there twice
+        # DuckDB ignores case, and numbers duplicate names
         names = self.names if self.declared is None else [name for name, _ in self.declared]
         return found if names is None else found.rename_columns(list(names))
 
@@ -96,7 +96,7 @@ class Here:
         return Here(relation, list(zip(kept, kinds, strict=True)) if self.declared is not None else None, kept)
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
-        table = self.arrow()  # few rows are split faster than a query is bound
+        table = self.arrow()  # splitting a few rows is faster than binding a query
         found = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
         return held(found.drop_columns(list(without)))
 
@@ -112,19 +112,19 @@ _numbers = count(1)
 
 
 def unique_name() -> str:
-    """What the names of a relation's tables begin with, so that no other has them."""
+    """Returns a unique prefix for the names of a relation's tables."""
     return f"_ducklake_rows_{next(_numbers)}"
 
 
 def held(table: pa.Table) -> Here:
-    """Rows that are in memory."""
+    """Returns an Arrow table as rows."""
     found = Here(engine.carried(unique_name(), table), _columns_of(table))
     found.__dict__["_table"] = table
     return found
 
 
 def here(rows: Rows) -> Here:
-    """Rows in process, wherever they are."""
+    """Returns rows in this process, from any engine."""
     return rows if isinstance(rows, Here) else held(rows.arrow())
 
 
@@ -134,7 +134,7 @@ def _columns_of(table: pa.Table) -> list[tuple[str, DataType]]:
 
 @dataclass(frozen=True)
 class OnSpark:
-    """Rows of a DataFrame, worked by Spark."""
+    """Rows of a DataFrame, processed by Spark."""
 
     data: DataFrame
     declared: tuple[tuple[str, DataType], ...] | None = None
@@ -178,7 +178,7 @@ class OnSpark:
         frames = {source.view: inputs[source.name.name].frame(spark) for source in plan.sources}
         query = plan.for_spark()
         frame = querying.run(spark, query.sql, query.evaluations, frames)
-        # over inputs without rows DuckDB says which types they have
+        # from empty inputs, DuckDB determines the result types
         empty = {
             name: pa.schema([kind.field(column) for column, kind in rows.columns]).empty_table()
             for name, rows in inputs.items()
@@ -187,7 +187,7 @@ class OnSpark:
 
 
 class _Inputs(Resolver):
-    """Resolves the names of a query's inputs for the planner; a query can name nothing else."""
+    """Resolves the inputs of a query for the planner; no other names are available."""
 
     def __init__(self, inputs: Mapping[str, Columns]) -> None:
         self._inputs = inputs

@@ -1,4 +1,4 @@
-"""The Spark of a session: started when it is needed, watched and cancellable while it works."""
+"""The Spark of a session: starts on demand; its jobs report progress and can be cancelled."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
     from ducklake_lab.sql.plan import SparkQuery
 
-#: DataFrames that are kept; each may hold a bit for every row of its files.
+#: Most kept DataFrames; each may hold a bit for every row of its files.
 _KEPT = 8
 
 
 class SparkEngine:
-    """Calling it gives the SparkSession.
+    """The session's access to Spark; a call returns the SparkSession.
 
     Attributes:
-        session: the SparkSession; None until it is needed, or handed in.
-        starting: Spark is being started now.
-        time_zone: gives the session's time zone.
-        asked: what the session, or the statement that runs, says about where rows are worked.
-        limits: up to where they are worked in process.
-        turn: of the session. Starting Spark does not need it; where both are, it is taken before Spark is waited for.
-        on_progress: called from another thread with Spark's progress; None where nobody listens.
+        session: the SparkSession; None until it is needed or passed in.
+        starting: whether Spark is starting.
+        time_zone: returns the session's time zone.
+        asked: the engine that the session or the running statement chose.
+        limits: the limits for work in process.
+        turn: the turn of the session. A start of Spark does not need it; code that needs both takes the turn first.
+        on_progress: called from another thread with Spark's progress; None without a listener.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class SparkEngine:
         self.turn = turn or Turn()
         self._lock = threading.RLock()
         self._configured = False
-        #: None outside of statements; in one, whether Spark was seen to run. To ask it takes some milliseconds.
+        #: Whether the statement has found Spark running; None outside of statements. A check takes milliseconds.
         self._seen_alive: bool | None = None
         self._before_jobs = before_jobs
-        #: DataFrames, with the views of those that queries name, by what they depend on.
+        #: Kept DataFrames by key, with the names of their views.
         self._kept: dict[Hashable, tuple[DataFrame, str | None]] = {}
         self._kept_by: SparkSession | None = None
 
     def start_soon(self) -> None:
-        """Starts Spark in the background, unless it runs or is not wanted; the next statement that needs it waits for it."""
+        """Starts Spark in the background, unless it runs or is excluded; the next use of Spark waits for it."""
 
         def start() -> None:
-            with suppress(Exception):  # who needs Spark meets the error again
+            with suppress(Exception):  # the next use of Spark raises the error again
                 self()
 
         if self.session is None and not self.starting and self.asked != "duckdb":
@@ -89,12 +89,12 @@ class SparkEngine:
         return self.session
 
     def place(self, facts: Facts) -> Placement:
-        """Where rows are worked."""
+        """Chooses the engine."""
         return place(facts, self.limits, self.asked)
 
     @contextmanager
     def asking(self, engine: Engine | None) -> Iterator[None]:
-        """Around a statement that says itself where its rows are worked; None for what the session says."""
+        """Sets the engine for the statement in the block; None keeps the session's choice."""
         before = self.asked
         self.asked, self._seen_alive = engine or before, False
         try:
@@ -103,7 +103,7 @@ class SparkEngine:
             self.asked, self._seen_alive = before, None
 
     def temporary_view(self, name: str) -> DataFrame | None:
-        """A temporary view by name; None where there is none, or Spark does not run."""
+        """Returns a temporary view by name; None if there is none, or Spark does not run."""
         if self.session is None and "pyspark" not in sys.modules:
             return None
         from ducklake_lab.spark import runtime
@@ -117,11 +117,11 @@ class SparkEngine:
         sources: Mapping[str, tuple[Hashable, Callable[[], DataFrame]]],
         params: Mapping[str, object] | None = None,
     ) -> DataFrame:
-        """The lazy DataFrame of a query, which is checked.
+        """Returns the lazy, checked DataFrame of a query.
 
         Args:
-            sources: by the names that the query has for them, what makes their DataFrames, and everything that these
-                depend on: those used last are kept. None for one that is not.
+            sources: by name in the query, a function that makes the DataFrame, and a key of everything that it
+                depends on. Recently used DataFrames are kept by key; a source with the key None is not kept.
         """
         from ducklake_lab.spark import querying
 
@@ -131,11 +131,11 @@ class SparkEngine:
             frames = {name: kept[name][0] if name in kept else make() for name, (_, make) in sources.items()}
             given = {name: frame for name, frame in frames.items() if name not in views}
             found = querying.run(spark, query.sql, query.evaluations, given, views, params)
-            self._let_go(spark)  # not sooner: the query may name all of them
+            self._let_go(spark)  # only now: the query may use all of them
             return found
 
     def _kept_frame(self, key: Hashable, make: Callable[[], DataFrame]) -> tuple[DataFrame, str | None]:
-        """The DataFrame that was made last for a key, or a new one, and its view."""
+        """Returns the kept DataFrame of a key, or a new one, with its view."""
         from ducklake_lab.spark import querying
 
         spark = self()
@@ -151,7 +151,7 @@ class SparkEngine:
         return found
 
     def _let_go(self, spark: SparkSession) -> None:
-        """Lets go of the DataFrames that were not used for long."""
+        """Drops the DataFrames that were unused for longest."""
         from ducklake_lab.spark import runtime
 
         while len(self._kept) > _KEPT:
@@ -161,13 +161,13 @@ class SparkEngine:
 
     @contextmanager
     def running(self) -> Iterator[SparkSession]:
-        """Around whatever starts jobs: reports their progress, and cancels them when the block is interrupted.
+        """Runs Spark jobs in the block: reports progress, and cancels the jobs on an interrupt.
 
-        A task in the middle of one compiled loop, such as a join of every row with every row, does not see that it
-        is cancelled. It holds its core until it ends; `session.spark.stop()` lets go of it, and the next statement
+        A task inside one compiled loop, such as a cross join, does not notice its
+        cancellation. It uses its core until it ends; `session.spark.stop()` stops it, and the next statement
         starts Spark again.
 
-        Errors of Spark that we know come out as ours, in one line.
+        Known errors of Spark become one-line errors of this package.
         """
         from ducklake_lab.spark.errors import translate_error
         from ducklake_lab.spark.progress import running
@@ -188,7 +188,7 @@ class SparkEngine:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether a KeyboardInterrupt led to the error: fetching rows, PySpark replaces it by the end of the job."""
+    """Whether a KeyboardInterrupt caused the error: PySpark replaces it by the job's end when it fetches rows."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The turn of a session: one thread at a time works with it, and others wait (ADR 0071)."""
+"""The turn of a session: one thread at a time uses it, and others wait (ADR 0071)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from ducklake_lab.errors import SessionBusyError
 
-#: Seconds for which a thread waits while another one is in a `with session.transaction()` block.
+#: Seconds that a thread waits for another thread's `with session.transaction()` block.
 BLOCK_SECONDS = 60.0
-#: Seconds for which somebody who looks on, such as a view in a notebook, waits for a statement of another thread.
+#: Seconds that a view in a notebook waits for another thread's statement.
 LOOK_SECONDS = 2.0
-#: Seconds after which a thread that waits looks again: locks of Windows hold interrupts back.
+#: Seconds between checks of a waiting thread: locks on Windows delay interrupts.
 _LOOK = 0.1
 
 _local = threading.local()
@@ -21,7 +21,7 @@ _local = threading.local()
 
 @contextmanager
 def looking() -> Iterator[None]:
-    """Around questions of a view: in this thread, a session that another thread works with is waited for only a moment."""
+    """Shortens the wait for a busy session in the block to a moment, for requests of views."""
     before = getattr(_local, "looks", False)
     _local.looks = True
     try:
@@ -31,7 +31,7 @@ def looking() -> Iterator[None]:
 
 
 class Turn:
-    """A re-entrant lock that an interrupt cannot leave locked, and that says why somebody waits for too long."""
+    """A re-entrant lock that an interrupt cannot leave locked; too long a wait raises an error with the reason."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
@@ -41,10 +41,10 @@ class Turn:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Around work with the session; another thread's is waited for.
+        """Holds the turn for work in the block; waits for other threads.
 
         Raises:
-            SessionBusyError: another thread has been in a transaction block for too long; or it works, and this one only looks.
+            SessionBusyError: another thread's transaction block takes too long; or it works, and this one only views.
         """
         me = threading.get_ident()
         depth = self._depth if self._owner == me else 0
@@ -52,13 +52,13 @@ class Turn:
             self._take(me, depth)
             yield
         finally:
-            # not by how often it was taken: an interrupt may come after the lock was taken and before that is known
+            # by depth, not by a count: an interrupt may come directly after the lock was taken, before that is noted
             if self._owner == me:
                 self._give_back(depth)
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Hold the turn around many operations of one thread, such as those of a transaction."""
+        """Holds the turn for many operations of one thread, such as those of a transaction."""
         with self.taken():
             before, self._block_since = self._block_since, self._block_since or time.monotonic()
             try:

@@ -1,4 +1,4 @@
-"""The notebook's magics; `load` is what `%load_ext ducklake_lab` calls."""
+"""The notebook's magics; `%load_ext ducklake_lab` calls `load`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["DuckLakeMagics", "load"]
 
 
 def load(shell: InteractiveShell) -> DuckLakeMagics:
-    """Registers `%ducklake` and `%%ducklake`; loading again keeps the session that is open."""
+    """Registers `%ducklake` and `%%ducklake`; a second call keeps the open session."""
     registered = shell.magics_manager.registry.get("DuckLakeMagics")
     if isinstance(registered, DuckLakeMagics):
         return registered
     known = list(DuckLakeMagics.class_trait_names(config=True))
     configured = shell.config.get("DuckLakeMagics", {})
     settings = project_settings(Path.cwd(), known)
-    # What IPython itself is configured with goes first.
+    # IPython's own configuration has priority.
     magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)
     register(shell, magics.completer)

@@ -1,4 +1,4 @@
-"""What the subcommands of `%ducklake` take, as argument parsers."""
+"""Argument parsers for the subcommands of `%ducklake`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ducklake_lab.errors import UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises instead of printing and exiting."""
+    """Argument parser that raises instead of printing and exiting."""
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith("?") else "."
         raise UsageError(f"{self.prog}: {message}{end} {self.prog} --help tells more.")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses all words; says how many too many there are, and not which: they may be parts of a password."""
+        """Parses all words. An error gives the number of extra words, not their text, which may be a password."""
         given, left = self.parse_known_args(args, namespace)
         if left:
             self.error(self._too_many(left))
@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         if left[0].startswith("--"):
             name = left[0].partition("=")[0]
             hint = did_you_mean(name, known)
-            # a word that is close to no option may be a part of a password
+            # a word that is similar to no option may be part of a password
             if hint:
                 return f"there is no option {name}.{hint}"
             return f"there is no such option. It has {', '.join([*known, '--help'])}"
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parsers() -> dict[str, Parser]:
-    """The parsers by subcommand, in the order of the help."""
+    """Returns the parsers by subcommand, in the order of the help."""
     found: dict[str, Parser] = {}
 
     def add(name: str, text: str) -> Parser:

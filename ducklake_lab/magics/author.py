@@ -1,4 +1,4 @@
-"""Who the commits of a notebook are by, where nobody says it."""
+"""The default author of a notebook's commits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import subprocess
 from collections.abc import Mapping
 
-#: The author by name; empty for none.
+#: Environment variable with the author; empty for none.
 VARIABLE = "DUCKLAKE_LAB_AUTHOR"
 
 
 def default_author(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The author that the environment names, else the one that Git is configured with; None for neither."""
+    """Returns the author from the environment, else from Git's configuration; None without either."""
     for variable in (VARIABLE, "GIT_AUTHOR_NAME"):
         if variable in environment:
             return environment[variable].strip() or None
@@ -26,5 +26,5 @@ def default_author(environment: Mapping[str, str] = os.environ) -> str | None:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None  # there is no Git, or it does not answer
+        return None  # Git is missing, or does not answer
     return found.stdout.strip() or None

@@ -1,4 +1,4 @@
-"""The subcommands of `%ducklake`, and what each returns."""
+"""The subcommands of `%ducklake` and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.widgets.html import escape, view
 
-# A session and the views are imported where they are needed first: nobody should notice %load_ext.
+# The session and the views are imported on first use, so that %load_ext is fast.
 if TYPE_CHECKING:
     from ducklake_lab.magics.session import At, LakeSession
     from ducklake_lab.session.listings import Listing
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ducklake_lab.widgets.tables import TableListing
 
 
-#: Subcommands by what other tools call the like.
+#: Subcommands by their names in other tools.
 _ELSEWHERE = {
     "head": "preview",
     "import": "upload",
@@ -44,7 +44,7 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Help as text that keeps its lines."""
+    """Help as text with its line breaks."""
 
     text: str
 
@@ -60,8 +60,8 @@ class Commands:
     """Runs subcommands for the magics, which hold the session.
 
     Args:
-        session: gives the session, or raises a UsageError that says how to connect.
-        connect: attaches a lake, makes it current and gives what a function says of it; detaches it if that fails.
+        session: returns the session, or raises a UsageError on how to connect.
+        connect: attaches a lake, makes it current and returns a function's result for it; detaches it on an error.
         connections: the connections file by name, as written.
     """
 
@@ -84,21 +84,21 @@ class Commands:
         return tuple(self._runs)
 
     def option_names(self, command: str) -> list[str]:
-        """The `--options` of a subcommand, for completion."""
+        """Returns the `--options` of a subcommand, for completion."""
         parser = self._parsers.get(command)
         found = [name for action in parser._actions for name in action.option_strings] if parser else []
         return [*found, "--help"]
 
     def argument(self, command: str, position: int) -> str | None:
-        """The name of a subcommand's argument at a place among those that are no options; None where there is none."""
+        """Returns the name of a subcommand's positional argument; None if there is none at that position."""
         names = [action.dest for action in self._parsers[command]._actions if not action.option_strings]
         return names[position] if position < len(names) else None
 
     def run(self, line: str) -> Any:
-        """Runs `name arguments…` and returns the value to show.
+        """Runs `name arguments…` and returns the value to display.
 
         Raises:
-            UsageError: an unknown subcommand, or wrong arguments.
+            UsageError: the subcommand is unknown, or has wrong arguments.
         """
         try:
             words = shlex.split(line)
@@ -112,7 +112,7 @@ class Commands:
                 if meant
                 else did_you_mean(name, self.names) or f" Choose one of: {', '.join(self.names)}."
             )
-            # a word with more than letters in it may be a URI with a password
+            # a word with other characters than letters may be a URI with a password
             shown = f'subcommand "{name}"' if name.replace("-", "_").isidentifier() else "such subcommand"
             raise UsageError(f"%ducklake has no {shown}.{hint}")
         parser = self._parsers[name]
@@ -173,7 +173,7 @@ class Commands:
                 (lake.alias, "in use" if lake is current else "attached", lake.database.location.display)
                 for lake in session.lakes
             ]
-        # As written, without passwords: what the environment holds may be a secret, too.
+        # As written, without passwords: environment variables may hold secrets, too.
         rows += [
             (name, "not attached", hide(str(entry["uri"])))
             for name, entry in named.items()
@@ -188,7 +188,7 @@ class Commands:
         session.use(given.name)
         return of_session(session, given.name)
 
-    # What there is
+    # Contents
 
     def _run_schema(self, given: argparse.Namespace) -> SchemaBrowser:
         from ducklake_lab.widgets import browsers
@@ -216,7 +216,7 @@ class Commands:
     def _run_stats(self, given: argparse.Namespace) -> object:
         return self._session().table(given.table, at=_at(given.at)).column_stats()
 
-    # Time
+    # History
 
     def _run_snapshots(self, given: argparse.Namespace) -> SnapshotBrowser:
         from ducklake_lab.widgets import browsers
@@ -251,7 +251,7 @@ class Commands:
         return diff
 
     def _is_snapshot(self, word: str) -> bool:
-        """Whether the first word of a diff names a snapshot, and no table."""
+        """Whether the first word of a diff names a snapshot, not a table."""
         if not isinstance(named_snapshot(word), str):
             return True
         try:
@@ -311,7 +311,7 @@ class Commands:
     def _run_tags(self, _given: argparse.Namespace) -> Listing:
         return _tags(self._session().tags(), "kept from expiry")
 
-    # Care
+    # Maintenance
 
     def _run_options(self, given: argparse.Namespace) -> Listing:
         from ducklake_lab.session.listings import Listing

@@ -26,13 +26,13 @@ _TARGET = re.compile(r"\s*[^\W\d]\w*\s*=?\s*<<(?!<)")
 
 
 class MagicCompleter:
-    """What may stand at the cursor in a cell of ours.
+    """Completes magic lines and cells.
 
     Args:
-        session: the session, or None where no lake is connected.
-        saved: queries kept with --save, by name.
-        connections: named connections.
-        variables: the notebook's.
+        session: returns the session, or None if no lake is connected.
+        saved: queries from --save, by name.
+        connections: returns the named connections.
+        variables: the notebook's variables.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class MagicCompleter:
         self._variables = variables
 
     def complete(self, text: str, cursor: int) -> tuple[list[tuple[str, str]], str] | None:
-        """((text, kind) …, the fragment that they replace); None where the text is not ours.
+        """Returns ((text, kind) …, the fragment to replace); None if the text is no magic line or cell.
 
         Args:
             text: a whole cell.
-            cursor: 0-based place in it.
+            cursor: 0-based position in the cell.
         """
         cell = _CELL.match(text)
         if cell is not None:
@@ -70,7 +70,7 @@ class MagicCompleter:
 
     def _magic_line(self, line: str, cursor: int, body: str, *, cell: bool) -> tuple[list[tuple[str, str]], str]:
         given = _OPTIONS.match(line[:cursor])
-        assert given is not None  # it matches the empty text
+        assert given is not None  # the pattern also matches the empty text
         rest = line[given.end() : cursor]
         words = line[: given.end()].split()
         if rest.startswith("-"):
@@ -136,7 +136,7 @@ class MagicCompleter:
         session = self._session()
         if session is None:
             return [], ""
-        from ducklake_lab.session.rows.handed_in import is_rows  # who has a session has imported it
+        from ducklake_lab.session.rows.handed_in import is_rows  # an open session has imported it already
 
         variables = list(self._variables().items())
         tables = [name for name, value in variables if is_rows(value)]
@@ -148,14 +148,14 @@ class MagicCompleter:
         try:
             with looking():
                 found = session.complete(sql, cursor, values, tables)
-        except SessionBusyError:  # a thread of the notebook works with it
+        except SessionBusyError:  # another thread uses the session
             return [], ""
         fragment = sql[found[0].start : cursor] if found else ""
         return [(one.text, one.kind) for one in found], fragment
 
 
 def _open_option(text: str, fragment: str) -> str | None:
-    """The option whose value is being written."""
+    """Returns the option whose value is at the cursor."""
     match = re.search(r"(?:--([A-Za-z][\w-]*)|-(o))(?:=|\s+)$", text[: len(text) - len(fragment)])
     if match is None:
         inline = re.search(r"--([A-Za-z][\w-]*)=$", text[: len(text) - len(fragment)])
@@ -170,7 +170,7 @@ def _prefixed(found: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str
 
 
 def _paths(fragment: str) -> list[str]:
-    """Folders, and files that can be uploaded, whose paths begin so; quoted where they hold blanks."""
+    """Returns folders, and files for upload, whose paths begin with a fragment; quoted if they have blanks."""
     from ducklake_lab.session.uploads.files import can_upload
 
     folder, slash, name = fragment.rpartition("/")
@@ -186,7 +186,7 @@ def _paths(fragment: str) -> list[str]:
 
 
 def register(shell: InteractiveShell, completer: MagicCompleter) -> None:
-    """Puts the completer before IPython's own, which make way in cells of ours."""
+    """Puts the completer before IPython's own matchers, which are silent in cells of these magics."""
 
     @context_matcher(identifier="ducklake_lab")
     def match(context: CompletionContext) -> SimpleMatcherResult:
@@ -195,8 +195,8 @@ def register(shell: InteractiveShell, completer: MagicCompleter) -> None:
         found = completer.complete(context.full_text, cursor)
         if found is None:
             return SimpleMatcherResult(completions=[])
-        # Python's names have no place in a cell of SQL. IPython leaves them out only where we offer something, so where
-        # nothing fits it is offered what is there already.
+        # Python's names do not belong in a SQL cell. IPython omits them only if there is another candidate, so the
+        # present text is offered if nothing fits.
         token = context.token
         names, fragment = found if found[0] else ([(token, "text")], token)
         completions: Sequence[Any] = [SimpleCompletion(text=text, type=kind) for text, kind in names]

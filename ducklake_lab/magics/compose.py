@@ -1,4 +1,4 @@
-"""What happens to the SQL of a cell before it runs: Jinja templates, saved queries, EXPLAIN."""
+"""Prepares the SQL of a cell: Jinja templates, saved queries, EXPLAIN."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from ducklake_lab.errors import SqlError, UsageError, did_you_mean
 from ducklake_lab.model.quoting import quote_identifier
 
-#: Blanks and comments, then WITH [RECURSIVE], which a query may begin with.
+#: Blanks and comments, then WITH [RECURSIVE], at the beginning of a query.
 _WITH = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(WITH)\b(\s+RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A query kept with --save, and the saved queries it needs before it."""
+    """A query from --save, and the saved queries that it needs."""
 
     sql: str
     compose: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Composed:
     """SQL to run.
 
     Attributes:
-        lines: lines put before the cell's own; a place in an error counts them.
+        lines: number of lines before the cell's own; positions in errors count them.
     """
 
     sql: str
@@ -35,7 +35,7 @@ class Composed:
     names: tuple[str, ...] = field(default=())
 
     def relocate(self, error: SqlError) -> None:
-        """Turns the position in an error into one in the cell."""
+        """Converts the position in an error to a position in the cell."""
         if not self.lines or error.line is None:
             return
         text = str(error)
@@ -49,21 +49,21 @@ class Composed:
 
 
 def explained(composed: Composed) -> Composed:
-    """EXPLAIN before the SQL, on a line of its own."""
+    """Puts EXPLAIN before the SQL, on a line of its own."""
     return Composed(f"EXPLAIN\n{composed.sql}", composed.lines + 1, composed.names)
 
 
 def view_of(name: str, composed: Composed) -> Composed:
-    """The statement that keeps a query as a temporary view; in parentheses, where no second statement can stand."""
+    """Returns the statement for a temporary view of a query; parentheses prevent a second statement."""
     sql = f"CREATE OR REPLACE TEMP VIEW {quote_identifier(name)} AS (\n{_body(composed.sql)}\n)"
     return Composed(sql, composed.lines + 1, composed.names)
 
 
 def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> Composed:
-    """Puts saved queries, and those they need, before a query as WITH clauses.
+    """Adds saved queries, and those that they need, to a query as WITH clauses.
 
     Raises:
-        UsageError: no query was saved under a name.
+        UsageError: no query is saved under a name.
     """
     order: dict[str, SavedQuery] = {}
     for name in names:
@@ -75,7 +75,7 @@ def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> 
     own = _WITH.match(sql)
     if own is not None:
         recursive = recursive or own[2] is not None
-        # Blanks instead of the words keep the columns of what follows.
+        # blanks in place of the words keep the columns of the rest
         blanks = " " * (own.end() - own.start(1))
         sql = sql[: own.start(1)] + blanks + sql[own.end() :]
         clauses += ","
@@ -99,10 +99,10 @@ def _body(sql: str) -> str:
 
 
 def fill_template(sql: str, variables: Mapping[str, object]) -> str:
-    """Jinja's `{{ name }}` filled in as text; a name that is not there is an error, never an empty text.
+    """Fills `{{ name }}` in a Jinja template with text; a missing name is an error, never an empty text.
 
     Raises:
-        UsageError: a name is not defined, or the template is wrong.
+        UsageError: a name is undefined, or the template is wrong.
     """
     import jinja2
 
@@ -118,7 +118,7 @@ def fill_template(sql: str, variables: Mapping[str, object]) -> str:
 
 
 class _Looked(dict[str, object]):
-    """All variables for Jinja, which wants a dict of them."""
+    """All variables as a dict, which Jinja requires."""
 
     def __init__(self, variables: Mapping[str, object]) -> None:
         super().__init__({name: variables[name] for name in variables})

@@ -1,4 +1,4 @@
-"""`%ducklake` and `%%ducklake`."""
+"""The magics `%ducklake` and `%%ducklake`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets import result as result_view
 
-#: First words of SQL, which tell a statement from a misspelt subcommand.
+#: First words of SQL, which distinguish a statement from a misspelt subcommand.
 _SQL_WORDS = frozenset(
     "abort alter analyze attach begin call checkpoint comment commit copy create deallocate delete desc describe "
     "detach drop end execute explain from insert load merge pivot pragma prepare reset rollback select set show start "
@@ -46,16 +46,16 @@ def _connect(uri: str, **given: Any) -> LakeSession:
 
 @magics_class
 class DuckLakeMagics(Magics):
-    """The magics of one notebook; they hold its session, and never claim `%sql`.
+    """The magics of one notebook. They hold its session, and leave `%sql` to other extensions.
 
-    `%config DuckLakeMagics` lists the settings; `[tool.ducklake_lab]` of a pyproject.toml in the notebook's folder or
-    above it holds the same for a project.
+    `%config DuckLakeMagics` lists the settings; `[tool.ducklake_lab]` in a pyproject.toml of the notebook's folder or
+    a parent folder sets them for a project.
 
     Args:
-        connect: opens a session on a lake; `ducklake_lab.connect` unless given.
+        connect: opens a session on a lake; `ducklake_lab.connect` by default.
 
     Attributes:
-        on_running: called with the beginning of a statement and what it is doing, or None when it is done.
+        on_running: called with the beginning of a statement and its progress, or None at its end.
     """
 
     limit = traitlets.Int(result_view.LIMIT, min=1, help="Rows shown unless --limit says otherwise.").tag(config=True)
@@ -103,7 +103,7 @@ class DuckLakeMagics(Magics):
     @no_var_expand
     @line_cell_magic("ducklake")  # type: ignore[arg-type]
     def ducklake(self, line: str, cell: str | None = None) -> Any:
-        """Runs SQL or a subcommand; `%ducklake help` lists what there is."""
+        """Runs SQL or a subcommand; `%ducklake help` lists all."""
         shown = ""
         traceback = self.traceback or "--traceback" in line
         try:
@@ -132,14 +132,14 @@ class DuckLakeMagics(Magics):
         if not sql.strip():
             raise UsageError("There is no SQL in this cell. %ducklake help tells more.")
         composed = compose(sql, given.compose, self.saved)
-        # what becomes a DataFrame of Spark's is not computed here first
+        # rows for a Spark DataFrame are not computed here first
         lazy = "spark" if given.name and (given.output or self.output) == "spark" else None
         choices: dict[str, Any] = {
             "engine": given.engine or self.engine or lazy,
             "dialect": given.dialect or self.dialect,
             "message": given.message,
         }
-        if given.view:  # first: nothing has run yet where the cell is no query
+        if given.view:  # first, because nothing may run if the cell is no query
             self._keep_view(given.view, session, composed, choices["dialect"], given.lake)
         with _in_lake(session, given.lake), _places(composed):
             if given.preview:
@@ -168,19 +168,19 @@ class DuckLakeMagics(Magics):
         *,
         whole_cell: bool,
     ) -> Any:
-        """The result of the cell's SQL, with the rows that will be shown computed."""
+        """Returns the result of the cell's SQL, with the rows to display computed."""
         limit = given.limit or self.limit
         with self._progress(session, composed.sql, whole_cell=whole_cell):
             result = session.sql(composed.sql, self._variables, variables=self._variables, **choices)
             if given.show and result.is_query:
-                # The rows to show are computed here, while there is a line to tell of it.
+                # compute the displayed rows while the progress line is shown
                 result.head(limit + 1)
         result.limit = limit
         result.grid = given.grid
         return result
 
     def _keep_view(self, name: str, session: LakeSession, composed: Composed, dialect: str, lake: str | None) -> None:
-        """Makes the cell's query a temporary view, with the values that its parameters have now."""
+        """Creates a temporary view of the cell's query, with the current values of its parameters."""
         if dialect != "duckdb":
             raise UsageError("--view keeps a query in DuckDB's dialect; leave --dialect out.")
         view = view_of(name, composed)
@@ -194,7 +194,7 @@ class DuckLakeMagics(Magics):
 
         with self._progress(session, composed.sql, whole_cell=whole_cell):
             shown = PreviewView(session.preview(composed.sql, self._variables, variables=self._variables, **choices))
-        # COMMIT and ROLLBACK of another cell end it, too
+        # COMMIT and ROLLBACK in another cell end it, too
         events = self._shell.events
 
         def follow(*_: object) -> None:
@@ -268,14 +268,14 @@ class DuckLakeMagics(Magics):
         return partial(place_of, self._shell) if self.record_statements else False
 
     def named_connections(self) -> dict[str, dict[str, Any]]:
-        """The saved connections by name."""
+        """Returns the saved connections by name."""
         return read_connections(Path(self.connections).expanduser())
 
     def _attach(self, uri: str, given: dict[str, Any], then: Callable[[LakeSession], Any] | None = None) -> Any:
-        """Attaches a lake and makes it current; `uri` may also name a connection, or a variable that holds a session.
+        """Attaches a lake and makes it current; `uri` may name a connection, or a variable that holds a session.
 
         Args:
-            then: looks at the lake; where it fails nothing stays attached, and its value is what is returned.
+            then: reads the lake and returns the result; on its error the lake is detached.
         """
         held = self._shell.user_ns.get(uri)
         if hasattr(held, "attach") and hasattr(held, "sql"):
@@ -311,7 +311,7 @@ class DuckLakeMagics(Magics):
 
 
 def _place(session: LakeSession) -> str | None:
-    """The lake and schema of unqualified names; None where no lake is in use."""
+    """Returns the lake and schema of unqualified names; None if no lake is in use."""
     try:
         return ".".join(map(quoted_if_needed, (session.current_lake.alias, *path_parts(session.current_schema))))
     except DuckLakeError:
@@ -320,7 +320,7 @@ def _place(session: LakeSession) -> str | None:
 
 @contextmanager
 def _in_lake(session: LakeSession, lake: str | None) -> Iterator[None]:
-    """Makes a lake current for a while; None leaves it as it is."""
+    """Makes a lake current during the block; None keeps the current one."""
     if lake is None:
         yield
         return
@@ -335,7 +335,7 @@ def _in_lake(session: LakeSession, lake: str | None) -> Iterator[None]:
 
 @contextmanager
 def _places(composed: Composed) -> Iterator[None]:
-    """Makes the places that errors tell those of the cell."""
+    """Converts the positions in errors to positions in the cell."""
     try:
         yield
     except SqlError as error:
@@ -347,5 +347,5 @@ def _is_sql(text: str) -> bool:
     word = text.partition(" ")[0].rstrip(";(").casefold()
     if word == "load" and re.fullmatch(r"\w+\s+[^'\s;]*[^'\w\s;][^'\s;]*", text):
         return False  # a file: LOAD takes the name of an extension
-    # USE and DESCRIBE are subcommands as well; as such they do the same or more.
+    # USE and DESCRIBE are also subcommands, which do at least as much.
     return text.startswith(("(", "--", "/*")) or (word in _SQL_WORDS and word not in ("use", "describe"))

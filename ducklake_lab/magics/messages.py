@@ -1,4 +1,4 @@
-"""Errors of a cell as one line, and at most the marked line of SQL below it; no stack trace."""
+"""Shows errors of a cell as one line, at most with the marked line of SQL below it; no stack trace."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Sequence
 from ducklake_lab.errors import DuckLakeError, SqlError
 from ducklake_lab.redaction import hide
 
-# Bold red is the darker red of notebooks, which reads on the pale red they put behind errors.
+# Bold red is the darker red of notebooks, readable on the pale red behind errors.
 _RED = "\x1b[1;31m"
 _DIM = "\x1b[2m"
 _PLAIN = "\x1b[0m"
 
 _WIDTH = 120
-#: What is marked: a quoted name or text, a word, else one character.
+#: The marked text: a quoted name or string, a word, or one character.
 _TOKEN = re.compile(r"""\"(?:[^"]|\"\")*\"|'(?:[^']|'')*'|[\w$]+|\S""")
 
 
 def quiet(error: BaseException, sql: str = "") -> None:
-    """Makes the notebook show an exception as its message and, where it is known, its place in the SQL.
+    """Makes the notebook show an exception as its message and, if known, its position in the SQL.
 
-    The exception stays what it is: the cell has failed, and a run of all cells stops there.
+    The exception is unchanged: the cell has failed, and a run of all cells stops there.
     """
     lines = render(error, sql)
-    # IPython asks an exception for its own rendering before it makes a stack trace.
+    # IPython uses an exception's own rendering instead of a stack trace.
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
 
 
 def render(error: BaseException, sql: str = "") -> list[str]:
-    """The lines shown for an error, in ANSI colours."""
+    """Returns the displayed lines of an error, in ANSI colours."""
     if isinstance(error, KeyboardInterrupt):
         return [f"{_RED}Interrupted:{_PLAIN} {str(error) or 'the running statement was cancelled.'}"]
     if not isinstance(error, DuckLakeError):
@@ -46,12 +46,12 @@ def render(error: BaseException, sql: str = "") -> list[str]:
 
 
 def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
-    """The line of SQL, the word at the column between marks; [] where the text has no such line."""
+    """Returns the line of SQL, with the word at the column marked; [] if the text has no such line."""
     if not 1 <= line <= len(lines):
         return []
     text = lines[line - 1].replace("\t", " ").rstrip()
     if hide("\n".join(lines)) != "\n".join(lines):
-        return []  # a part of it may be a part of a secret
+        return []  # a part of the line may be part of a secret
     at = (column or 1) - 1
     start = max(0, at - _WIDTH // 2) if len(text) > _WIDTH else 0
     end = start + _WIDTH

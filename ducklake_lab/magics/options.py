@@ -1,7 +1,7 @@
-"""The magic line of `%%ducklake`: options, then `name <<`, then SQL.
+"""Parses the magic line of `%%ducklake`: options, then `name <<`, then SQL.
 
-Options end at the first word that is not one, and nothing after it is looked at: `->`, `-1`, `[a:b]`, `$$` and `:x`
-in SQL are SQL. `--` before a blank is a comment of SQL.
+Options end at the first other word, and the rest is not parsed: `->`, `-1`, `[a:b]`, `$$` and `:x`
+belong to the SQL. `--` before a blank is a SQL comment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUTPUTS = ("spark", "pandas", "polars", "arrow")
 ENGINES = ("auto", "spark", "duckdb")
 DIALECTS = ("duckdb", "spark")
 
-#: Options that take a value, and those that do not, with their help.
+#: Options with a value, and options without, with their help.
 VALUED = {
     "lake": ("NAME", "the attached lake to run in; the current one if left out"),
     "at": ("SNAPSHOT", "read lake tables as of a snapshot id, a tag or a time"),
@@ -46,7 +46,7 @@ FLAGS = {
     "traceback": "show the whole stack trace of an error",
     "help": "show this help",
 }
-#: Pairs of options that do not go together; `name` is `name <<`.
+#: Pairs of options that exclude each other; `name` means `name <<`.
 _EXCLUDED = (
     ("preview", "explain"),
     ("preview", "at"),
@@ -60,15 +60,15 @@ _SHORT = {"-h": "help", "-m": "message", "-o": "output"}
 
 @dataclass(frozen=True, slots=True)
 class CellOptions:
-    """What the magic line asks for.
+    """The options of a magic line.
 
     Attributes:
         at: snapshot id, tag or time, None for the newest.
-        output: what the rows become: spark, pandas, polars or arrow; None where it was not said.
+        output: the type of the rows: spark, pandas, polars or arrow; None if not given.
         compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
-        grid: open, with filters and profiles, or none; None for what the notebook is set to.
-        show: display the rows; False for `name <<`, true for `name = <<`.
+        grid: open, with filters and profiles, or none; None for the notebook's setting.
+        show: display the rows; False for `name <<`, True for `name = <<`.
     """
 
     lake: str | None = None
@@ -92,10 +92,10 @@ class CellOptions:
 
 
 def parse(line: str) -> tuple[CellOptions, str]:
-    """The options of a magic line and the rest of it, which is SQL (or a subcommand), unchanged.
+    """Returns the options of a magic line, and the unchanged rest, which is SQL or a subcommand.
 
     Raises:
-        UsageError: an unknown option, or one with a wrong or missing value.
+        UsageError: an option is unknown, or its value is wrong or missing.
     """
     given: dict[str, list[str]] = {}
     position = 0
@@ -165,10 +165,10 @@ def _identifier(option: str, text: str | None) -> str | None:
 
 
 def moment(text: str) -> int | datetime:
-    """A snapshot id or an ISO time.
+    """Returns a snapshot id or an ISO time.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is neither.
     """
     found = named_snapshot(text)
     if isinstance(found, str):
@@ -177,10 +177,10 @@ def moment(text: str) -> int | datetime:
 
 
 def typed(text: str) -> tuple[str, str]:
-    """The name and the type of `NAME=TYPE`.
+    """Returns the name and the type in `NAME=TYPE`.
 
     Raises:
-        UsageError: it is not so.
+        UsageError: the text has another form.
     """
     name, _, kind = (part.strip() for part in text.rpartition("="))
     if not (name and kind):
@@ -189,7 +189,7 @@ def typed(text: str) -> tuple[str, str]:
 
 
 def usage() -> str:
-    """The help of the cell magic."""
+    """Returns the help of the cell magic."""
     options = [(f"--{name} {value}", text) for name, (value, text) in VALUED.items()]
     options += [(f"--{name}", text) for name, text in FLAGS.items()]
     lines = "\n".join(f"  {name:<20}{text}" for name, text in options)

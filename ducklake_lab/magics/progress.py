@@ -1,4 +1,4 @@
-"""The line under a running cell: what Spark or DuckDB is doing, removed when it is done; JupyterLab's sidebar shows it, too."""
+"""The progress line below a running cell, removed at the end; JupyterLab's sidebar shows it, too."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ducklake_lab.widgets.html import DOT, clip, escape, percent, seconds, size,
 if TYPE_CHECKING:
     from ducklake_lab.spark.progress import Progress
 
-#: Statements faster than this show no line, in seconds.
+#: Seconds before the line appears.
 _PATIENCE = 0.4
 _INTERVAL = 0.25
-#: Characters of a statement that are shown.
+#: Most characters of a statement shown.
 _BEGINNING = 120
 
 _STYLE = """
@@ -35,10 +35,10 @@ _STYLE = """
 def describe(
     progress: Progress | float | None, elapsed: float, *, starting: bool = False, stopping: bool = False
 ) -> str:
-    """`Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 31 MB read · 6 s`, `43% · 6 s`, `stopping… 2 s`.
+    """Returns `Spark starting 4 s`, `stage 2/2 · 3 of 12 tasks · 31 MB read · 6 s`, `43% · 6 s` or `stopping… 2 s`.
 
     Args:
-        progress: of Spark, or the share that is done in process.
+        progress: Spark's progress, or the finished share in process.
     """
     if stopping:
         return f"stopping… {seconds(elapsed)}"
@@ -56,7 +56,7 @@ def describe(
 
 
 def beginning(sql: str) -> str:
-    """The first line of a statement, for people; empty where it may hold a secret."""
+    """Returns the first line of a statement for display; "" if it may hold a secret."""
     from ducklake_lab.redaction import hide
     from ducklake_lab.session.redacting import may_hold_secret
 
@@ -65,13 +65,13 @@ def beginning(sql: str) -> str:
 
 
 class ProgressLine:
-    """Shows a line that changes while the body of `with` runs, in a notebook; nothing in a terminal.
+    """Shows a changing line during a `with` block in a notebook; nothing in a terminal.
 
     Args:
-        starting: whether Spark is starting now.
-        whole_cell: the cell holds nothing else, so that its output may be cleared; else the line is blanked.
-        page: called with `text` and `share` (of the tasks that are done; None where it is not known) whenever they
-            change, from another thread, and with None at the end.
+        starting: returns whether Spark is starting.
+        whole_cell: the statement is the whole cell, so that its output may be cleared; otherwise the line is blanked.
+        page: called from another thread with `text` and `share` (of finished tasks; None if unknown) after each
+            change, and with None at the end.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class ProgressLine:
         self._started = time.monotonic()
 
     def report(self, progress: Progress | float) -> None:
-        """Takes the newest state; may be called from any thread."""
+        """Takes the latest progress; any thread may call it."""
         self._progress = progress
 
     def stop(self) -> None:
-        """Says at once that the statement is stopped, which may take a while."""
+        """Shows immediately that the statement is stopping, which may take a while."""
         self._stopped = time.monotonic()
         self._woken.set()
 
@@ -108,7 +108,7 @@ class ProgressLine:
         self._started = time.monotonic()
         if self._visible:
             self._handler.enter_context(on_interrupt(self.stop))
-            # The context carries which cell the output belongs to.
+            # the context knows the cell of the output
             context = contextvars.copy_context()
             self._thread = threading.Thread(target=context.run, args=(self._run,), daemon=True)
             self._thread.start()
@@ -155,7 +155,7 @@ class ProgressLine:
 
 
 def _share(progress: Progress | float | None) -> float | None:
-    """How much is done, of tasks or of a statement in process; None where that is not known."""
+    """Returns the finished share of tasks, or of a statement in process; None if unknown."""
     if isinstance(progress, float):
         return progress
     return progress.tasks_done / progress.tasks if progress is not None and progress.tasks else None

@@ -1,6 +1,6 @@
-"""What JupyterLab's sidebar asks of a kernel: a fixed set of questions about the attached lakes.
+"""Requests of JupyterLab's sidebar to a kernel: a fixed set of questions about the attached lakes.
 
-The browser sends the name of a question and names of things, never SQL; the answers are plain JSON. All of them come
+The browser sends the name of a question and names of entries, never SQL; answers are plain JSON. They all come
 from the catalog's metadata, so none starts Spark.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ducklake_lab.errors import DuckLakeError, UsageError, did_you_mean
 from ducklake_lab.magics.settings import expand
 
-# The sidebar asks for the lakes as soon as there is a kernel, when there may be none to speak of.
+# The sidebar asks for the lakes as soon as a kernel runs, often before there are any.
 if TYPE_CHECKING:
     from ducklake_lab.model.entries import Column, Table
     from ducklake_lab.model.state import CatalogState
@@ -31,8 +31,8 @@ class Questions:
     """Answers the sidebar's questions.
 
     Args:
-        sessions: gives the kernel's sessions by the name of the variable that holds them, "" for the magics' own.
-        connections: gives the saved connections by name.
+        sessions: returns the kernel's sessions by the variable that holds them, "" for the magics' own.
+        connections: returns the saved connections by name.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Questions:
         }
 
     def ask(self, question: str, given: Mapping[str, object]) -> Answer:
-        """The answer to a question by its name.
+        """Answers a question by its name.
 
         Raises:
-            UsageError: there is no such question, or it has other arguments.
-            DuckLakeError: what it asks for is not there.
+            UsageError: the question does not exist, or has other arguments.
+            DuckLakeError: an entry does not exist.
         """
         if question not in self._answers:
             raise UsageError(f'There is no question "{question}".{did_you_mean(question, self._answers)}')
@@ -66,10 +66,10 @@ class Questions:
             raise UsageError(f"The question {question} was asked with wrong arguments: {error}.") from None
 
     def lakes(self) -> Answer:
-        """The attached lakes with the snapshot that statements read, and the names of saved connections.
+        """Returns the attached lakes with their current snapshots, and the names of saved connections.
 
-        A lake that another session shows at the same snapshot is left out unless a transaction is open. `uri` is for
-        the list of recent lakes: without passwords, and None where a saved connection leads to the lake.
+        A lake that another session shows at the same snapshot is omitted, unless a transaction is open. `uri` is for
+        the list of recent lakes: it has no password, and is None if a saved connection leads to the lake.
         """
         found = []
         connections: Mapping[str, Mapping[str, object]] = {}
@@ -101,7 +101,7 @@ class Questions:
                 try:
                     snapshot = session.state(lake.alias).snapshot
                 except DuckLakeError as error:
-                    # one lake that cannot be read hides no other
+                    # an unreadable lake must not hide others
                     entry["error"] = str(error)
                 else:
                     entry["snapshot"] = snapshot.snapshot_id
@@ -114,9 +114,9 @@ class Questions:
         return answer if problem is None else {**answer, "connections_error": problem}
 
     def tree(self, alias: str, session: str = "") -> Answer:
-        """Schemas with their tables, views and macros; columns with types; rows and bytes of tables.
+        """Returns schemas with their tables, views and macros; columns with types; rows and bytes of tables.
 
-        Each schema comes directly before those inside of it; `key` is the name it goes by.
+        Each schema comes directly before its nested ones; `key` is its full name.
         """
         from ducklake_lab.scan.counts import TableCounts, table_counts
 
@@ -148,7 +148,7 @@ class Questions:
         return {"snapshot": state.snapshot.snapshot_id, "schemas": schemas}
 
     def snapshots(self, alias: str, session: str = "", limit: int = _SNAPSHOTS) -> Answer:
-        """The newest snapshots, newest first."""
+        """Returns the newest snapshots, newest first."""
         from ducklake_lab.scan.history import lake_history
 
         lake = _lake(self._session(session), alias)
@@ -169,7 +169,7 @@ class Questions:
         }
 
     def files(self, alias: str, schema: str, table: str, session: str = "") -> Answer:
-        """The data files of a table; the first 200, and how many there are."""
+        """Returns the first 200 data files of a table, and the number of all."""
         from ducklake_lab.scan.history import table_files
 
         asked = self._session(session)
@@ -192,13 +192,13 @@ class Questions:
         }
 
     def changed(self, alias: str, end: int, start: int | None = None, session: str = "") -> Answer:
-        """The tables that were touched after one snapshot up to another, and how to look at each.
+        """Returns the tables that changed after one snapshot up to another, and how to view each.
 
-        With `diff` a table is there at both snapshots, and now, under the name of now. Else `at` is a snapshot at which
-        it is there, under the name of then.
+        With `diff`, the table exists at both snapshots and now, under its present name. Otherwise `at` is a snapshot at
+        which it exists, under its name then.
 
         Args:
-            start: the snapshot before `end` if left out.
+            start: the earlier snapshot; by default the one before `end`.
         """
         from ducklake_lab.scan.history import snapshot_before, touched_tables
 
@@ -221,9 +221,9 @@ class Questions:
         return {"start": first, "end": end, "tables": tables}
 
     def last_change(self, alias: str, schema: str, table: str, session: str = "") -> Answer:
-        """The snapshot that changed a table last, and the one before it; None where the table was not there yet.
+        """Returns the snapshot of a table's last change, and the one before it; None if the table did not exist then.
 
-        Snapshots that only rewrote its files do not count.
+        Snapshots that only rewrote files do not count.
         """
         from ducklake_lab.scan.history import last_change
 
@@ -252,7 +252,7 @@ def _place(state: CatalogState, table: Table) -> Answer:
 
 
 def _destinations(connections: Mapping[str, Mapping[str, object]]) -> frozenset[str | None]:
-    """Where saved connections lead; one that needs a variable that is not set leads nowhere."""
+    """Returns the lakes of saved connections; ignores a connection with an unset variable."""
     from ducklake_lab.catalog.uri import parse_uri
 
     found = set()

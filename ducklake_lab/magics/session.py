@@ -1,4 +1,4 @@
-"""What the magics ask of a session."""
+"""Protocol of a session, as the magics use it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class TableHandle(Protocol):
 
 
 class LakeSession(Protocol):
-    """A session as the magics use it.
+    """A session, as the magics use it.
 
     Attributes:
-        author: of commits that name none, or what gives it.
-        record_statements: whether commits name their statements, or what gives the place where these run.
-        on_progress: called while Spark works, from any thread; None where nobody listens.
+        author: the default author of commits, or a function that returns it.
+        record_statements: whether commits record their statements, or a function that returns where these run.
+        on_progress: called from any thread while Spark works; None without a listener.
         current_schema: the schema of unqualified names.
     """
 
@@ -99,9 +99,9 @@ class LakeSession(Protocol):
 
 
 class Variables(Mapping[str, object]):
-    """The notebook's variables as parameters and tables: looked up when a statement names one, never copied.
+    """The notebook's variables as parameters and tables: looked up by name, never copied.
 
-    Names that begin with an underscore, and those in `hidden`, are not listed.
+    Names with a leading underscore, and those in `hidden`, are not listed.
     """
 
     def __init__(self, namespace: Mapping[str, object], hidden: Container[str] = ()) -> None:
@@ -109,10 +109,10 @@ class Variables(Mapping[str, object]):
         self._hidden = hidden
 
     def __getitem__(self, name: str) -> object:
-        """The value of a variable.
+        """Returns the value of a variable.
 
         Raises:
-            UsageError: there is no such variable.
+            UsageError: the variable does not exist.
         """
         if name in self._namespace:
             return self._namespace[name]

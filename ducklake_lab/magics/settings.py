@@ -15,12 +15,12 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 
 def project_settings(folder: Path, known: Iterable[str]) -> dict[str, Any]:
-    """`[tool.ducklake_lab]` of the nearest pyproject.toml in the folder or above it; {} where there is none.
+    """Returns `[tool.ducklake_lab]` from the nearest pyproject.toml in the folder or above it; {} without one.
 
     A relative path in `connections` is relative to that file.
 
     Raises:
-        UsageError: the file is no TOML, or has a setting that is not known.
+        UsageError: the file is not valid TOML, or has an unknown setting.
     """
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
@@ -39,10 +39,10 @@ def project_settings(folder: Path, known: Iterable[str]) -> dict[str, Any]:
 
 
 def read_connections(path: Path) -> dict[str, dict[str, Any]]:
-    """The connections of a file by name, as written: `[name]` with `uri` and options of attach. {} for no file.
+    """Returns the connections in a file by name, as written: `[name]` with `uri` and attach options; {} for no file.
 
     Raises:
-        UsageError: the file is no TOML, or a connection has no uri.
+        UsageError: the file is not valid TOML, or a connection has no uri.
     """
     if not path.is_file():
         return {}
@@ -54,10 +54,10 @@ def read_connections(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def expand(connection: Mapping[str, object], environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """A connection with `${NAME}` and `${NAME:-default}` replaced by environment variables.
+    """Replaces `${NAME}` and `${NAME:-default}` in a connection by environment variables.
 
     Raises:
-        UsageError: a variable without default is not set; its value is never shown.
+        UsageError: a variable without default is not set; values are never shown.
     """
 
     def value(match: re.Match[str]) -> str:

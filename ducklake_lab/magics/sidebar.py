@@ -1,4 +1,4 @@
-"""The kernel's end of the comm to JupyterLab's sidebar."""
+"""The kernel's side of the comm to JupyterLab's sidebar."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Ask = Callable[[str, Mapping[str, Any]], Answer]
 
 
 class SidebarComm:
-    """The kernel's end of the comm: answers questions, and reports statements that run and cells that have run.
+    """The kernel's side of the comm: answers questions, and reports running statements and finished cells.
 
-    A question that comes while a cell runs (kernels may take messages of comms in a thread of their own) is answered
-    with `busy`, and a cell waits for the answer in progress: sessions belong to one thread at a time.
+    Only one thread at a time uses a session. Kernels may handle comm messages in another thread: a question
+    during a cell gets the answer `busy`, and a cell waits for an answer in progress.
     """
 
     def __init__(self, shell: InteractiveShell, ask: Ask, comm: Any) -> None:
@@ -41,7 +41,7 @@ class SidebarComm:
         shell.events.register("post_run_cell", self._after_cell)
 
     def show_running(self, statement: str, state: Mapping[str, object] | None) -> None:
-        """Sends what a statement is doing, or None when it is done; may be called from any thread."""
+        """Sends the progress of a statement, or None at its end; any thread may call it."""
         self._comm.send({"event": "done"} if state is None else {"event": "running", "statement": statement, **state})
 
     def _before_cell(self, *_: object) -> None:
@@ -74,7 +74,7 @@ class SidebarComm:
 
 
 def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[[], dict[str, Session]]:
-    """Gives the magics' session, and those that variables of the notebook hold, each once."""
+    """Returns a function for the sessions of the magics and of notebook variables, each once."""
 
     def named() -> Iterator[tuple[str, object]]:
         yield "", own()
@@ -82,7 +82,7 @@ def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[
 
     def sessions() -> dict[str, Session]:
         if "ducklake_lab.session" not in sys.modules:
-            return {}  # nothing was connected, so there is no reason to import it now
+            return {}  # nothing was connected, so the import is not needed
         from ducklake_lab.session import Session
 
         found: dict[str, Session] = {}
@@ -99,7 +99,7 @@ def start(
     own: Callable[[], object],
     connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
 ) -> SidebarComm | None:
-    """Opens the comm in a Jupyter kernel; None where there is none, as in a terminal."""
+    """Opens the comm in a Jupyter kernel; None without one, as in a terminal."""
     if getattr(shell, "kernel", None) is None:
         return None
     from comm import create_comm

@@ -1,4 +1,4 @@
-"""The session: attached lakes, statements, tables, transactions. What users import."""
+"""The session: attached lakes, statements, tables and transactions. Users import this package."""
 
 from ducklake_lab.collecting import importing
 

@@ -1,4 +1,4 @@
-"""Rows that programs append often: held until there are enough of them, then committed as one snapshot."""
+"""Appends many small batches of rows: holds them until there are enough, then commits them as one snapshot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ducklake_lab.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows with values for the same columns, and the place of each among all that are held."""
+    """Held rows that have values for the same columns, and the position of each among all held rows."""
 
     values: list[Sequence[object]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -34,14 +34,14 @@ class _Rows:
 
 @works_on_lakes
 class Appender:
-    """Appends rows to one table; made by `Session.appender`.
+    """Appends rows to one table. `Session.appender` makes it.
 
-    Rows are visible once they are flushed. A `with` block flushes at its end; after an error in it, held rows are
-    dropped, and flushed ones stay. A catalog file stays open in the block, which saves opening it for each flush.
+    Rows are visible once they are flushed. A `with` block flushes at its end. An error in the block drops the held
+    rows; flushed rows stay. A catalog file stays open in the block, so that a flush does not open it again.
 
     Attributes:
-        held: rows that wait to be flushed.
-        appended: rows that were flushed.
+        held: the number of rows that wait for a flush.
+        appended: the number of flushed rows.
         snapshot: the newest snapshot that a flush made; None before the first.
     """
 
@@ -76,13 +76,13 @@ class Appender:
         self.snapshot: Snapshot | None = None
 
     def append(self, row: Sequence[object] | Mapping[str, object]) -> None:
-        """Appends one row, and flushes where that is due.
+        """Appends one row; flushes when enough rows are held, or have been held long enough.
 
         Args:
-            row: values in the order of the columns, or by column name; a column that is left out gets its default.
+            row: values in the order of the columns, or by column name. An omitted column gets its default.
 
         Raises:
-            BindError: another number of values than of columns, or a name that no column has.
+            BindError: the row has too many or too few values, or names an unknown column.
         """
         names, values = self._named(row)
         alike = self._by_names.setdefault(names, _Rows())
@@ -91,10 +91,10 @@ class Appender:
         self._count(1)
 
     def extend(self, rows: Iterable[Sequence[object] | Mapping[str, object]] | pa.Table | pa.RecordBatch) -> None:
-        """Appends many rows: each as `append` takes it, or an Arrow table, whose columns go by name.
+        """Appends many rows: single rows as for `append`, or an Arrow table with named columns.
 
         Raises:
-            BindError: as `append`.
+            BindError: see `append`.
         """
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
@@ -106,14 +106,14 @@ class Appender:
             self._count(rows.num_rows)
 
     def flush(self) -> Snapshot | None:
-        """Commits the held rows as one snapshot, which it gives; None where there are none, or a transaction is open.
+        """Commits the held rows as one snapshot and returns it; None if no rows are held or a transaction is open.
 
-        Rows stay held where that fails.
+        If the commit fails, the rows stay held.
 
         Raises:
-            ConstraintError: a value does not fit its column, or is NULL where that is not allowed.
-            CommitUnknownError: it is not known whether the rows are in the lake; look before you flush again.
-            TransactionConflictError: another commit changed the table's columns, or dropped it.
+            ConstraintError: a value does not fit its column, or a column without NULLs gets one.
+            CommitUnknownError: the rows may be in the lake or not; check before you flush again.
+            TransactionConflictError: another commit changed the table's columns, or dropped the table.
         """
         if not self.held:
             return None
@@ -133,11 +133,11 @@ class Appender:
         return transaction
 
     def drop(self) -> None:
-        """Forgets the rows that are held."""
+        """Drops the held rows."""
         self._by_names, self._tables, self.held = {}, [], 0
 
     def close(self) -> None:
-        """Flushes; more rows may follow."""
+        """Flushes. The appender still takes rows afterwards."""
         self.flush()
 
     def __enter__(self) -> Self:
@@ -153,7 +153,7 @@ class Appender:
                 self.drop()
 
     def _named(self, row: Sequence[object] | Mapping[str, object]) -> tuple[tuple[str, ...], Sequence[Any]]:
-        """The columns that a row has values for, and the values."""
+        """Returns the columns that a row has values for, and the values."""
         if isinstance(row, Mapping):
             keys = tuple(row)
             if keys not in self._keys:
@@ -166,7 +166,7 @@ class Appender:
         return self._given, row
 
     def _known(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Names of columns, spelled as the table has them."""
+        """Returns column names in the table's spelling."""
         found: list[str] = []
         for name in names:
             column = self._columns.get(name.casefold())
@@ -185,7 +185,7 @@ class Appender:
             self.flush()
 
     def _rows(self, columns: Sequence[Column]) -> pa.Table:
-        """The held rows, with all columns of the table in its order."""
+        """Returns the held rows with all columns of the table, in its order."""
         zone = self._lakes.options.time_zone()
         parts: list[pa.Table] = []
         places: list[int] = []

@@ -1,4 +1,4 @@
-"""Completes names in SQL from the catalog: in milliseconds, without Spark, in text that does not parse yet."""
+"""Completes names in SQL from the catalog: in milliseconds, without Spark, in incomplete statements too."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from ducklake_lab.session.unfinished import (
 
 Kind = Literal["lake", "schema", "table", "view", "column", "function", "snapshot", "keyword", "variable"]
 
-#: How long what was read of a catalog serves, in seconds: while somebody types, not longer.
+#: Seconds for which the entries of a catalog are kept: about as long as a user types.
 _FRESH = 2.0
 _SNAPSHOTS = 100
-#: More candidates than this help nobody.
+#: The most candidates; a longer list helps nobody.
 LIMIT = 300
 
 _KEYWORDS = (
@@ -56,7 +56,7 @@ _WORDS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A text that replaces `start` up to the cursor."""
+    """A candidate that replaces the text from `start` to the cursor."""
 
     text: str
     start: int
@@ -64,7 +64,7 @@ class Completion:
 
 
 class SqlCompleter:
-    """Completes for one session; keeps what it read of the catalogs for a moment."""
+    """Completes names for one session. It keeps the entries of catalogs for a moment."""
 
     def __init__(self, lakes: Lakes) -> None:
         self._lakes = lakes
@@ -74,19 +74,19 @@ class SqlCompleter:
     def complete(
         self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
     ) -> list[Completion]:
-        """What may stand at the cursor, best first, at most LIMIT.
+        """Returns the candidates at the cursor, best first, at most LIMIT.
 
         Args:
-            text: one or more statements, which may be unfinished.
-            cursor: 0-based place in it.
-            variables: what a parameter, `:name` or `$name`, may be called.
-            tables: variables that can be read as tables.
+            text: one or more statements, possibly unfinished.
+            cursor: 0-based position in the text.
+            variables: names of possible parameters, `:name` or `$name`.
+            tables: names of variables that hold tables.
         """
         tokens = statement(text, cursor)
         before = [token for token in tokens if token.start + len(token.text) <= cursor and token.kind != "space"]
         inside = next((token for token in tokens if token.start < cursor < token.start + len(token.text)), None)
         if any(is_open(token, cursor) for token in tokens):
-            return []  # in a text or a comment
+            return []  # in a string or a comment
         fragment, start = "", cursor
         if inside is not None and inside.is_name:
             fragment, start = text[inside.start : cursor], inside.start
@@ -105,7 +105,7 @@ class SqlCompleter:
             found = chain(found, ((name, "variable") for name in tables))
         return _matching(found, fragment, start)
 
-    # What may stand there
+    # Candidates by kind of place
 
     def _candidates(
         self, path: Sequence[str], before: Sequence[Token], tokens: Sequence[Token]
@@ -144,7 +144,7 @@ class SqlCompleter:
         yield from ((name, "function") for name in _functions())
 
     def _members(self, path: Sequence[str], scope: Sequence[tuple[str, Table]]) -> Iterator[tuple[str, Kind]]:
-        """Columns of an alias, fields of a column."""
+        """Yields the columns of an alias, or the fields of a column."""
         folded = [part.casefold() for part in path]
         for alias, table in scope:
             if alias.casefold() == folded[0]:
@@ -181,7 +181,7 @@ class SqlCompleter:
             yield from ((f"{name}(", "function") for name, function in FUNCTIONS.items() if function.effects == "none")
 
     def _named(self, path: Sequence[str]) -> Iterator[tuple[CatalogState, Schema | None]]:
-        """What the names before a table's name may mean: a schema of the current lake, a lake, a schema of a lake."""
+        """Yields the schemas and lakes that a qualifier may name."""
         state = self._state(self._lakes.get())
         schema = state.find_schema(schema_path(path) if path else self._lakes.current_schema) if state else None
         if state is not None and schema is not None:
@@ -191,7 +191,7 @@ class SqlCompleter:
             yield state, state.find_schema(schema_path(path[1:]) if len(path) > 1 else "main")
 
     def _places(self, path: Sequence[str], *, calling: bool) -> Iterator[tuple[str, Kind]]:
-        """Lakes and schemas after USE and CALL, which take no nested ones."""
+        """Yields lakes and schemas after USE and CALL, which take no nested schemas."""
         if not path:
             yield from ((lake.alias, "lake") for lake in self._lakes)
             if calling or not self._any():
@@ -211,7 +211,7 @@ class SqlCompleter:
                 with lake.connect() as connection:
                     known = (time.monotonic(), read_history(connection, _SNAPSHOTS), read_tags(connection))
             except DuckLakeError:
-                return  # held by another client just now
+                return  # another client holds the catalog
             self._histories[lake.alias] = known
         if not timestamps:
             yield from ((quote_text(tag), "snapshot") for tag in known[2])
@@ -220,7 +220,7 @@ class SqlCompleter:
             yield (f"TIMESTAMPTZ '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"
 
     def _scope(self, tokens: Sequence[Token]) -> Iterator[tuple[str, Table]]:
-        """(alias, table) of the lake tables that the statement names."""
+        """Yields (alias, table) for the lake tables in a statement."""
         for parts, alias in table_references(tokens):
             table = self._find(parts)
             if table is not None:
@@ -238,7 +238,7 @@ class SqlCompleter:
         return any(True for _ in self._lakes)
 
     def _state(self, lake: Lake) -> CatalogState | None:
-        """The entries of a lake; those known last where the catalog cannot be opened just now."""
+        """Returns the entries of a lake; the last read ones if the catalog cannot be opened."""
         transaction = self._lakes.transaction
         if transaction is not None and transaction.lake is lake:
             return transaction.state
@@ -260,13 +260,13 @@ def _entries(state: CatalogState, schema: Schema) -> Iterator[tuple[str, Kind]]:
 
 
 def _schemas(state: CatalogState, parent: Schema | None) -> Iterator[tuple[str, Kind]]:
-    """The schemas directly in another one, or in the lake."""
+    """Yields the direct child schemas of a schema, or the top schemas of the lake."""
     where = parent.schema_id if parent is not None else None
     yield from ((schema.parts[-1], "schema") for schema in state.schemas.values() if schema.parent_id == where)
 
 
 def _fields(columns: Iterable[Column], path: Sequence[str]) -> Iterator[str]:
-    """Names of the columns at a path of struct fields."""
+    """Yields the names of the columns at a path of struct fields."""
     if not path:
         yield from (column.name for column in columns)
         return
@@ -300,7 +300,7 @@ def _plain(name: str) -> bool:
 
 @cache
 def _functions() -> tuple[str, ...]:
-    """Functions of DuckDB's SQL, each with its bracket; operators and internal ones left out."""
+    """Returns DuckDB's functions, each with its opening bracket, without operators and internal functions."""
     rows = local_engine.evaluate(
         "SELECT DISTINCT function_name AS name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate') "
         "AND regexp_full_match(function_name, '[a-z][a-z0-9_]*') AND NOT starts_with(function_name, 'pg_') ORDER BY 1",

@@ -1,4 +1,4 @@
-"""Deeply nested statements: how deep Python may go for them."""
+"""Deeply nested statements: the recursion limit for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ducklake_lab.errors import UnsupportedFeatureError
 
-#: Enough for DuckDB's own limit, 1,000 levels of an expression; a level takes up to 25 calls, and 80 bytes of C's stack each.
+#: Enough for DuckDB's own limit of 1,000 expression levels. A level takes up to 25 calls of 80 bytes of C stack each.
 _DEPTH = 30_000
 _lock = threading.Lock()
 _inside = 0
@@ -18,10 +18,10 @@ _usual = 0
 
 @contextmanager
 def room_for_depth() -> Iterator[None]:
-    """Around the work on one text: Python's limit is raised, in all threads, as long as somebody needs it.
+    """Raises Python's recursion limit while one text is processed; the limit holds for all threads.
 
     Raises:
-        UnsupportedFeatureError: that was not enough.
+        UnsupportedFeatureError: the text is nested deeper than that limit allows.
     """
     global _inside, _usual
     with _lock:

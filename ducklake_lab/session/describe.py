@@ -1,4 +1,4 @@
-"""What the catalog knows of one table: its columns, their values, its partitions. No data file is read."""
+"""Describes a table from the catalog alone: columns, value ranges, partitions. No data file is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ducklake_lab.session.listings import FileListing, Listing
 
 
 def describe(lake: Lake, state: CatalogState, table: Table) -> Listing:
-    """The columns of a table, nested fields below theirs, and the table's sizes in the note."""
+    """Lists the columns of a table, nested fields below their parents, with the table's sizes in the note."""
     keys = {field.column_id: field.transform for field in table.partition.fields} if table.partition else {}
     rows = []
     for name, column in leaves_and_nodes(table.columns):
@@ -47,7 +47,7 @@ def describe(lake: Lake, state: CatalogState, table: Table) -> Listing:
 
 
 def leaves_and_nodes(columns: Iterable[Column], prefix: str = "") -> Iterable[tuple[str, Column]]:
-    """Every column at any depth with its dotted name; elements of lists and maps under their own names."""
+    """Yields each column at any depth with its dotted name; elements of lists and maps have names of their own."""
     for column in columns:
         yield prefix + column.name, column
         yield from leaves_and_nodes(column.children, f"{prefix}{column.name}.")
@@ -56,7 +56,7 @@ def leaves_and_nodes(columns: Iterable[Column], prefix: str = "") -> Iterable[tu
 def column_stats(
     title: str, snapshot_id: int, table: Table, files: Sequence[FileEntry], inlined_rows: int = 0
 ) -> Listing:
-    """Sums of the files' statistics per leaf column; the note counts the rows that are in no file."""
+    """Sums the files' statistics per leaf column; the note counts the inlined rows."""
     rows = []
     for name, column in leaves_and_nodes(table.columns):
         if column.children:
@@ -91,14 +91,14 @@ def column_stats(
 
 
 def _share(part: int, total: int) -> float | None:
-    """To four places, and neither 0 nor 1 where it is not."""
+    """Returns a rounded share; only an exact 0 or 1 is shown as such."""
     if not total:
         return None
     return part / total if part in (0, total) else min(max(round(part / total, 4), 0.0001), 0.9999)
 
 
 def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
-    """Smallest and largest value as text; None where a file with values does not tell, "≤ …" above a largest text."""
+    """Returns the smallest and largest value as text; "≤ …" for an upper bound, None if a file lacks statistics."""
     if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in known):
         return None, None
     pairs = [
@@ -115,7 +115,7 @@ def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, s
     if not all(stats.has_least_value(kind) for stats in known if stats.min_value == low):
         return None, None
     if isinstance(pairs[0][0], bool):
-        # the catalog holds them as 0 and 1
+        # the catalog stores booleans as 0 and 1
         low, high = (str(value).lower() for value in (pairs[0][0], pairs[-1][0]))
         return low, high
     largest = all(stats.has_largest_value(kind) for stats in known if stats.max_value == high)
@@ -123,7 +123,7 @@ def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, s
 
 
 def partitions(files: FileListing) -> Listing:
-    """Files, rows, deletions and bytes by partition values, in order of the values."""
+    """Lists files, rows, deleted rows and bytes by partition values, in order of the values."""
     found: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
     for entry in files:
         found.setdefault(entry.partition, []).append(entry)
@@ -148,7 +148,7 @@ def partitions(files: FileListing) -> Listing:
 
 
 def _natural(keys: tuple[tuple[str, str | None], ...]) -> list[tuple[int, float, str]]:
-    """Numbers by amount, texts after them, NULL last."""
+    """Returns a sort key: numbers by value, then texts, NULL last."""
     order = []
     for _, value in keys:
         if value is None:

@@ -1,4 +1,4 @@
-"""How healthy the files of tables are, and the calls that would mend them; from the catalog alone."""
+"""Finds tables whose files need maintenance, and the calls for it, from the catalog alone."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ducklake_lab.scan.file_stats import FileShape, TableShape, table_shapes
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
 
-#: A file of less than this share of the target size is small; two of them in a partition can become one.
+#: A file smaller than this share of the target size is small; two small files of a partition can be merged.
 SMALL = 0.25
-#: Share of deleted rows from which a file is worth rewriting.
+#: A file with at least this share of deleted rows should be rewritten.
 DELETED = 0.2
-#: Rows in the catalog from which they are worth a file: ten inserts of as many as are inlined unless options say more.
+#: A table with at least this many inlined rows should be flushed: ten inserts of the default inlining limit.
 INLINED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to mend.
+    """A problem of one table, and the call that solves it.
 
     Attributes:
         table: `schema.table`.
-        problem: what is wrong, in words.
-        effect: what the call would do: its dry run.
-        call: the statement.
+        problem: a description of the problem.
+        effect: the effect of the call, from its dry run.
+        call: the SQL statement.
     """
 
     table: str
@@ -39,11 +39,11 @@ class Finding:
 
 
 class Health(Sequence[Finding]):
-    """What there is to mend; nothing has changed yet.
+    """The findings of a check. Nothing has changed yet.
 
     Attributes:
-        title: what was looked at.
-        findings: one per table and kind of problem.
+        title: the table or lake that was checked.
+        findings: one for each table and kind of problem.
     """
 
     def __init__(self, title: str, findings: Sequence[Finding], run: Callable[[str], object]) -> None:
@@ -52,7 +52,7 @@ class Health(Sequence[Finding]):
         self._run = run
 
     def apply(self) -> Listing:
-        """Runs every call; gives what ran."""
+        """Runs every call and lists the calls."""
         rows = []
         for finding in self.findings:
             self._run(finding.call)
@@ -60,7 +60,7 @@ class Health(Sequence[Finding]):
         return Listing(f"Maintenance of {self.title}", ("table", "ran", "effect"), rows, noun="call")
 
     def run(self, index: int) -> Any:
-        """Runs one call; gives its result."""
+        """Runs the call of one finding and returns its result."""
         return self._run(self.findings[index].call)
 
     def __getitem__(self, index: Any) -> Any:
@@ -82,10 +82,10 @@ class Health(Sequence[Finding]):
 
 
 def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> Health:
-    """What is to be mended in the files of a table, or of all tables of the current lake.
+    """Checks the files of a table, or of all tables of the current lake.
 
     Args:
-        run: runs one of the calls that mend.
+        run: runs a maintenance call.
     """
     lake, only = lakes.get(), None
     if table is not None:
@@ -106,11 +106,11 @@ def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> 
 
 
 def _findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
-    """What is to be mended in one table.
+    """Returns the problems of one table.
 
     Args:
         shape: its data files and inlined rows at the newest snapshot.
-        target_bytes: the size that files should have.
+        target_bytes: the target size of data files.
     """
     name = f"{schema}.{table}"
     where = f"{quote_text(table)}, schema => {quote_text(schema)}"

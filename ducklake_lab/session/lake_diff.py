@@ -1,4 +1,4 @@
-"""Diffs of whole lakes, as a session gives them."""
+"""Diffs of whole lakes between two snapshots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ducklake_lab.session.names.read_states import At
 
 
 def diff_current_lake(lakes: Lakes, engines: Engines, start: At, end: At) -> LakeDiff:
-    """What differs in the lake in use between two snapshots; see `Session.diff`."""
+    """Returns the diff of the current lake between two snapshots; see `Session.diff`."""
     lake = lakes.get()
     if end is None and lakes.transaction is not None and lakes.transaction.lake is lake:
         raise UsageError(

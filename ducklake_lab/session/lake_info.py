@@ -1,4 +1,4 @@
-"""What a session says of its lakes: snapshots, tags, tables, options, health; Spark takes no part."""
+"""Information on the lakes of a session: snapshots, tags, tables, options, health. It needs no Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ducklake_lab.transaction.tagging import tag_snapshot, untag_snapshot
 
 @works_on_lakes
 class LakeInfo:
-    """The part of a session that looks at its lakes, and names their snapshots."""
+    """The part of a session that describes its lakes, and tags their snapshots."""
 
     _lakes: Lakes
     _sources: Sources
@@ -53,7 +53,7 @@ class LakeInfo:
         return self._lakes.current_schema
 
     def snapshots(self, table: str | None = None, last: int | None = None) -> History:
-        """The snapshots of the current lake, oldest first, with what each changed."""
+        """Returns the snapshots of the current lake, oldest first, with the changes of each."""
         lake, table_id = self._lakes.get(), None
         if table is not None:
             place = self._lakes.parse(table)
@@ -63,33 +63,33 @@ class LakeInfo:
         return History(table or lake.alias, entries)
 
     def history(self, table: str | None = None) -> History:
-        """The same as `snapshots`."""
+        """Returns the snapshots, as `snapshots` does."""
         return self.snapshots(table)
 
     def diff(self, start: int | datetime | str, end: At = None) -> LakeDiff:
-        """What differs in the current lake between two snapshots: tables that came, went and changed, and their rows.
+        """Returns the diff of the current lake between two snapshots: created, dropped and changed tables, and rows.
 
         Args:
             start: the earlier snapshot, by its id, a time or a tag.
-            end: the later one; the newest if left out.
+            end: the later one; the newest by default.
         """
         return diff_current_lake(self._lakes, self._engine, start, end)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
-        """Names a snapshot of the current lake, the newest by default; gives its id. A tag of that name moves.
+        """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.
 
-        The name stands wherever a snapshot id does, and the snapshot does not expire.
+        A tag can replace a snapshot id everywhere. A tagged snapshot does not expire.
 
         Raises:
-            SnapshotNotFoundError: there is no such snapshot.
-            UsageError: no tag can have that name.
-            TransactionError: a transaction is open, which could not take the tag back.
+            SnapshotNotFoundError: the snapshot does not exist.
+            UsageError: the name is not valid for a tag.
+            TransactionError: a transaction is open; it could not roll the tag back.
         """
         self._check_no_transaction()
         return tag_snapshot(self._lakes.get(), name, snapshot)
 
     def untag(self, name: str) -> int:
-        """Takes a tag away; gives the id of the snapshot that had it."""
+        """Removes a tag; returns the id of the snapshot it named."""
         self._check_no_transaction()
         return untag_snapshot(self._lakes.get(), name)
 
@@ -98,7 +98,7 @@ class LakeInfo:
             raise TransactionError("Tags are set at once, and no ROLLBACK takes that back; COMMIT or ROLLBACK first.")
 
     def tags(self) -> dict[str, int]:
-        """The ids of the current lake's tagged snapshots, by tag."""
+        """Returns the ids of the tagged snapshots of the current lake, by tag."""
         with self._lakes.get().connect() as connection:
             return read_tags(connection)
 
@@ -107,7 +107,7 @@ class LakeInfo:
         return self._lakes.state(self._lakes.get()).snapshot
 
     def state(self, lake: str | None = None, at: At = None) -> CatalogState:
-        """The entries of a lake, the current one by default, as statements see them now or saw them at a snapshot."""
+        """Returns the entries of a lake, by default the current one, as statements see them now or at a snapshot."""
         return self._lakes.state(self._lakes.get(lake), at)
 
     def tables(self, at: At = None) -> list[TableInfo]:
@@ -115,7 +115,7 @@ class LakeInfo:
         return all_tables(self._lakes, at)
 
     def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]:
-        """All entries of the current lake, sizes of its tables by their ids, and comments of views' columns."""
+        """Returns the entries of the current lake, the sizes of its tables by id, and the comments of view columns."""
         lake = self._lakes.get()
         with nullcontext() if at is None else self._lakes.statement(at):
             state = self._lakes.state(lake)
@@ -124,7 +124,7 @@ class LakeInfo:
             return state, counts, self._sources.names.system.view_comments(lake, state)
 
     def view_comments(self, lake: str) -> ViewComments:
-        """The comments of columns of views by view id and column."""
+        """Returns the comments of view columns, by view id and column."""
         found = self._lakes.get(lake)
         return self._sources.names.system.view_comments(found, self._lakes.state(found))
 
@@ -133,12 +133,12 @@ class LakeInfo:
         return options_of(self._lakes)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Around several calls that read the catalog: its file is opened once for them, and nobody can write to it."""
+        """Opens the catalog once for all reads in the block; nobody can write to a catalog file meanwhile."""
         return self._lakes.statement()
 
     def health(self, table: str | None = None) -> Health:
-        """What is to be mended in the files of a table, or of all tables of the current lake; nothing changes.
+        """Checks the files of a table, or of all tables of the current lake; changes nothing.
 
-        It takes a few queries to the catalog, however many tables there are.
+        It needs a few catalog queries, for any number of tables.
         """
         return health_of(self._lakes, table, self.sql)

@@ -1,4 +1,4 @@
-"""Listings that draw themselves in a notebook: a history, the files of a table."""
+"""Listings that notebooks display: the history of a lake, the files of a table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class History(_Listing[HistoryEntry]):
         return f"<History of {self.title}: {len(self)} snapshots>"
 
     def arrow(self) -> pa.Table:
-        """The snapshots as an Arrow table, a row for each."""
+        """Returns the snapshots as an Arrow table, one row each."""
         return pa.table(
             {
                 "snapshot_id": pa.array([entry.info.snapshot_id for entry in self], pa.int64()),
@@ -74,15 +74,15 @@ class History(_Listing[HistoryEntry]):
 
 
 class Listing(_Listing[dict[str, object]]):
-    """Rows of named values, each a dict.
+    """Rows of named values; each row is a dict.
 
     Attributes:
-        title: stands above the rows.
-        columns: their names, in order.
-        noun: what one row is.
-        total: how many of them there are; fewer than the rows where some rows are parts of others.
-        note: stands below the rows, or "".
-        units: the columns whose numbers are shares of 1, or bytes: a view writes 0.25 as 25% and 1,000,000 as 1 MB.
+        title: the text above the rows.
+        columns: the column names, in order.
+        noun: the word for one counted item, e.g. `table`.
+        total: the number of items; fewer than the rows if some rows are parts of others.
+        note: the text below the rows, or "".
+        units: units of columns with shares of 1 or bytes: a view writes 0.25 as 25% and 1,000,000 as 1 MB.
     """
 
     _view = "listing.html"
@@ -122,8 +122,8 @@ class FileListing(_Listing[FileEntry]):
     """Data files of a table at a snapshot.
 
     Attributes:
-        inlined_rows: rows of the table that are in the catalog, and in no file.
-        types: those of the columns that have statistics, by name.
+        inlined_rows: rows of the table in the catalog database.
+        types: types of the columns that have statistics, by name.
     """
 
     _view = "files.html"
@@ -144,18 +144,18 @@ class FileListing(_Listing[FileEntry]):
         self._details = details
 
     def look_at(self, entries: Sequence[FileEntry]) -> None:
-        """Reads the statistics of some files at once, before each is asked for its own."""
+        """Reads the statistics of several files with one query."""
         if self._details is not None and entries:
             self._details.look_at([entry.data_file.data_file_id for entry in entries])
 
     def times(self, entries: Sequence[FileEntry]) -> Mapping[int, datetime]:
-        """When some files were committed, by the snapshot that added them, as far as it is known."""
+        """Returns known commit times, by the snapshot that added the file."""
         if self._details is None or not entries:
             return {}
         return self._details.times([entry.data_file.begin_snapshot for entry in entries])
 
     def of_column(self, name: str) -> list[ColumnStats]:
-        """The statistics of one column in the files that have them, in file order; those of others are not read."""
+        """Returns one column's statistics, in file order, for the files that have them; reads no others."""
         if self._details is None:
             return [entry.stats[name] for entry in self if name in entry.stats]
         found = self._details.of_column(name)

@@ -1,4 +1,4 @@
-"""The open transaction as users hold it: its diff, and its end."""
+"""The open transaction as users see it: its diff, commit and rollback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OpenTransaction:
     """The transaction of a `with session.transaction()` block.
 
     Attributes:
-        snapshot: the snapshot it became, once committed; None where nothing was changed.
+        snapshot: the committed snapshot; None before the commit, or if nothing changed.
     """
 
     def __init__(self, transactions: Transactions, engine: SparkEngine) -> None:
@@ -33,7 +33,7 @@ class OpenTransaction:
         self.snapshot: Snapshot | None = None
 
     def diff(self, table: str | None = None) -> Diff:
-        """What the transaction has changed so far in a table; the name can be left out if it changed one only."""
+        """Returns the changes of the transaction to a table; the name is optional if it changed only one."""
         transaction = self._changed()
         sides = _sides(transaction)
         if table is None:
@@ -51,7 +51,7 @@ class OpenTransaction:
         return diff_sides(*sides[found], found, engines=self._engine)
 
     def diffs(self) -> list[Diff]:
-        """The diffs of all tables that the transaction has changed, by name."""
+        """Returns the diffs of all changed tables, by name."""
         return [
             diff_sides(before, after, name, engines=self._engine)
             for name, (before, after) in _sides(self._changed()).items()
@@ -64,7 +64,7 @@ class OpenTransaction:
         return transaction
 
     def rollback(self) -> None:
-        """Undoes everything; the block may go on, in no transaction."""
+        """Rolls back; later statements of the block run outside a transaction."""
         self._transactions.rollback()
 
     def commit(self) -> None:
@@ -73,7 +73,7 @@ class OpenTransaction:
 
 
 def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
-    """Both states of every table that was changed, made or dropped, by `schema.table`."""
+    """Returns both states of each changed, created or dropped table, by `schema.table`."""
     base, state, lake = transaction.base, transaction.state, transaction.lake
     touched = {table_id for table_id, staged in transaction.data.items() if staged}
     touched |= {i for i, entry in state.tables.items() if base.tables.get(i) != entry}
@@ -83,7 +83,7 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
         old, new = base.tables.get(table_id), state.tables.get(table_id)
         name = state.qualified_name(new) if new is not None else base.qualified_name(old) if old is not None else None
         if name is None:
-            continue  # made and dropped again
+            continue  # created and dropped in the same transaction
         staged = transaction.peek(new) if new is not None else None
         committed = transaction.is_committed(new) if new is not None else True
         found[name] = (Side(lake, base, old), Side(lake, state, new, staged, committed))
@@ -92,12 +92,12 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
 
 @works_on_lakes
 class Preview:
-    """What statements would change: they have run in a transaction that is still open.
+    """The effects of statements that ran in a transaction, which stays open until commit or rollback.
 
     Attributes:
-        diffs: one per changed table.
+        diffs: one for each changed table.
         state: `open`, `committed` or `rolled back`.
-        snapshot: the snapshot it became, once committed.
+        snapshot: the committed snapshot; None before the commit.
     """
 
     def __init__(self, transactions: Transactions, transaction: Transaction, diffs: list[Diff]) -> None:
@@ -113,31 +113,31 @@ class Preview:
 
     @property
     def lake(self) -> str:
-        """The alias of the lake that would change."""
+        """The alias of the changed lake."""
         return self._transaction.lake.alias
 
     @property
     def state(self) -> Literal["open", "committed", "rolled back"]:
         if self._ended is None and self._lakes.transaction is not self._transaction:
-            # ended by COMMIT or ROLLBACK in another cell
+            # another cell ran COMMIT or ROLLBACK
             return "committed" if self._transaction.snapshot is not None else "rolled back"
         return self._ended or "open"
 
     @property
     def message(self) -> str | None:
-        """The commit message that it has so far."""
+        """The commit message so far."""
         return self._transaction.message
 
     def commit(self, message: str | None = None, author: str | None = None) -> Snapshot | None:
-        """Makes the changes a snapshot of the lake.
+        """Commits the changes as a snapshot of the lake.
 
         Args:
-            message: instead of the one it has; "" for none.
-            author: instead of the one it has.
+            message: replaces the transaction's message; "" removes it.
+            author: replaces the transaction's author.
 
         Raises:
-            TransactionError: it has ended already.
-            TransactionConflictError: another commit excludes this one; nothing was written, and it is rolled back.
+            TransactionError: the transaction has ended already.
+            TransactionConflictError: another commit conflicts; nothing is written, and the transaction is rolled back.
         """
         self._check_open()
         self._transaction.message = message or None if message is not None else self._transaction.message
@@ -148,7 +148,7 @@ class Preview:
         return self.snapshot
 
     def rollback(self) -> None:
-        """Undoes the changes; nothing of them is left in the lake."""
+        """Rolls the changes back."""
         self._check_open()
         self._transactions.rollback()
         self._ended = "rolled back"
@@ -165,7 +165,7 @@ class Preview:
 def run_transaction(
     transactions: Transactions, engine: SparkEngine, author: str | None, message: str | None, extra_info: str | None
 ) -> Iterator[OpenTransaction]:
-    """A transaction that commits at the end and rolls back on an error; see `Session.transaction`."""
+    """Opens a transaction; the end of the block commits, an error rolls back. See `Session.transaction`."""
     with transactions.lakes.turn.block():
         transactions.begin()
         handle = OpenTransaction(transactions, engine)
@@ -176,7 +176,7 @@ def run_transaction(
                 transactions.rollback()
             raise
         if not transactions.lakes.in_transaction:
-            return  # ended by hand
+            return  # the block committed or rolled back itself
         transaction = transactions.lakes.transaction
         if transaction is not None:
             transaction.author = author if author is not None else transaction.author
@@ -186,7 +186,7 @@ def run_transaction(
 
 
 def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
-    """Runs statements in a transaction and keeps it open; rolls it back when they fail."""
+    """Runs statements in a transaction and keeps it open; rolls back if they fail."""
     transactions.begin(preview=True)
     try:
         run()

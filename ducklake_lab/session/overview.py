@@ -1,4 +1,4 @@
-"""What a session lists of all its lakes, and of the options of one."""
+"""Listings over all lakes of a session, and over the options of one lake."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class TableInfo:
     """A table as a listing shows it.
 
     Attributes:
-        record_count: rows that are not deleted.
-        file_size_bytes: size of the data files.
+        record_count: rows without deleted ones.
+        file_size_bytes: total size of the data files.
     """
 
     lake: str
@@ -29,7 +29,7 @@ class TableInfo:
 
 
 def all_tables(lakes: Lakes, at: At) -> list[TableInfo]:
-    """The tables of all lakes, by lake, schema and name; those of the current lake as of `at`."""
+    """Returns the tables of all lakes, by lake, schema and name; those of the current lake as of `at`."""
     found = []
     for lake in lakes:
         state = lakes.state(lake, at if lake is lakes.get() else None)
@@ -42,7 +42,7 @@ def all_tables(lakes: Lakes, at: At) -> list[TableInfo]:
 
 
 def options_of(lakes: Lakes) -> Listing:
-    """The options set in the current lake, in its schemas and in its tables."""
+    """Lists the options of the current lake, its schemas and its tables."""
     lake = lakes.get()
     state = lakes.state(lake)
     with lake.connect() as connection:

@@ -11,20 +11,20 @@ from ducklake_lab.session.table import TableHandle
 
 
 class Plots:
-    """Makes plotly figures of the session's current lake; diffs of more rows than fit this process start Spark, nothing else does."""
+    """Makes plotly figures of the current lake. Only diffs with more rows than one process can hold start Spark."""
 
     def __init__(self, snapshots: Callable[[str | None], History], table: Callable[..., TableHandle]) -> None:
         self._snapshots = snapshots
         self._table = table
 
     def history(self, table: str | None = None) -> Any:
-        """Rows added and removed by each snapshot, of the lake or of one table."""
+        """Plots the rows that each snapshot added and removed, in the lake or in one table."""
         return self._snapshots(table).plot()
 
     def files(self, table: str, at: int | datetime | None = None) -> Any:
-        """Sizes and deletions of a table's data files."""
+        """Plots the sizes and deleted rows of a table's data files."""
         return self._table(table, at).files().plot()
 
     def diff(self, table: str, start: int | datetime, end: int | datetime | None = None) -> Any:
-        """Counts of changed rows, and values before and after."""
+        """Plots the counts of changed rows, and values before and after."""
         return self._table(table).diff(start, end).plot()

@@ -1,6 +1,6 @@
-"""Errors of texts that hold a secret: they repeat nothing of it, and carry no error that does.
+"""Removes secrets from errors: messages, causes and contexts.
 
-A statement about secrets may be misspelt, so that nothing says which part of it is one: its errors show none of the text.
+A statement about secrets may contain a typo. Then any part may be the secret, and its errors show no text at all.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from ducklake_lab.redaction import HIDDEN, hide, secrets_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-#: What statements and URIs with a secret have in them, most of them more than once.
+#: Signs of a secret in statements and URIs; most of those have several.
 _SIGNS = re.compile(r"secret|passw|key_?id|session_?token|postgres|mysql|mariadb|//.*@", re.IGNORECASE | re.DOTALL)
-#: Statements that hold none.
+#: Statements that cannot hold a secret.
 _PLAIN = re.compile(
     r"\s*(?:select|from|with|values|insert|update|delete|merge|explain|describe|show|summarize|truncate|alter|drop|comment"
     r"|create\s+(?:or\s+replace\s+)?(?:temp\s+|temporary\s+)?(?:table|view|schema|macro))\b[^;]*;?\s*",
     re.IGNORECASE,
 )
-#: What comes after a word for a secret, up to where it certainly ends: a blank in it may be part of it.
+#: Values after a keyword of a secret, to a certain end: a blank may be part of the value.
 _VALUES = re.compile(
     r"(?:secret|key_?id|token|passw\w*)[\s=:'\"]*"
     r"(.*?)(?=\s(?:host|port|user|dbname|db|database|socket|unix_socket|sslmode)\s*=|\)|$)|//[^/:@]*:([^/@]+)@",
     re.IGNORECASE | re.DOTALL,
 )
-#: What a statement that holds none does not have in it, unless a semicolon is missing before it.
+#: Signs of a second statement, with a secret, after a missing semicolon.
 _ANOTHER = re.compile(r"\b(?:create|replace|persistent)\s+secret\b|\battach\b|\bpassword\s*=", re.IGNORECASE)
 _WORD = re.compile(r"\w{3,}")
-#: Characters of a part of a secret that a message must not have, and errors in a chain.
+#: Shortest part of a secret that a message must not contain, and most errors of a chain to check.
 _SHORTEST, _LONGEST_CHAIN = 3, 20
 
-#: A secret's own name, which may be shown.
+#: The name of a secret, which messages may show.
 _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECASE)
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether a text of SQL or a URI may hold a secret, even if it is misspelt."""
+    """Whether SQL text or a URI may hold a secret, even with typos."""
     signs = _SIGNS.search(text) is not None
     return signs and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
 
 
 def redacts(function: _Function) -> _Function:
-    """A function with an argument `text` of SQL, or `uri`: its errors disclose no secret.
+    """Wraps a function with an argument `text` (SQL) or `uri`, so that its errors disclose no secret.
 
-    Errors that a text with a secret causes, or in whose chain one is, are raised anew: without the frames, causes and
-    contexts of the first, which show parts of it.
+    An error for a text with a secret, or with a secret in its chain, is raised anew. The new error has no frames,
+    causes or contexts of the first one, which show parts of the text.
     """
     names = list(signature(function).parameters)
     name = "text" if "text" in names else "uri"
@@ -69,7 +69,7 @@ def redacts(function: _Function) -> _Function:
                 redacted = _without(error, secrets)
             else:
                 raise
-        # the frame of this function stays in the traceback
+        # the traceback keeps the frame of this function
         args, kwargs, text, secrets = (), {}, "", []
         raise redacted
 
@@ -88,14 +88,14 @@ def _redacted(error: Exception, text: str) -> DuckLakeError:
 
 
 def _given(text: str, kwargs: Mapping[str, object]) -> list[str]:
-    """The secrets in a text and in the values of its parameters."""
+    """Returns the secrets in a text and in its parameter values."""
     params = kwargs.get("params")
     values = [value for value in params.values() if isinstance(value, str)] if isinstance(params, Mapping) else []
     return [secret for one in (text, *values) for secret in secrets_of(one)]
 
 
 def _without(error: Exception, secrets: list[str]) -> DuckLakeError:
-    """The error with a message that holds none of some secrets, nor a part of one."""
+    """Returns the error with a message that contains no secret, nor a word of one."""
     if not isinstance(error, DuckLakeError):
         return SqlError(
             f"The statement cannot be run: {type(error).__name__}. Its text is not shown: it holds a secret."
@@ -112,7 +112,7 @@ def _without(error: Exception, secrets: list[str]) -> DuckLakeError:
 
 
 def _chain(error: BaseException | None) -> list[str]:
-    """The messages of an error and of what caused it."""
+    """Returns the messages of an error and of its causes."""
     found: list[str] = []
     while error is not None and len(found) < _LONGEST_CHAIN:
         found.append(str(error))
@@ -121,7 +121,7 @@ def _chain(error: BaseException | None) -> list[str]:
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:
-    """Whether a message is, or was made of, one of DuckDB's, which quote the statement."""
+    """Whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
     while error is not None:
         if isinstance(error, duckdb.Error):
             return True

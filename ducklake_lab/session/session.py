@@ -1,4 +1,4 @@
-"""The session: the one object users talk to."""
+"""The session, the main object of the public API."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 
 @works_on_lakes
 class Session(LakeInfo):
-    """Attached lakes and a Spark session that is started when rows are first read or written.
+    """A session: attached lakes, and a Spark session that starts when it is needed.
 
-    Threads take turns: one runs a statement, or a `transaction()` block, at a time. What BEGIN opens is for all of them.
+    Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.
 
     Args:
-        spark: a SparkSession to use; None starts one, or takes the active one, when it is needed.
-        engine: where rows are worked: "auto" by size, "spark" always on Spark, "duckdb" always in process.
-        limits: up to where `auto` works in process.
+        spark: a SparkSession to use; None takes the active one or starts one, when it is needed.
+        engine: the engine for rows: "auto" chooses by size, "spark" is always Spark, "duckdb" is always in process.
+        limits: the largest sizes that `auto` processes without Spark.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Session(LakeInfo):
 
     @property
     def engine(self) -> Engine:
-        """Where rows are worked unless a statement says otherwise."""
+        """The default engine for rows."""
         return self._engine.asked
 
     @engine.setter
@@ -92,7 +92,7 @@ class Session(LakeInfo):
 
     @property
     def author(self) -> str | None:
-        """The author of commits that name none; None for none. May be set to a function, which the first commit calls."""
+        """The default author of commits, or None. A function may be set; the first commit calls it."""
         return self._transactions.notes.author()
 
     @author.setter
@@ -101,9 +101,9 @@ class Session(LakeInfo):
 
     @property
     def record_statements(self) -> bool:
-        """Whether commits name their statement, its kind and duration in `commit_extra_info`, as JSON; not by default.
+        """Whether commits record their statement, its kind and duration as JSON in `commit_extra_info`; off by default.
 
-        May be set to a function, whose mapping is noted as well, such as the `notebook` and `cell`.
+        A function may be set; its mapping, such as `notebook` and `cell`, is recorded too.
         """
         return self._transactions.notes.context is not None
 
@@ -113,7 +113,7 @@ class Session(LakeInfo):
 
     @property
     def spark(self) -> SparkSession:
-        """The SparkSession, in which `format("ducklake")` is known; starts it if need be."""
+        """The SparkSession, with `format("ducklake")` registered; starts it if necessary."""
         from ducklake_lab import datasource
 
         return datasource.register(self._engine())
@@ -127,17 +127,17 @@ class Session(LakeInfo):
     @property
     @at_once
     def spark_starting(self) -> bool:
-        """Whether Spark is being started at this moment."""
+        """Whether Spark is starting."""
         return self._engine.starting
 
     def expect(self, size: int) -> None:
-        """Starts Spark in the background if a lake of that many bytes is too large to be looked at in process."""
+        """Starts Spark in the background if a lake with that many bytes is too large for this process."""
         if size > self._engine.limits.look:
             self._engine.start_soon()
 
     @property
     def on_progress(self) -> Callable[[Progress | float], None] | None:
-        """Called while a statement runs: with Spark's progress from another thread, or the share done in process."""
+        """The callback during a statement: gets Spark's progress from another thread, or the share done in process."""
         return self._engine.on_progress
 
     @on_progress.setter
@@ -169,37 +169,37 @@ class Session(LakeInfo):
         data_inlining_row_limit: int | None = None,
         write_deletion_vectors: bool | None = None,
     ) -> Lake:
-        """Attaches a lake, creating it where there is none; unqualified names are its own if no lake is in use yet.
+        """Attaches a lake and creates it if necessary; it becomes the current lake if there is none.
 
         Args:
-            uri: `ducklake:metadata.ducklake`, `ducklake:sqlite:…`, `ducklake:postgres:…`, or a SQLAlchemy URL; a word
-                without dots and slashes, `ducklake:my_lake`, is the name of a secret.
-            alias: its name in SQL; the file's stem, or the database's name, by default.
-            data_path: folder or URL of the data; needed to create a lake in PostgreSQL.
+            uri: `ducklake:metadata.ducklake`, `ducklake:sqlite:…`, `ducklake:postgres:…`, or a SQLAlchemy URL. A word
+                without dots and slashes, `ducklake:my_lake`, names a secret.
+            alias: its name in SQL; by default the file's stem or the database's name.
+            data_path: folder or URL of the data files; required to create a lake in PostgreSQL.
             read_only: refuse to write.
-            snapshot_version: read the lake as of this snapshot, without writing.
-            snapshot_time: likewise as of this time; one without a zone is in the session's TimeZone.
-            encrypted: encrypt the files of a lake that is created; those of an encrypted lake always are.
-            create_if_not_exists: make a lake where there is none.
-            create_folders: make the folder of a new catalog file; without it, a missing folder is an error.
-            automatic_migration: bring a catalog of an older version to `ducklake_version`, or else to 1.0 with DuckDB 1.5
-                and to 1.1 with 2.0; one of 1.1-dev1 to 1.1. Nothing is changed where that fails.
-            ducklake_version: the version of a lake that is created: by default `1.0` with DuckDB 1.5, `1.1` with 2.0; a
-                lake of another version is an error, or is migrated.
-            storage_version: DuckDB's storage version of a catalog file that is created, `latest` or e.g. `v2.0.0`; by
+            snapshot_version: read the lake at this snapshot, without writing.
+            snapshot_time: read the lake at this time, without writing. Without a zone it is in the session's TimeZone.
+            encrypted: encrypt the files of a new lake; an encrypted lake always encrypts its files.
+            create_if_not_exists: create the lake if it does not exist.
+            create_folders: create the folder of a new catalog file; otherwise a missing folder is an error.
+            automatic_migration: migrate a catalog of an older version to `ducklake_version`, by default 1.0 with DuckDB
+                1.5 and 1.1 with 2.0; one of 1.1-dev1 always to 1.1. A failed migration changes nothing.
+            ducklake_version: the version of a new lake: by default `1.0` with DuckDB 1.5, `1.1` with 2.0. A
+                lake with another version is an error, or is migrated.
+            storage_version: DuckDB's storage version of a new catalog file, `latest` or e.g. `v2.0.0`; by
                 default one that DuckDB 1.5 reads.
-            override_data_path: use `data_path` although the lake says another one.
-            exclusive: keep a catalog in a DuckDB file open until it is detached: statements do not open it anew, and no
+            override_data_path: use `data_path` even if the lake has another one.
+            exclusive: keep a DuckDB catalog file open until it is detached: statements do not reopen it, and no
                 other process can use it.
-            metadata_catalog: the name its catalog database goes by in SQL; `__ducklake_metadata_<alias>` by default.
-            metadata_schema: the schema of the catalog database that the metadata tables are in.
-            data_inlining_row_limit: rows up to which inserts are inlined, where the lake does not say.
-            write_deletion_vectors: likewise whether to write deletion vectors.
+            metadata_catalog: the name of its catalog database in SQL; `__ducklake_metadata_<alias>` by default.
+            metadata_schema: the schema of the metadata tables in the catalog database.
+            data_inlining_row_limit: largest number of rows that an insert inlines, unless the lake sets it.
+            write_deletion_vectors: whether to write deletion vectors, unless the lake sets it.
 
         Raises:
-            CatalogNotFoundError: there is no lake and none is to be created, or its folder does not exist.
+            CatalogNotFoundError: the lake does not exist and may not be created, or its folder does not exist.
             CatalogVersionError: the lake's spec version is not supported.
-            EntryExistsError: the alias is taken.
+            EntryExistsError: another lake has the alias.
         """
         options = AttachOptions(
             data_path=data_path,
@@ -222,11 +222,11 @@ class Session(LakeInfo):
         return attach(self._lakes, self._secrets, uri, alias, options)
 
     def detach(self, alias: str) -> None:
-        """Forgets an attached lake."""
+        """Detaches a lake."""
         self._lakes.remove(self._lakes.get(alias))
 
     def use(self, name: str) -> None:
-        """Makes `lake`, `schema` or `lake.schema` the place of unqualified names."""
+        """Makes `lake`, `schema` or `lake.schema` the default for unqualified names."""
         self._lakes.use(split_name(name))
 
     # Statements
@@ -244,23 +244,22 @@ class Session(LakeInfo):
         variables: Mapping[str, object] | None = None,
         **tables: object,
     ) -> Result:
-        """Runs one or more statements; gives the last one's result.
+        """Runs one or more statements; returns the last one's result.
 
         Args:
             text: SQL in DuckDB's dialect.
-            params: values of `:name` and `$name` parameters; bound, never pasted into the text.
-            engine: where rows are worked, instead of what the session says.
-            dialect: "spark" for one query in Spark's own SQL, in which tables of lakes may be named, at a snapshot too
-                with VERSION AS OF or TIMESTAMP AS OF.
-            at: read tables of the current lake as of a snapshot id or time, where the text says no other;
-                nothing can be written then.
-            message: the commit message of what the statements change.
-            variables: values by name; a DataFrame among them is read under a name that no table has.
-            **tables: rows by the name under which the text reads them, e.g. `updates=df`: a Spark, pandas or Polars
+            params: values of `:name` and `$name` parameters; bound, never inserted into the text.
+            engine: the engine for rows, instead of the session's.
+            dialect: "spark" for one query in Spark SQL. It may name tables of lakes, also at a snapshot with
+                VERSION AS OF or TIMESTAMP AS OF.
+            at: the default snapshot id or time for reads of the current lake; nothing can be written then.
+            message: the message of the commits.
+            variables: values by name; the text can read a DataFrame among them if no table has its name.
+            **tables: rows by their name in the text, e.g. `updates=df`: a Spark, pandas or Polars
                 DataFrame, an Arrow table, a result. They hide tables of lakes.
 
         Raises:
-            SqlSyntaxError, BindError: the text is wrong; nothing of it ran that comes after the wrong statement.
+            SqlSyntaxError, BindError: the text is wrong; the wrong statement and later ones do not run.
             UnsupportedFeatureError: a statement is not supported.
         """
         if dialect not in ("duckdb", "spark"):
@@ -289,25 +288,25 @@ class Session(LakeInfo):
                 for statement in statements:
                     with several.next(), self._lakes.statement(at), self._transactions.notes.running(statement):
                         result = self._statements.run_statement(statement)
-                    # its text alone would read another snapshot
+                    # the text alone would read another snapshot
                     if isinstance(statement.operation, op.Query) and at is None:
                         result.text = statement.text.strip()
         result.info.seconds += time.monotonic() - started
         return result
 
     def table(self, name: str, at: At = None) -> TableHandle:
-        """A table by `table`, `schema.table` or `lake.schema.table`, as of `at` (snapshot id or time)."""
+        """Returns a handle for `table`, `schema.table` or `lake.schema.table` at a snapshot id or time."""
         return TableHandle(self._lakes, self._sources, self._engine, name, at)
 
     def write(self, rows: object, table: str, mode: WriteMode = "append") -> Result:
-        """Writes rows to a table, columns matched by name.
+        """Writes rows to a table; matches columns by name.
 
         Args:
             rows: a Spark or pandas DataFrame, or an Arrow table.
-            mode: `append` to a table that exists; `overwrite` its rows; `create` a table; `create_or_replace` it.
+            mode: `append` to an existing table, `overwrite` its rows, `create` a table, or `create_or_replace` it.
 
         Returns:
-            The count of rows written.
+            The number of written rows.
         """
         return write_rows(self._lakes, self._sources, self._statements, rows, table, mode, self.transaction)
 
@@ -318,46 +317,46 @@ class Session(LakeInfo):
         mode: UploadMode = "create",
         **options: Unpack[UploadOptions],
     ) -> Upload:
-        """What files would become as rows of a table; its `apply` writes them, and nothing is written before.
+        """Prepares the upload of files to a table. Its `apply` writes the rows; nothing is written before.
 
-        Every line of a CSV file becomes a row, or is counted: nothing is left out that was not asked for. Numbers with
-        leading zeros, and those that would lose digits in any type, stay texts.
+        Every line of a CSV file becomes a row or is counted; none is skipped unless an option asks for it. Numbers with
+        leading zeros, and numbers that would lose digits in any type, stay text.
 
         Args:
-            source: a file, a pattern, a folder or a URL of CSV, Parquet, JSON or Excel (with openpyxl).
-            table: its name; that of the file by default.
-            mode: `create` a table; `append` to one, columns matched by name; `replace` it.
+            source: a file, a pattern, a folder or a URL, with CSV, Parquet, JSON or Excel files (needs openpyxl).
+            table: the table's name; by default the file's name.
+            mode: `create` a table, `append` to one by column names, or `replace` it.
             options: see `UploadOptions`: `types`, `date_format`, `nulls`, `thousands`, `decimal`, `delimiter`, `quote`,
                 `escape`, `header`, `skip`, `encoding`, `sheet`, `round`, `clean_names`.
 
         Raises:
-            UsageError: there is no such file, or it cannot be uploaded.
-            SqlError: a line differs from the others, or a value would lose something in its type.
-            EntryExistsError: the table exists, and is to be created.
+            UsageError: the file does not exist, or cannot be uploaded.
+            SqlError: a line differs from the others, or a value would lose digits or parts in its type.
+            EntryExistsError: the mode is `create`, and the table exists.
         """
         return upload(self._lakes, self.sql, source, table, mode, options)
 
     def appender(
         self, table: str, columns: Sequence[str] | None = None, *, rows: int = 1_000, seconds: float | None = None
     ) -> Appender:
-        """What appends rows to a table, many times, and commits them in batches.
+        """Returns an appender, which collects rows for a table and commits them in batches.
 
         Args:
-            columns: names of the columns that rows have values for; all by default.
-            rows: held rows at which they are flushed.
-            seconds: seconds after the first held row at which the next one flushes; None for no limit of time.
+            columns: the columns that rows have values for; all by default.
+            rows: number of held rows at which they are flushed.
+            seconds: age of the oldest held row, in seconds, at which the next row flushes; None for no limit.
         """
         dml = Dml(self._lakes, self._sources, self._engine)
         return Appender(self._transactions, self._sources, dml, table, columns, rows, seconds)
 
     def restore(self, table: str, to: int | datetime | str) -> Snapshot | None:
-        """Makes a table's contents those of an earlier snapshot again, as a new snapshot, which it gives.
+        """Restores a table as it was at an earlier snapshot, as a new snapshot, and returns that.
 
-        Columns and rows are as they were then; a table that was dropped comes back. No row is read or written.
+        Columns and rows are as they were then; a dropped table comes back. It reads and writes no rows.
 
         Raises:
-            SnapshotNotFoundError: there is no such snapshot; it may have expired.
-            DataFileError: a file it needs has been deleted.
+            SnapshotNotFoundError: the snapshot does not exist; it may have expired.
+            DataFileError: a necessary data file has been deleted.
         """
         place = self._lakes.parse(table)
         with self._lakes.statement(), self._transactions.writing(place.lake) as transaction:
@@ -367,11 +366,11 @@ class Session(LakeInfo):
     def complete(
         self, text: str, cursor: int, variables: Iterable[str] = (), tables: Iterable[str] = ()
     ) -> list[Completion]:
-        """Names that may stand at a place of unfinished SQL, from the catalog; Spark takes no part.
+        """Returns candidates for a position in incomplete SQL, from the catalog; needs no Spark.
 
         Args:
-            variables: names that may follow the colon of a parameter.
-            tables: names of variables that can be read as tables.
+            variables: names of possible parameters.
+            tables: names of variables that hold tables.
         """
         return self._completer.complete(text, cursor, variables, tables)
 
@@ -386,34 +385,34 @@ class Session(LakeInfo):
     def transaction(
         self, author: str | None = None, message: str | None = None, extra_info: str | None = None
     ) -> Iterator[OpenTransaction]:
-        """Many statements, one snapshot: commits at the end, rolls back on an error.
+        """Runs the statements of the block as one transaction: commits at the end, rolls back on an error.
 
         Raises:
-            TransactionConflictError: another commit excludes this one; nothing was written.
+            TransactionConflictError: another commit conflicts; nothing is written.
         """
         with run_transaction(self._transactions, self._engine, author, message, extra_info) as handle:
             yield handle
 
     def preview(self, text: str, params: Mapping[str, object] | None = None, **given: Any) -> Preview:
-        """Runs statements, given what `sql` takes, in a transaction that stays open, and shows what they would change.
+        """Runs statements in a transaction that stays open, and shows their changes. It takes the arguments of `sql`.
 
-        Nothing is in the lake before `commit()` of what is returned, or COMMIT.
+        The lake does not change before `commit()` of the preview, or COMMIT.
 
         Raises:
             TransactionError: a transaction is open already.
-            UsageError: the statements change nothing of a lake, or commit by themselves.
+            UsageError: the statements change no lake, or commit themselves.
         """
         return run_preview(self._transactions, self._engine, lambda: self.sql(text, params, **given))
 
     @property
     def plot(self) -> Plots:
-        """Figures: `session.plot.history()`, `.files(table)`, `.diff(table, a, b)`."""
+        """Figures of the current lake: `session.plot.history()`, `.files(table)`, `.diff(table, a, b)`."""
         return Plots(self.snapshots, self.table)
 
     # End
 
     def close(self) -> None:
-        """Rolls back what is open and forgets the lakes. Spark is left running: others may use it."""
+        """Rolls back an open transaction and detaches all lakes. Spark keeps running: other code may use it."""
         if self._lakes.in_transaction:
             self._transactions.rollback()
         for lake in list(self._lakes):
@@ -441,7 +440,7 @@ def connect(
     limits: Limits | None = None,
     **options: Any,
 ) -> Session:
-    """A session with one lake attached; takes the arguments of `Session` and `Session.attach`."""
+    """Returns a session with one attached lake; takes the arguments of `Session` and `Session.attach`."""
     session = Session(spark=spark, engine=engine, limits=limits)
     session.attach(uri, alias, **options)
     return session

@@ -1,4 +1,4 @@
-"""A table of a lake, at the newest snapshot or at an older one."""
+"""A table of a lake, at the newest or an older snapshot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @works_on_lakes
 class TableHandle:
-    """One table; what it reads is fixed by `at`, and without it is the newest state when it is asked."""
+    """A handle for one table. `at` fixes the snapshot; without it, each call reads the newest."""
 
     def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine, name: str, at: At = None) -> None:
         self._lakes = lakes
@@ -49,7 +49,7 @@ class TableHandle:
         self._engine = engine
         self._name = name
         self.at = at
-        self._entry()  # a wrong name is an error at once
+        self._entry()  # a wrong name is an error immediately
 
     def _place(self, at: At = None) -> Place:
         return self._lakes.parse(self._name, self.at if at is None else at)
@@ -59,21 +59,21 @@ class TableHandle:
 
     @property
     def name(self) -> str:
-        """`schema.table`."""
+        """The name, as `schema.table`."""
         place = self._place()
         return place.state.qualified_name(place.table())
 
     @property
     def schema(self) -> tuple[Column, ...]:
-        """The columns, nested ones below theirs."""
+        """The columns of the table; each has its nested columns as children."""
         return self._entry().columns
 
     def spark(self, where: str | None = None, columns: Sequence[str] | None = None) -> DataFrame:
-        """A lazy Spark DataFrame of the table.
+        """Returns a lazy Spark DataFrame of the table.
 
         Args:
             where: a condition in Spark SQL.
-            columns: names of the columns wanted, in order; all for None.
+            columns: column names, in order; None for all.
         """
         place = self._place()
         plan = self._sources.scan(place.lake, place.state, place.table())
@@ -84,11 +84,11 @@ class TableHandle:
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, read in process; the types are those that DuckDB gives."""
+        """Returns all rows as an Arrow table with DuckDB's types, read in process."""
         return in_zone(arrow_table(self._rows()), self._engine.time_zone())
 
     def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame."""
+        """Returns all rows as a pandas DataFrame."""
         return pandas_frame(self._rows(), self._engine.time_zone())
 
     def _rows(self) -> pa.Table:
@@ -96,7 +96,7 @@ class TableHandle:
         return local_reader.read(self._sources.scan(place.lake, place.state, place.table()))
 
     def files(self) -> FileListing:
-        """The data files with sizes, deletions, partition values and column statistics."""
+        """Lists the data files with sizes, deleted rows, partition values and column statistics."""
         place = self._place()
         state, table = place.state, place.table()
         with place.lake.connect() as connection:
@@ -105,12 +105,12 @@ class TableHandle:
         return FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
 
     def describe(self) -> Listing:
-        """The columns with types, defaults, keys, and what is known of their values."""
+        """Lists the columns with types, defaults, keys and value ranges."""
         place = self._place()
         return describe(place.lake, place.state, place.table())
 
     def column_stats(self) -> Listing:
-        """Per column, nested ones too: smallest and largest value, share of NULL, size; from the files' statistics."""
+        """Lists minimum, maximum, share of NULL and size of each leaf column, from the files' statistics."""
         place = self._place()
         with place.lake.connect() as connection:
             snapshot_id, table = place.state.snapshot.snapshot_id, place.table()
@@ -119,7 +119,7 @@ class TableHandle:
         return column_stats(self.name, snapshot_id, table, entries, inlined)
 
     def view(self) -> RowsView:
-        """The rows to look through: sorted, filtered, by page; read in process, up to MAX_ROWS of them."""
+        """Returns the rows for sorting, filtering and paging; reads up to MAX_ROWS of them in process."""
         place = self._place()
         table = place.table()
         plan = self._sources.scan(place.lake, place.state, table)
@@ -130,18 +130,18 @@ class TableHandle:
         return table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
 
     def partitions(self) -> Listing:
-        """Per partition: files, rows, deleted rows and size in bytes."""
+        """Lists files, rows, deleted rows and bytes per partition."""
         return partitions(self.files())
 
     def history(self) -> History:
-        """The snapshots that touched the table, oldest first."""
+        """Lists the snapshots that changed the table, oldest first."""
         place = self._place()
         with place.lake.connect() as connection:
             entries = lake_history(place.lake, connection, table_id=place.table().table_id)
         return History(self.name, entries)
 
     def changes(self, start: int | datetime, end: int | datetime) -> Result:
-        """The change feed of snapshots `start` to `end`, both inclusive: snapshot_id, rowid, change_type, columns."""
+        """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
         return plan_call(self._lakes, call).result(self._engine)
@@ -154,14 +154,14 @@ class TableHandle:
         key: Sequence[str] | None = None,
         other: str | None = None,
     ) -> Diff:
-        """What differs between two snapshots.
+        """Returns the differences between two snapshots.
 
         Args:
-            start: the earlier snapshot, by its id, a time or a tag; the one before the table's last change up to `end` if
-                left out, and within a transaction the one it began with.
-            end: the later one; the newest if left out.
-            key: columns by which rows are paired; needed where the rows have other row ids in the two states.
-            other: a table whose state at `end` is the later one.
+            start: the earlier snapshot, by id, time or tag. By default the one before the table's last change up to
+                `end`, or in a transaction the one it started from.
+            end: the later snapshot; the newest by default.
+            key: columns that pair rows; required if rows have other row ids in the two states.
+            other: a table whose state at `end` is the later state.
         """
         with self._lakes.statement():
             if start is None:
@@ -171,7 +171,7 @@ class TableHandle:
             return self._diff(start, end, key or (), other)
 
     def _last_change(self, end: int | datetime | str | None) -> tuple[int, int | None]:
-        """The snapshots around the last change of the table, up to `end`."""
+        """Returns the snapshots before and after the table's last change up to `end`."""
         place = self._place(end)
         table = place.table()
         transaction = self._lakes.transaction
@@ -196,9 +196,9 @@ class TableHandle:
                 f"{self.name} did not exist at snapshot {before.snapshot_id}; choose a later one."
             )
         if after.table is None:
-            place.table()  # raises what is wrong
+            place.table()  # raises the error of a missing table
         if other is None and after.table is not None and after.table.table_id != before.table.table_id and not key:
-            # a renamed table is found by its id, which another table of the name does not have
+            # a renamed table keeps its id; a new table with its old name has another
             same = after.state.tables.get(before.table.table_id)
             after = replace(after, table=same) if same is not None else after
         return diff_sides(before, after, self.name, key=key, engines=self._engine)

@@ -1,4 +1,4 @@
-"""Unfinished SQL as tokens: what a statement names, and what may stand at a place of it."""
+"""Tokens of incomplete SQL: the tables it names, and the candidates at a position."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Token:
 
 
 def statement(text: str, cursor: int) -> list[Token]:
-    """The tokens of the statement around the cursor."""
+    """Returns the tokens of the statement around the cursor."""
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         token = Token(match.lastgroup or "other", match[0], match.start())
@@ -56,7 +56,7 @@ def statement(text: str, cursor: int) -> list[Token]:
 
 
 def is_open(token: Token, cursor: int) -> bool:
-    """Whether the cursor is in a text or a comment."""
+    """Whether the cursor is in a string or a comment."""
     end = token.start + len(token.text)
     if not token.start < cursor <= end:
         return False
@@ -69,21 +69,21 @@ def is_open(token: Token, cursor: int) -> bool:
 
 
 def is_parameter(before: Sequence[Token], start: int) -> bool:
-    """Whether a name that starts there is that of a parameter, as `:` or `$` directly before it says."""
+    """Whether a `:` or `$` directly before that position begins a parameter."""
     if not before or before[-1].text not in (":", "$") or before[-1].start + 1 != start:
         return False
-    # in `x::INTEGER`, `{'a':b}` and `l[1:n]` a colon is just a colon
+    # in `x::INTEGER`, `{'a':b}` and `l[1:n]` a colon begins no parameter
     last = before[-2] if len(before) > 1 else None
     return before[-1].text == "$" or last is None or not (last.kind == "text" or last.text[0] in ":0123456789")
 
 
 def wants_table(before: Sequence[Token]) -> bool:
-    """Whether a table's name comes next: after FROM and the like, or after a comma in FROM."""
+    """Whether a table name follows: after FROM and similar words, or after a comma in FROM."""
     if not before:
         return False
     last = before[-1]
     if last.kind == "word" and last.word in _TABLE_WORDS:
-        # EXISTS, IF NOT EXISTS and the column list of USING ( come elsewhere
+        # EXISTS, IF NOT EXISTS and the column list of USING ( have no table name
         return True
     if last.text != ",":
         return False
@@ -101,7 +101,7 @@ def wants_table(before: Sequence[Token]) -> bool:
 
 
 def names_option(before: Sequence[Token]) -> bool:
-    """Whether the name of a table's option comes next, in `ALTER TABLE … SET (` and `RESET (`."""
+    """Whether an option's name follows, in `ALTER TABLE … SET (` and `RESET (`."""
     opened = next((at for at in reversed(range(len(before))) if before[at].text in ("(", ")")), 0)
     if not before or before[opened].text != "(" or before[-1].text not in ("(", ","):
         return False
@@ -109,7 +109,7 @@ def names_option(before: Sequence[Token]) -> bool:
 
 
 def table_references(tokens: Sequence[Token]) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """(name parts, alias) of every table that a statement names after FROM, JOIN, UPDATE, INTO and commas."""
+    """Yields (name parts, alias) of each table after FROM, JOIN, UPDATE, INTO and commas."""
     at = 0
     in_from = False
     while at < len(tokens):
@@ -142,7 +142,7 @@ def table_references(tokens: Sequence[Token]) -> Iterator[tuple[tuple[str, ...],
 
 
 def _skip_at(tokens: Sequence[Token], at: int) -> int:
-    """Past `AT ( … )`, if it is there."""
+    """Returns the position after `AT ( … )`, if it is there."""
     if at + 1 >= len(tokens) or tokens[at].word != "AT" or tokens[at + 1].text != "(":
         return at
     depth = 0
@@ -154,7 +154,7 @@ def _skip_at(tokens: Sequence[Token], at: int) -> int:
 
 
 def common_tables(tokens: Sequence[Token]) -> Iterator[str]:
-    """Names that WITH defines."""
+    """Yields the names that WITH defines."""
     for name, word, bracket in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if name.is_name and word.word == "AS" and bracket.text == "(":
             yield name.name

@@ -1,4 +1,4 @@
-"""Writing rows that a program has: a DataFrame of Spark or pandas, or an Arrow table."""
+"""Writes rows of the program: a Spark or pandas DataFrame, or an Arrow table."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_rows(
     mode: WriteMode,
     transaction: Callable[[], AbstractContextManager[object]],
 ) -> Result:
-    """Writes rows to a table, columns matched by name; see `Session.write`.
+    """Writes rows to a table; matches columns by name; see `Session.write`.
 
     Args:
-        transaction: opens one, which commits at its end.
+        transaction: opens a transaction that commits at the end of its block.
     """
     if mode not in ("append", "overwrite", "create", "create_or_replace"):
         modes = ("append", "overwrite", "create", "create_or_replace")

@@ -1,7 +1,7 @@
-"""Writes data files in Spark's Python workers, with DuckDB: exact Parquet types and field ids, at about 1.3 times the cost.
+"""Writes data files with DuckDB in Spark's Python workers: exact Parquet types and field ids, at 1.3 times the cost.
 
-Each task writes files under names of its own and reports them, with their partition keys and statistics. Nothing is
-listed, so files of a task that was tried twice are not taken for data.
+Each task writes files with unique names and reports them with their partition keys and statistics. No folder is
+listed, so files of a repeated task are not mistaken for data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marking
 from ducklake_lab.storage import Storage
 
-#: Types that Spark's own writer stores as the format wants them; a list's and a map's parts would get no field ids.
+#: Types that Spark's own writer stores as the format requires; the parts of lists and maps would have no field ids.
 _BY_SPARK = frozenset(
     (
         "boolean",
@@ -53,10 +53,10 @@ _BY_SPARK = frozenset(
 
 
 def is_needed(table: Table, options: WriteOptions) -> bool:
-    """Whether Spark's own writer cannot write the table's columns as the format wants them, or files as the options do.
+    """Whether Spark's own writer cannot write the table's columns or the options as required.
 
-    It has no size at which to begin another file, counts no rows of row groups, and knows the levels of one codec only.
-    Nothing that it leaves behind says whether a struct is NULL.
+    Spark's writer has no maximum file size and no row count for row groups, and sets the level of only one codec.
+    None of its files shows whether a struct is NULL.
     """
     levels = options.compression_level is not None and options.compression != "zstd"
     sizes = options.row_group_size is not None or options.target_file_size < DEFAULT_TARGET_FILE_SIZE
@@ -66,7 +66,7 @@ def is_needed(table: Table, options: WriteOptions) -> bool:
 
 
 def from_spark_sql(expression: str, data_type: DataType) -> str:
-    """DuckDB's SQL of a value in its type, of what Spark hands to Python workers."""
+    """Returns DuckDB's SQL of a value in its type, from the form in Spark's Python workers."""
     if data_type.name == "variant":
         joined = f"{expression}.metadata || {expression}.value"
         return f"CASE WHEN {expression} IS NOT NULL THEN {variants.from_bytes_sql(joined)} END"
@@ -83,11 +83,11 @@ def write(
     """Writes the rows below a folder.
 
     Args:
-        frame: columns `c0`, `c1`, … of the table, the row ids if they are kept, then the key texts, by which the rows
-            of a task are sorted.
+        frame: columns `c0`, `c1`, … of the table, the row ids if they are kept, then the key texts. The rows
+            of each task are sorted by the key texts.
 
     Returns:
-        One per file, with the texts of its keys; paths are relative to the folder.
+        One entry per file, with the texts of its keys; paths are relative to the folder.
     """
     workers.check(frame.sparkSession)
     ids = [F.col(ROW_ID_COLUMN).alias(f"c{len(table.columns)}")] if keeps_ids else []
@@ -136,7 +136,7 @@ def _reader(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
 
 
 def _runs(rows: pa.RecordBatch, key_count: int) -> Iterator[tuple[list[str], pa.RecordBatch]]:
-    """The rows, sorted by their last columns, cut where those change."""
+    """Yields the rows, sorted by their last columns, in batches with equal keys."""
     if not rows.num_rows:
         return
     data = rows.select(range(rows.num_columns - key_count))

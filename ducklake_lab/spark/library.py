@@ -1,4 +1,4 @@
-"""Types of PySpark, for the annotations of others."""
+"""PySpark's types, for annotations in other modules."""
 
 from pyspark.sql import DataFrame, SparkSession
 

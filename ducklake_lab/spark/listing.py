@@ -1,11 +1,11 @@
-"""The files of a scan as one relation of Spark, which asks for them one by one, or lists the folder that they are in.
+"""Reads the files of a scan as one Spark relation: by their paths, or by a listing of their folder.
 
-Spark looks for each file that it is given: four requests a file to an object store, one after the other. A folder is
-listed by the thousand. What else lies there is left out by `_metadata.file_path`, which Spark compares before it makes
-tasks, and then again for every row. So a scan lists where that costs less in all.
+Spark looks up each path by itself: four requests per file to an object store, one after another. A folder
+is listed by the thousand. Other files in it are excluded by `_metadata.file_path`, which Spark compares before it makes
+tasks, and then again for each row. So a scan uses a listing if that is cheaper in total.
 
-An empty folder goes with the one that is listed. Of a single folder Spark asks three times more: whether it is one,
-and whether a stream left its log there, which would then stand for the files.
+An empty folder is passed together with the listed one. For a single folder, Spark makes three more requests: whether it
+is a folder, and whether a stream left its log there, which would then replace the files.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.spark.runtime import is_connect, scratch
 from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, is_object
 
-#: Seconds that a file takes by its path, and in a listing: local, and in object stores.
+#: Seconds per file, by path and in a listing: (local, object store) each.
 _BY_PATH, _LISTED = (1.2e-4, 0.1), (2e-5, 1e-4)
-#: Seconds that a path takes in a condition, and the condition for a row.
+#: Seconds per path in a condition, and per row for the condition.
 _COMPARED, _PER_ROW = 2e-5, 2e-8
-#: Seconds that a listing has to save.
+#: Seconds that a listing must save.
 _WORTH = 0.05
-#: Names that Spark may leave out of a listing.
+#: Names that Spark may omit from a listing.
 _HIDDEN = re.compile(r"/[_.]|\._COPYING_$")
 
 
 def relation(
     spark: SparkSession, plan: ScanPlan, files: Sequence[ScanFile], fields: Sequence[T.StructField]
 ) -> DataFrame:
-    """The rows of the files, with those fields.
+    """Returns the rows of the files, with those fields.
 
     Raises:
         AnalysisException: a file is missing.
     """
     reader = (
         spark.read.schema(T.StructType(list(fields)))
-        # the paths are files: no folder in them names a column by `key=value`
+        # paths are files: no folder in them defines a column by `key=value`
         .option("recursiveFileLookup", "true")
     )
     place = 0 if all(is_local(file.path) for file in files) else 1
     by_path = _BY_PATH[place] * len(files) - _WORTH
     by_folder = _LISTED[place] * max(plan.files_total, len(files))
-    # plans of Spark Connect list anew when they run, and a file that is missing then would read as no rows
+    # plans of Spark Connect list again at run time, when a missing file would read as no rows
     if by_folder < by_path and not is_connect(spark):
         folder = _common_folder(plan, files)
         if folder is not None:
@@ -60,14 +60,14 @@ def relation(
 
 
 def is_hidden(path: str) -> bool:
-    """Whether Spark may take a file for one of its own, and read it as no rows."""
+    """Whether Spark may consider a file hidden, and read it as no rows."""
     return _HIDDEN.search("/" + path.rpartition("/")[2]) is not None
 
 
 def literal(path: str) -> str:
-    """The path with what Spark takes for a pattern escaped.
+    """Returns the path with pattern characters escaped.
 
-    Patterns must not be switched off instead: Spark then does not look whether such a file is there, and a missing
+    Patterns must stay on: without them Spark does not check that the file exists, and a missing
     one would read as no rows.
     """
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
@@ -80,7 +80,7 @@ def _empty_folder() -> str:
 
 
 def _common_folder(plan: ScanPlan, files: Sequence[ScanFile]) -> str | None:
-    """The innermost folder with all files; None where that is not the table's own, or cannot be listed here, too."""
+    """Returns the innermost folder with all files; None outside of the table's data path, or if it cannot be listed."""
     base = plan.data_path.rstrip("/")
     folders = {file.path.rpartition("/")[0] for file in files}
     if not (is_local(base) or is_object(base)):
@@ -93,10 +93,10 @@ def _common_folder(plan: ScanPlan, files: Sequence[ScanFile]) -> str | None:
 
 
 def _condition(folder: str, files: Sequence[ScanFile], most: float) -> str | None:
-    """SQL that leaves out the other files in a folder that Spark has listed; None where that takes more seconds.
+    """Returns SQL that excludes the other files of a listed folder; None if it would cost more than `most` seconds.
 
-    The folder is listed after Spark did it. So a file that Spark found is in this listing too, or was deleted between,
-    which fails when it is read.
+    This listing is newer than Spark's. A file that Spark found is in this listing too, or was deleted in between,
+    which raises an error when it is read.
     """
     listed = _listed(folder)
     wanted = {file.path[len(folder) :] for file in files}
@@ -117,7 +117,7 @@ def _condition(folder: str, files: Sequence[ScanFile], most: float) -> str | Non
 
 
 def _listed(folder: str) -> set[str] | None:
-    """All files below a folder, by what follows it in their paths; None where Spark may list others."""
+    """Returns the relative paths of all files below a folder; None if Spark's listing may differ."""
     if is_local(folder):
         found = list(_walk(folder.removeprefix("file://")))
         if any(entry.is_symlink() for entry in found):

@@ -1,4 +1,4 @@
-"""Reading files that were added from outside: columns by the names they have there, or from the files' paths."""
+"""Reads added files: columns by their names in the file, or from the file's path."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.spark.types import cut, from_stored, spark_type, stored_type
 from ducklake_lab.storage import Storage
 
-#: The column of the texts from a file's path, by column id.
+#: Column with the texts from a file's path, by column id.
 PATH_VALUES = "_ducklake_path_values"
 
-#: Columns that take files of types which Spark does not widen, and whether a type is one of these.
+#: Column types that accept file types which Spark does not widen -> whether a file type is one of them.
 _BEYOND: dict[str, Callable[[pa.DataType], bool]] = {
     "uint64": lambda kind: kind != pa.uint64(),
     "timestamp": lambda kind: kind == pa.timestamp("ns"),
     "timestamp_ns": lambda kind: kind != pa.timestamp("ns"),
 }
-#: Footers that are read to know whether there are any; Spark refuses a file that is missed so.
+#: Most footers that are read to find such files; Spark refuses a file that is missed.
 _LOOKED_AT = 1_000
 _CUT = {"timestamp_s": "1", "timestamp_ms": "0.001"}
 
 
 def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: Storage) -> set[str]:
-    """The paths of files added from outside that have values of types which Spark does not make the columns' of.
+    """Returns the paths of added files with types that Spark does not convert to the columns' types.
 
-    The first thousand are looked at, and the others where one of these is such a file: one writer makes many files.
+    It checks the first thousand, and the others only if one of these matches: one writer makes many files.
 
     Raises:
-        DataFileError: the footer of such a file cannot be read.
+        DataFileError: a footer cannot be read.
     """
     leaves = {part.column_id: part for column in columns for part in column.walk() if not part.children}
     if _BEYOND.keys().isdisjoint(part.type for part in leaves.values()):
@@ -61,7 +61,7 @@ def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType],
     for entry in entries:
         kind = kinds.get(entry.source_name)
         if kind is None:
-            continue  # in the file's path
+            continue  # the value is in the file's path
         leaf = leaves.get(entry.target_field_id)
         if leaf is None:
             if _is_beyond(entry.children, _parts(kind, entry), leaves):
@@ -72,7 +72,7 @@ def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType],
 
 
 def _parts(kind: pa.DataType, entry: NameMapping) -> dict[str, pa.DataType]:
-    """The types of a nested column's parts in a file, by the names that a mapping has for them."""
+    """Returns the types of a nested column's parts in a file, by their names in the mapping."""
     if pa.types.is_map(kind):
         return {"key": kind.key_type, "value": kind.item_type}
     if pa.types.is_list(kind):
@@ -81,7 +81,7 @@ def _parts(kind: pa.DataType, entry: NameMapping) -> dict[str, pa.DataType]:
 
 
 def read_fields(columns: Sequence[Column], mapping: ColumnMapping) -> list[T.StructField]:
-    """The schema to read such files by: the columns of the table that they have, under their names there."""
+    """Returns the read schema of added files: the columns that they have, under their names in the file."""
     by_target = mapping.by_target()
     return [
         T.StructField(entry.source_name, _stored(column, entry))
@@ -109,10 +109,10 @@ def _stored(column: Column, entry: NameMapping) -> T.DataType:
 
 
 def output(column: Column, mapping: ColumnMapping, frame: DataFrame, default: SparkColumn | None) -> SparkColumn:
-    """A column of the table.
+    """Returns a column of the table.
 
     Args:
-        default: what rows of files without the column have in it; None for NULL.
+        default: the value for files without the column; None for NULL.
     """
     entry = mapping.by_target().get(column.column_id)
     kind = spark_type(column.data_type)
@@ -127,9 +127,9 @@ def output(column: Column, mapping: ColumnMapping, frame: DataFrame, default: Sp
 
 
 def _shaped(value: SparkColumn, column: Column, entry: NameMapping) -> SparkColumn:
-    """A nested value with the table's fields in their order."""
+    """Returns a nested value with the table's fields, in order."""
     if column.type in _CUT:
-        # the file may have a finer unit
+        # the file's type may be more precise
         return cut(value, _CUT[column.type])
     if not column.children:
         return value

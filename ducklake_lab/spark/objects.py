@@ -1,4 +1,4 @@
-"""Lets Spark reach what an object store holds, by Hadoop's S3A, which has to be on its class path."""
+"""Gives Spark access to object stores through Hadoop's S3A, which must be on its class path."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def reach(spark: SparkSession, paths: Iterable[str]) -> None:
-    """Sets how the buckets of some paths are reached, for what this session of Spark reads and writes from now on.
+    """Sets the access to the buckets of some paths, for later reads and writes of this Spark session.
 
-    Spark redacts these settings wherever it shows or logs them. Hadoop keeps the connection to a bucket that it once
-    made: other credentials for the same bucket need another Spark.
+    Spark redacts these settings wherever it shows or logs them. Hadoop keeps the connection to a bucket:
+    other credentials for the same bucket require another Spark.
     """
     buckets = {match[1]: match[0] for path in paths if (match := _S3.match(path)) is not None}
     for bucket, url in buckets.items():

@@ -1,4 +1,4 @@
-"""Spark's dynamic overwriting, which replaces only the partitions that rows are written to."""
+"""Spark's dynamic overwrite mode, which replaces only the partitions that receive rows."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Spark's setting; the option of a writer has its last part as its name.
+#: Spark's setting; a writer's option has the last part of its name.
 SETTING = "spark.sql.sources.partitionOverwriteMode"
 OPTION = SETTING.rpartition(".")[2]
 
 
 def check_static(mode: str | None, name: str = OPTION) -> None:
-    """Raises where an overwrite is to replace some partitions: all rows of a table would go.
+    """Raises for a dynamic overwrite, because an overwrite here replaces all rows of the table.
 
     Raises:
-        UnsupportedFeatureError: it is `dynamic`.
-        UsageError: it is no mode.
+        UnsupportedFeatureError: the mode is `dynamic`.
+        UsageError: the mode is unknown.
     """
     folded = (mode or "static").casefold()
     if folded == "dynamic":
@@ -32,5 +32,5 @@ def check_static(mode: str | None, name: str = OPTION) -> None:
 
 
 def check_session(frame: DataFrame) -> None:
-    """As `check_static`, by the setting of a DataFrame's session."""
+    """Raises as `check_static`, for the setting of a DataFrame's session."""
     check_static(frame.sparkSession.conf.get(SETTING, None), SETTING)

@@ -1,4 +1,4 @@
-"""Partition keys while writing: key columns for Spark, and back from folder names to the catalog's texts."""
+"""Partition keys in writes: key columns for Spark, and folder names converted back to the catalog's texts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ducklake_lab.spark import workers
 from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.types import from_micros, micros_of
 
-# Spark takes an empty text for NULL in folder names, so a value is marked as one
+# Spark reads an empty text in folder names as NULL, so values have a prefix
 _VALUE, _NULL = "v", "n"
 
 
 def key_names(table: Table) -> list[str]:
-    """The names of the temporary key columns, one per partition key; [] for a table without keys."""
+    """Returns the names of the temporary key columns, one per partition key; [] for a table without keys."""
     return [f"_ducklake_key_{i}" for i in range(len(table.partition.fields))] if table.partition else []
 
 
 def check_partition(table: Table) -> None:
-    """Raises what keeps rows from being written by the table's partition keys.
+    """Raises if Spark cannot write rows by the table's partition keys.
 
     Raises:
-        UnsupportedFeatureError: names the key.
+        UnsupportedFeatureError: a key is not supported; the error names it.
     """
     for column, transform in partition_keys(table):
         if isinstance(transform, Bucket) and column.type in ("time", "timestamp_ns"):
@@ -51,7 +51,7 @@ def check_partition(table: Table) -> None:
 
 
 def with_keys(frame: DataFrame, table: Table) -> DataFrame:
-    """The frame, whose columns start with the table's, with the key columns added as text."""
+    """Returns the frame with the key columns added as text; its first columns are the table's."""
     if table.partition is None:
         return frame
     keys = []
@@ -65,7 +65,7 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
 
 
 def _key(value: SparkColumn, transform: Transform, data_type: DataType) -> SparkColumn:
-    """The key of values that are not NULL."""
+    """Returns the key of values that are not NULL."""
     match transform:
         case Identity() if data_type.name == "timestamptz":
             return F.concat(from_micros(F.unix_micros(value)).cast("string"), F.lit("+00"))
@@ -95,7 +95,7 @@ def _since_epoch(value: SparkColumn, unit: str, data_type: DataType) -> SparkCol
 
 
 def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> SparkColumn:
-    """The bucket, by a function in Python: Spark's own hash has another seed."""
+    """Returns the bucket from a Python function: Spark's own hash has another seed."""
     form = hashed_form(data_type)
     match form:
         case "double":
@@ -113,7 +113,7 @@ def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> Spark
             hashed = value.cast("int").cast("bigint") if data_type.name == "boolean" else value.cast("bigint")
         case _:
             hashed = value.cast("string")
-    # pandas would make floats of integers with NULLs among them
+    # pandas would convert integers with NULLs to floats
     filled = F.coalesce(hashed, F.lit("") if form == "text" else F.lit(0))
 
     @pandas_udf("string")  # type: ignore[call-overload, untyped-decorator]
@@ -126,7 +126,7 @@ def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> Spark
 
 
 def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
-    """The catalog's texts for the key texts of some files: as DuckDB writes the values."""
+    """Returns the catalog's texts for the key texts of some files, in DuckDB's form."""
     if table.partition is None:
         return [() for _ in keys]
     columns = []
@@ -144,6 +144,6 @@ def _as_duckdb_writes(values: list[str | None], data_type: DataType) -> list[str
 
 
 def keys_of_path(path: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The key texts in the folders that Spark made for a file."""
+    """Returns the key texts from the folders of a file."""
     folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     return tuple(unquote(folders[name]) for name in names)

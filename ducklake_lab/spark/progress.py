@@ -1,4 +1,4 @@
-"""What Spark is doing while a query runs, and how to stop it. Public APIs only, classic and Connect."""
+"""Watches and cancels Spark's jobs during a query. Uses only public APIs, of classic Spark and Connect."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler
 
 _INTERVAL = 0.2
-#: Seconds between questions to Spark's UI, and those that it may take to answer.
+#: Seconds between requests to Spark's UI, and the timeout of a request.
 _ASK_EVERY, _ANSWER = 1.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the jobs of a query are.
+    """The progress of a query's jobs.
 
     Attributes:
-        stages: those known so far; more may follow.
+        stages: number of stages so far; more may follow.
         elapsed: seconds since the query started.
-        bytes_read: of files, by tasks that have ended; None where Spark does not tell, as a local one without a UI.
+        bytes_read: bytes of files read by finished tasks; None if unknown, as for a local Spark without a UI.
     """
 
     stages_done: int
@@ -50,10 +50,10 @@ OnProgress = Callable[[Progress], None]
 
 @contextmanager
 def running(spark: SparkSession, on_progress: OnProgress | None = None) -> Iterator[None]:
-    """Watches the jobs that this thread starts inside the block.
+    """Watches the jobs that this thread starts in the block.
 
-    `on_progress` is called now and then, from another thread. If the block is left by KeyboardInterrupt, or by any
-    other exception, its jobs are cancelled and the exception goes on.
+    `on_progress` is called repeatedly, from another thread. If an exception leaves the block, KeyboardInterrupt
+    included, its jobs are cancelled and the exception continues.
     """
     name = f"ducklake-lab-{uuid.uuid4()}"
     handled = sys.exception()
@@ -67,10 +67,10 @@ def running(spark: SparkSession, on_progress: OnProgress | None = None) -> Itera
 
 
 def _follows_interrupt(error: BaseException, handled: BaseException | None) -> bool:
-    """Whether an exception came of what PySpark did after an interrupt, on a connection that the interrupt had cut.
+    """Whether an exception is PySpark's reaction to an interrupt, on a connection that the interrupt had closed.
 
     Args:
-        handled: what is being handled all around; an interrupt of before does not count.
+        handled: the exception that is already being handled outside; an earlier interrupt does not count.
     """
     earlier = error.__context__
     if earlier is None or earlier is handled:
@@ -83,7 +83,7 @@ def _classic(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
     context = spark.sparkContext
     before = [context.getLocalProperty(key) for key in ("spark.jobGroup.id", "spark.job.description")]
     context.setJobGroup(name, before[1] or "", interruptOnCancel=False)
-    # a thread has one connection to Java, which is busy; PySpark says that it was interrupted when the jobs have ended
+    # a thread's only connection to Java is busy; PySpark raises the interrupt once the jobs have ended
     cancel = threading.Thread(target=context.cancelJobGroup, args=(name,), daemon=True)
     done = threading.Event()
     watcher = None
@@ -106,7 +106,7 @@ def _classic(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
 
 
 def _once(thread: threading.Thread) -> Callable[[], None]:
-    """Starts a thread the first time it is called."""
+    """Returns a function that starts a thread on its first call."""
     return lambda: None if thread.ident is not None else thread.start()
 
 
@@ -134,10 +134,10 @@ def _watch(spark: SparkSession, group: str, on_progress: OnProgress, done: threa
 
 
 class StageInputs:
-    """What stages have read, by the REST API that comes with Spark's UI; its other public APIs do not say.
+    """Bytes that stages have read, from the REST API of Spark's UI; no other public API has them.
 
     Args:
-        address: of the UI; None where there is none.
+        address: the address of the UI; None without one.
     """
 
     def __init__(self, address: str | None, application: str) -> None:
@@ -147,9 +147,9 @@ class StageInputs:
         self._asking: threading.Thread | None = None
 
     def bytes(self, stages: Iterable[int]) -> int | None:
-        """The bytes read by some stages together when it was asked last; None where nobody has answered.
+        """Returns the latest known sum of bytes that some stages have read; None before the first answer.
 
-        It never waits: the answer comes in a thread of its own, since the UI takes seconds for its first one.
+        It never waits: a thread asks, since the UI takes seconds for its first answer.
         """
         idle = self._asking is None or not self._asking.is_alive()
         if self._stages is not None and idle and time.monotonic() - self._asked > _ASK_EVERY:
@@ -162,7 +162,7 @@ class StageInputs:
         try:
             self._latest = sum(_input_bytes(f"{address}/{stage}") for stage in stages)
         except TimeoutError:
-            return  # the next question may be answered
+            return  # a later request may succeed
         except (OSError, ValueError, KeyError):  # a UI behind a login or a proxy
             self._stages = None
 
@@ -172,7 +172,7 @@ def _input_bytes(address: str) -> int:
         with urllib.request.urlopen(address, timeout=_ANSWER) as answer:
             return sum(int(attempt["inputBytes"]) for attempt in json.load(answer))
     except urllib.error.HTTPError as error:
-        if error.code == 404:  # not begun yet
+        if error.code == 404:  # the stage has not begun
             return 0
         raise
 
@@ -195,7 +195,7 @@ def _connect(spark: SparkSession, name: str, on_progress: OnProgress | None) -> 
                 )
             )
 
-    handler = cast("ProgressHandler", handle)  # an abstract class, though any callable will do
+    handler = cast("ProgressHandler", handle)  # an abstract class, although any callable works
     cancel = threading.Thread(target=spark.interruptTag, args=(name,), daemon=True)
     spark.addTag(name)
     spark.registerProgressHandler(handler)

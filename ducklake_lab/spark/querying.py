@@ -1,7 +1,7 @@
-"""Queries in Spark's SQL over DataFrames, under names that nothing else sees.
+"""Runs queries in Spark SQL over DataFrames, under names that nothing else uses.
 
-Spark Connect takes DataFrames with a query. Classic Spark looks names up among the views of its session, once, when it
-is given the query: each query makes its views and drops them.
+Spark Connect accepts DataFrames with a query. Classic Spark resolves names among its session's views, once, when it
+analyzes the query: each query creates its views and drops them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def run(
     views: Mapping[str, str] | None = None,
     params: Mapping[str, object] | None = None,
 ) -> DataFrame:
-    """The lazy DataFrame of a query, which is checked.
+    """Returns the lazy, checked DataFrame of a query.
 
     Args:
-        evaluations: the functions that it calls and DuckDB evaluates.
-        frames: DataFrames by the names that the query has for them.
-        views: those of views that stay, see `keep`, likewise.
-        params: values of its parameters.
+        evaluations: the functions that the query calls.
+        frames: DataFrames by their names in the query.
+        views: kept views, see `keep`, by their names in the query.
+        params: values of the query's parameters.
 
     Raises:
-        UnsupportedFeatureError: Spark has no plan for it.
+        UnsupportedFeatureError: Spark cannot plan the query.
     """
     evaluating.register(spark, evaluations)
     text, args = sql, dict(params) if params else None
@@ -50,7 +50,7 @@ def run(
     except AnalysisException as error:
         if type(translate_error(error)) is not SparkError:
             raise
-        # the query is bound already: what it means is clear, and Spark cannot do it
+        # the query is already bound, so its meaning is clear: Spark cannot run it
         raise UnsupportedFeatureError(f"This query cannot run on Spark: {message_of(error)}") from error
 
 
@@ -61,7 +61,7 @@ def _analyzed(
         text = text.replace("{", "{{").replace("}", "}}")
         for name in frames:
             text = text.replace(f"`{name}`", f"{{{name}}}")
-        # the server makes views of them and drops these, and with a view what is persisted of just its DataFrame
+        # the server makes views of them and drops these, which would also unpersist a plain DataFrame
         frame = spark.sql(text, args, **{name: frame.where("true") for name, frame in frames.items()})
         frame.schema  # noqa: B018 - nothing is checked before this
         return frame
@@ -70,7 +70,7 @@ def _analyzed(
 
 
 def keep(frame: DataFrame) -> str | None:
-    """The name of a view of a DataFrame that stays until `drop_view`; None where queries take DataFrames with them."""
+    """Makes a view of a DataFrame that stays until `drop_view`; returns its name, or None on Spark Connect."""
     if is_connect(frame.sparkSession):
         return None
     name = f"ducklake_kept_{next(_numbers)}"

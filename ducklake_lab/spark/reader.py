@@ -1,14 +1,14 @@
-"""ScanPlan -> DataFrame, by Spark's own vectorised Parquet reader.
+"""Reads a ScanPlan as a DataFrame, with Spark's own vectorised Parquet reader.
 
-Files are grouped by what has to be done to them, and each group is one scan:
+Files are grouped by their treatment, and each group is one scan:
 
-- a file without deletes is read as it stands: the plan is that of `spark.read.parquet` of the same files;
-- of a file with deletes, one bit per row says which are deleted, looked up by `_metadata.row_index`. The bits of a few
-  files are a constant; those of many are broadcast and joined by what distinguishes the files;
-- a file older than a column that has an initial default gets the default as a constant. Whether a file has the column
-  is read from its footer, for tables with such columns only.
+- a file without deletes is read as it is: the plan is that of `spark.read.parquet` over the same files;
+- for a file with deletes, one bit per row marks deleted rows, looked up by `_metadata.row_index`. The bits of a few
+  files are a constant; those of many are broadcast and joined by a key of the file;
+- a file older than a column with an initial default gets the default as a constant. Its footer shows whether it has the
+  column; footers are read only for tables with such columns.
 
-Columns are found by field id, whatever their name in the file (spec: tables/ducklake_column).
+Columns are found by field id, under any name in the file (spec: tables/ducklake_column).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from ducklake_lab.storage import Storage, hadoop_uri, is_local
 
 _storage = Storage()
 
-#: Files up to which an expression on each row finds its file.
+#: Most files for which an expression on each row finds its file.
 _FEW_FILES = 32
 # names that exist only inside the plan; a table's own columns cannot clash with them, see _read_name
 _FILE = "_ducklake_file"
@@ -71,9 +71,9 @@ _FIRST_ROW_ID = "_ducklake_first_row_id"
 
 
 def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False, located: bool = False) -> DataFrame:
-    """The rows of a table: its columns in order, then the four virtual columns if asked for, and then where they are.
+    """Returns the rows of a table: its columns in order, then on request the virtual columns, then the row locations.
 
-    Nothing is read yet but delete files and, for tables with defaults of added columns, footers.
+    Only delete files are read yet, and footers for tables with defaults of added columns.
 
     Raises:
         UnsupportedFeatureError: a column's type, or a feature of a file, is not supported.
@@ -114,14 +114,14 @@ def _located(spark: SparkSession, plan: ScanPlan) -> DataFrame:
 
 
 def read_deleted(spark: SparkSession, plan: ScanPlan, deleted: Sequence[DeletedRows]) -> DataFrame:
-    """The rows deleted between two states, with the values they had: columns as `read(…, virtual=True)` gives them.
+    """Returns the rows deleted between two states, with their old values; columns as in `read(…, virtual=True)`.
 
     Args:
-        plan: of the table whose columns are wanted; its files do not matter.
-        deleted: one per data file; `_ducklake_snapshot_id` shows its `snapshot_id`.
+        plan: a plan of the table with the wanted columns; its files are ignored.
+        deleted: one entry per data file; `_ducklake_snapshot_id` shows its `snapshot_id`.
 
     Raises:
-        UnsupportedFeatureError: as for `read`.
+        UnsupportedFeatureError: see `read`.
         DataFileError: a delete file is missing.
     """
     check_files(file for rows in deleted for file in (rows.after, rows.before))
@@ -144,9 +144,9 @@ def _scans(
     keep_deleted: bool,
     snapshots: Mapping[str, int] | None = None,
 ) -> list[DataFrame]:
-    """One DataFrame per group of files that lack the same columns and are read for the same snapshots.
+    """Returns a DataFrame per group of files that lack the same columns and are read for the same snapshots.
 
-    Those that Spark's reader does not take are read by DuckDB, all of them in one.
+    DuckDB reads all files that Spark's reader does not support, in one DataFrame.
     """
     files = with_columns_by_place(plan.columns, files, _storage)
     beyond = {f.path for f in files if f.data_file.encryption_key is not None or listing.is_hidden(f.path)}
@@ -154,7 +154,7 @@ def _scans(
     beyond |= under_other_names(plan.columns, files, _storage)
     beyond |= _without_zones(plan, files)
     if any(part.type == "timestamp_ms" for column in plan.columns for part in column.walk()):
-        # Spark's reader makes microseconds of milliseconds, and fails on those of infinity
+        # Spark's reader converts milliseconds to microseconds, and fails on infinite ones
         beyond |= far_milliseconds((file.path for file in files if file.path not in beyond), _storage)
     if any(_clashes(column) for column in with_structs(plan.columns)):
         beyond.update(file.path for file in files)
@@ -176,7 +176,7 @@ def _scans(
 
 
 def _may_lack_zones(column: Column, plan: ScanPlan) -> bool:
-    """Whether files may hold times without a zone where a column has one."""
+    """Whether files may hold times without a zone for a column with one."""
     return any(
         part.type == "timestamptz" and (plan.retyped is None or part.column_id in plan.retyped)
         for part in column.walk()
@@ -184,7 +184,7 @@ def _may_lack_zones(column: Column, plan: ScanPlan) -> bool:
 
 
 def _without_zones(plan: ScanPlan, files: Sequence[ScanFile]) -> set[str]:
-    """The paths of files with times that get a zone as they are read, which Spark gives another one."""
+    """Returns the paths of files whose times get a zone on reading, which Spark would choose differently."""
     ids = {column.column_id for column in plan.columns if column.type == "timestamptz"}
     found = of_other_types([column for column in plan.columns if _may_lack_zones(column, plan)], files, _storage)
     for file in files:
@@ -232,7 +232,7 @@ def _scan(
     key = _file_key(frame["_metadata.file_path"]) if sizes is None else frame["_metadata.file_size"]
     info = [key.alias(_FILE), frame["_metadata.row_index"].alias(_INDEX)]
     if in_paths:
-        # what is in the files' paths has to be known before the columns can be made
+        # values in the files' paths must be known before the columns are built
         frame = frame.select("*", *info).join(F.broadcast(_path_table(spark, files, sizes)), _FILE)
         info = [F.col(_FILE), F.col(_INDEX)]
     if mapping is not None:
@@ -274,20 +274,20 @@ def _in_bounds(stored_snapshot: SparkColumn, file: ScanFile) -> SparkColumn:
 
 
 def _read_name(column: Column, reused: frozenset[int] | None) -> str:
-    """The name to read a column under.
+    """Returns the name under which to read a column.
 
-    Spark skips row groups by the statistics of the column of that name in the file, though it reads the column of
-    that id. A name that another column has or had must not reach the file, so that nothing is skipped by it.
+    Spark skips row groups by the statistics of the file's column with that name, although it reads the column
+    by id. A name that another column has or had must not reach the file, so that its statistics skip nothing.
     """
     if with_structs([column]):
-        return column.name  # that of the files too: Spark forgets the column's id where a query wants some parts only
+        return column.name  # also the files' name: Spark forgets the column's id if a query reads only some parts
     if _clashes(column) or reused is None or any(part.column_id in reused for part in column.walk()):
         return f"_ducklake_column_{column.column_id}"
     return column.name
 
 
 def _clashes(column: Column) -> bool:
-    """Whether Spark has a column of its own under that name."""
+    """Whether Spark has a column of its own with that name."""
     return column.name.casefold() in ("_metadata", _STORED_ROW_ID, _STORED_SNAPSHOT)
 
 
@@ -303,7 +303,7 @@ def _computed(plan: ScanPlan, absent: tuple[int, ...]) -> bool:
 
 
 def _is_deleted(words: SparkColumn, index: SparkColumn) -> SparkColumn:
-    # past the end of the words nothing is deleted: get() is NULL there
+    # nothing is deleted past the end of the words, where get() is NULL
     word = F.coalesce(F.get(words, F.shiftright(index, 6).cast("int")), F.lit(0))
     bit = F.call_function("shiftright", word, index.bitwiseAND(F.lit(63)).cast("int"))
     return bit.bitwiseAND(F.lit(1)) == F.lit(1)
@@ -312,7 +312,7 @@ def _is_deleted(words: SparkColumn, index: SparkColumn) -> SparkColumn:
 def _constant_words(
     spark: SparkSession, size: SparkColumn, sizes: Sequence[int], positions: Sequence[Positions]
 ) -> SparkColumn:
-    """The bits of the file of that size, from a subquery: its one value is computed once, and costs no join."""
+    """Returns the bits of the file with that size, from a scalar subquery: it is computed once, and needs no join."""
     words = pa.array([[pack(found) for found in positions]], pa.list_(pa.list_(pa.int64())))
     place = reduce(lambda found, i: found.when(size == sizes[i], i), range(1, len(sizes)), F.when(size == sizes[0], 0))
     return F.get(spark.createDataFrame(pa.table({_WORDS: words})).scalar(), place)
@@ -326,7 +326,7 @@ def _file_table(
     snapshots: Mapping[str, int],
     virtual: bool,
 ) -> DataFrame:
-    """What is constant for a file, by its key."""
+    """Returns a DataFrame with the constants of each file, by its key."""
     data: dict[str, pa.Array] = {}
     if positions:
         data[_WORDS] = pa.array([pack(positions[file.path]) for file in files], pa.list_(pa.int64()))
@@ -340,7 +340,7 @@ def _file_table(
 
 
 def _path_table(spark: SparkSession, files: Sequence[ScanFile], sizes: Sequence[int] | None) -> DataFrame:
-    """The values that files have in their paths, by their key."""
+    """Returns a DataFrame with the values in the files' paths, by key."""
     values = [[(str(column), text) for column, text in path_values(file)] for file in files]
     return _by_key(spark, files, sizes, {mapped.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string()))})
 
@@ -356,24 +356,24 @@ def _by_key(
 
 
 def _sizes(files: Sequence[ScanFile]) -> list[int] | None:
-    """The sizes of files in bytes, where these tell them apart; None where they do not, or are not at hand.
+    """Returns the sizes of files in bytes if they are all different and available; otherwise None.
 
-    The rows of a scan are joined with what is known of their file. Spark has the size as a number; hashing the path
-    for every row takes as long as reading some columns. The catalog's word for the size is not enough to rely on.
+    Rows of a scan are joined with facts about their file. Spark knows its size as a number; a hash of the path
+    for each row takes as long as a read of some columns. The size in the catalog is not reliable enough.
     """
     if not all(is_local(file.path) for file in files):
         return None
     try:
         sizes = [_storage.size(file.path) for file in files]
     except DataFileError:
-        return None  # Spark says what is wrong with the file
+        return None  # Spark raises the error of the file
     return sizes if len(set(sizes)) == len(sizes) else None
 
 
 def _file_key(uri: SparkColumn) -> SparkColumn:
-    """A number to join files by: twice as fast as joining by the text.
+    """Returns a number to join files by: twice as fast as a join by text.
 
-    Only files of the same scan meet. That two of 100,000 have the same key is as likely as 1 in 3,000,000,000.
+    Only files of the same scan are joined. Of 100,000 files, two have the same key with probability 1 in 3,000,000,000.
     """
     return F.xxhash64(uri)
 
@@ -381,9 +381,9 @@ def _file_key(uri: SparkColumn) -> SparkColumn:
 def _missing_columns(
     columns: Sequence[Column], files: Sequence[ScanFile]
 ) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Per file without a mapping, the ids of columns that it lacks and that its rows do not have as NULL.
+    """Returns, by file path, the ids of columns with an initial default that the file lacks.
 
-    Then the files that lack a nested column, or a part of one, that is not NULL: Spark's reader has no constants for those.
+    Also returns the files that lack a nested column, or part of one, with a default: Spark has no constant for those.
     """
     defaulted = [part for column in columns for part in column.walk() if part.initial_default is not None]
     if not defaulted:

@@ -1,6 +1,6 @@
-"""Values of rows beside the errors of rows that have none: an error counts where the value of its row is used.
+"""Values of rows, with the errors of failed rows: an error counts only if the value of its row is used.
 
-Spark evaluates a Python function for all rows before the conditions that stand beside it, and DuckDB does not.
+Spark evaluates a Python function for all rows before the neighbouring conditions; DuckDB does not.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError, UnsupportedFeatureError
 from ducklake_lab.spark.errors import marked
 
-#: Computes the values of a batch, or fails.
+#: Computes the values of a batch, or raises.
 Values = Callable[[pa.Table], pa.Array]
-#: The same with NULL for a row that fails, and which rows these are.
+#: Computes the values of a batch, NULL for failed rows, and a mask of these rows.
 Tried = Callable[[pa.Table], tuple[pa.Array, pa.Array]]
 
-#: Rows of a batch whose errors are asked of DuckDB one by one; the others get the text of a failed row.
+#: Most failed rows of a batch whose errors DuckDB computes one by one; the others get the text of another failed row.
 _ASKED = 200
 _OTHERS = "A value cannot be computed; TRY(…) around its expression gives NULL instead."
 
 
 def with_errors(batch: pa.Table, values: Values, tried: Tried, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """The values of a batch, NULL for rows that fail, and their errors; none is raised.
+    """Returns the values of a batch, NULL for failed rows, and their errors; raises none.
 
     Args:
-        kind: of the values.
+        kind: the type of the values.
     """
     try:
         return values(batch), pa.nulls(batch.num_rows, pa.string())
@@ -39,7 +39,7 @@ def with_errors(batch: pa.Table, values: Values, tried: Tried, kind: pa.DataType
     try:
         found, failed = tried(batch)
     except duckdb.Error:
-        return _in_halves(batch, values, tried, kind)  # what TRY does not take: a subquery
+        return _in_halves(batch, values, tried, kind)  # TRY does not support a subquery
     errors: list[str | None] = [None] * batch.num_rows
     places = [place for place, is_failed in enumerate(failed.to_pylist()) if is_failed]
     for place in places[_ASKED:]:
@@ -64,7 +64,7 @@ def _in_halves(batch: pa.Table, values: Values, tried: Tried, kind: pa.DataType)
 
 
 def error_of(error: duckdb.Error) -> Exception:
-    """What a worker raises for an error of DuckDB."""
+    """Returns the exception that a worker raises for a DuckDB error."""
     message = worded(error)
     found: DuckLakeError
     if message in REFUSALS:

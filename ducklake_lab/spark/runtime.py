@@ -1,4 +1,4 @@
-"""Starts Spark, or takes the session that is there, and sets what reading and writing lakes needs."""
+"""Starts Spark, or uses the active session, and makes the settings for reading and writing lakes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from ducklake_lab.errors import SparkError, UnsupportedFeatureError
 from ducklake_lab.spark import class_archive
 from ducklake_lab.spark.java import find_java
 
-#: Settings of a running session that the reader and the writer rely on.
+#: Session settings that the reader and the writer require.
 REQUIRED: Mapping[str, str] = {
     # columns are found in files by DuckLake's column id, not by name
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
     # a file without any field ids is an error, not NULLs
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    # products of decimals keep all their digits, as in DuckDB, or are an error
+    # products of decimals keep all digits, as in DuckDB, or raise an error
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     # an overflow or a bad cast is an error, not NULL
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    # the paths are known; listing them as a Spark job takes seconds
+    # the paths are known; a Spark job to list them takes seconds
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
-    # a folder with its subfolders is one listing, whatever S3 is called
+    # one listing covers a folder with its subfolders, for any name of the S3 scheme
     "spark.sql.sources.useListFilesFileSystemList": "s3a,s3,s3n",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.timeType.enabled": "true",
-    # a text like ${env:HOME} in a query is itself, not a variable
+    # a text such as ${env:HOME} in a query is not a variable
     "spark.sql.variable.substitute": "false",
-    # constants of filters on their way to the reader: the other calendar has no place for days far from now
+    # constants of filters for the reader: the older API's calendar cannot hold distant days
     "spark.sql.datetime.java8API.enabled": "true",
 }
 
-#: Rules of Spark's optimizer that fail: columns that one name has twice, and correlated subqueries, above a union.
+#: Failing rules of Spark's optimizer: for duplicate column names, and for correlated subqueries above a union.
 _FAILING = tuple(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}"
     for rule in ("RemoveRedundantAliases", "PushProjectionThroughUnion")
@@ -59,13 +59,13 @@ _start_lock = threading.Lock()
 
 
 def start(config: Mapping[str, str] | None = None) -> SparkSession:
-    """The session to work in: the active one, else a new one, local unless SPARK_REMOTE or `spark.master` says more.
+    """Returns the active session, or starts one: local, unless SPARK_REMOTE or `spark.master` is set.
 
     Args:
-        config: settings for a new session, before ours; ignored where a session is active.
+        config: settings for a new session, before the package's own; ignored if a session is active.
 
     Raises:
-        JavaNotFoundError: a new local session needs Java and there is none.
+        JavaNotFoundError: a new local session needs Java, and none is installed.
         SparkError: Spark did not start.
     """
     with _start_lock:
@@ -82,7 +82,7 @@ def start(config: Mapping[str, str] | None = None) -> SparkSession:
 
 
 def active() -> SparkSession | None:
-    """The session in use in this process, or None."""
+    """Returns the active session of this process, or None."""
     try:
         return SparkSession.active()
     except PySparkException:
@@ -90,7 +90,7 @@ def active() -> SparkSession | None:
 
 
 def configure(spark: SparkSession) -> None:
-    """Sets what we rely on in a session handed in by the user; its other settings stay."""
+    """Makes the required settings in the user's session; keeps its other settings."""
     for key, value in REQUIRED.items():
         if spark.conf.get(key, None) != value:
             spark.conf.set(key, value)
@@ -100,10 +100,10 @@ def configure(spark: SparkSession) -> None:
 
 
 def set_time_zone(spark: SparkSession, name: str) -> None:
-    """Sets the zone in which queries that are made from now on read and show times.
+    """Sets the time zone in which later queries read and show times.
 
     Raises:
-        UnsupportedFeatureError: Spark does not know it.
+        UnsupportedFeatureError: Spark does not know the zone.
     """
     if spark.conf.get(_TIME_ZONE, None) == name:
         return
@@ -128,7 +128,7 @@ def stop(spark: SparkSession) -> None:
 
 
 def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
-    """A temporary view by name; None where there is none."""
+    """Returns a temporary view by name; None if there is none."""
     quoted = f"`{name.replace('`', '``')}`"
     try:
         return spark.table(quoted) if spark.catalog.getTable(quoted).isTemporary else None
@@ -137,7 +137,7 @@ def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
 
 
 def scratch() -> Path:
-    """A folder for what Spark is handed as files; this process deletes it when it ends."""
+    """Returns a folder for files that Spark receives; this process deletes it at its end."""
     return Path(_scratch().name)
 
 
@@ -147,9 +147,9 @@ def _scratch() -> TemporaryDirectory[str]:
 
 
 def drop_view(spark: SparkSession, name: str) -> None:
-    """Drops a temporary view; what was made of it stays as it is.
+    """Drops a temporary view; DataFrames made from it stay valid.
 
-    The method of the catalog also lets go of what `persist` keeps of the view's DataFrame.
+    The catalog's own method would also unpersist the view's DataFrame.
     """
     spark.sql(f"DROP VIEW IF EXISTS {name}")
 
@@ -160,11 +160,11 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def _connect(remote: str, config: Mapping[str, str]) -> SparkSession:
-    # `local[…]` starts a server on this machine, which needs what a local Spark needs
+    # `local[…]` starts a server on this machine, with the needs of a local Spark
     settings = {**_local(), **config} if remote.startswith("local") else config
     settings = {key: value for key, value in settings.items() if key != "spark.master"}
     with warnings.catch_warnings():
-        # what the server was started with cannot be set again, as PySpark then tries
+        # PySpark also tries to set the server's start options, which fails
         warnings.filterwarnings("ignore", message="Failed to set spark", category=UserWarning)
         return _build(SparkSession.builder.remote(remote), settings)
 
@@ -180,22 +180,22 @@ def _build(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
 
 
 def _local() -> Mapping[str, str]:
-    """Readies this process to run a JVM; the settings it is started with."""
+    """Prepares this process to run a JVM; returns the settings for its start."""
     java = find_java()
     os.environ["JAVA_HOME"] = java.launcher()
-    # workers must be this Python, which has pyarrow
+    # workers must use this Python, which has pyarrow
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # pyspark would print every failed query as JSON, beside the exception that it raises
+    # pyspark would print each failed query as JSON, besides the exception
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # and py4j the stack of a call that was interrupted
+    # py4j would print the stack of an interrupted call
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # log4j2 takes a plain path as well as a URL, and the package is never inside an archive
+    # log4j2 accepts a plain path too, and the package is never inside an archive
     log4j = Path(str(files("ducklake_lab.spark") / "log4j2.properties")).resolve().as_uri()
     return {
         "spark.app.name": "ducklake-lab",
         "spark.master": "local[*]",
-        # nothing outside this machine needs to reach a local Spark, and host names do not always resolve
+        # no other machine needs to reach a local Spark, and host names do not always resolve
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": os.environ.get("DUCKLAKE_LAB_DRIVER_MEMORY", "2g"),
@@ -204,11 +204,11 @@ def _local() -> Mapping[str, str]:
         ),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # a task per core; adaptive execution splits what is large
+        # two tasks per core; adaptive execution splits large partitions
         "spark.sql.shuffle.partitions": str(max(2, 2 * (os.cpu_count() or 2))),
         "spark.sql.adaptive.enabled": "true",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.sql.catalogImplementation": "in-memory",
-        # else every function of a column looks for the line that called it, for messages that are ours to write
+        # otherwise each column function searches its caller's line, for messages that this package words itself
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }

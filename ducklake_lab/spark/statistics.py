@@ -1,4 +1,4 @@
-"""Parquet footers -> what the catalog records of a written file (spec: data_types, type encoding for statistics)."""
+"""Converts Parquet footers to the catalog's facts on a file (spec: data_types, type encoding for statistics)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 from ducklake_lab.storage import Storage
 
-#: Longer texts and blobs are cut, in characters and bytes; the reference cuts there too.
+#: Most characters of texts, and bytes of blobs, in statistics; as in the reference.
 LONGEST = 256
 
-#: A value as Parquet stores it, in a form that compares as the type does.
+#: A value in Parquet's physical type, which compares in the type's order.
 Raw = bool | int | float | bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What a file's footer says.
+    """The contents of a file's footer.
 
     Attributes:
         footer_size: bytes of its Thrift data.
-        row_groups: per row group, per leaf column in file order.
+        row_groups: chunks by row group, and by leaf column in file order.
     """
 
     record_count: int
@@ -39,7 +39,7 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A leaf column in a row group; `low` and `high` are None where the writer gave none."""
+    """A leaf column in a row group; `low` and `high` are None if the writer gave none."""
 
     size: int
     values: int
@@ -50,7 +50,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class _Leaf:
-    """Chunks of one leaf column of a file, added up."""
+    """The summed chunks of one leaf column of a file."""
 
     size: int = 0
     values: int = 0
@@ -65,11 +65,11 @@ class _Leaf:
         self.nulls = None if self.nulls is None or chunk.nulls is None else self.nulls + chunk.nulls
         self.values += chunk.values
         low, high = chunk.low, chunk.high
-        # Parquet's writer orders NaN after all numbers: it shows as the maximum, and as the minimum if all are NaN
+        # Parquet's writer orders NaN after all numbers: it is the maximum, and the minimum if all values are NaN
         has_nan = is_float and isinstance(high, float) and math.isnan(high)
         self.nan = self.nan or has_nan
         if low is None or high is None or has_nan:
-            # the largest number beside a NaN is not known, and then nor are the bounds; none are needed without values
+            # besides NaN the largest number is unknown, and so are the bounds; without values none are needed
             self.known = self.known and chunk.nulls is not None and chunk.values == chunk.nulls
             return
         self.low = low if self.low is None else min(self.low, low)
@@ -104,7 +104,7 @@ def _chunk(column: pq.ColumnChunkMetaData, decode: Callable[[Raw], Raw]) -> Chun
 
 
 def _decoder(data_type: DataType, physical: str) -> Callable[[Raw], Raw]:
-    """From the raw statistic to a value that compares as the type does."""
+    """Returns a function from the raw statistic to a value that compares in the type's order."""
     if data_type.decimal is not None and physical in ("FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"):
         return lambda raw: int.from_bytes(_bytes(raw), "big", signed=True)
     if data_type.name in ("uint8", "uint16", "uint32", "uint64"):
@@ -114,17 +114,17 @@ def _decoder(data_type: DataType, physical: str) -> Callable[[Raw], Raw]:
 
 
 def _bytes(raw: Raw) -> bytes:
-    assert isinstance(raw, bytes)  # the physical type says so
+    assert isinstance(raw, bytes)  # guaranteed by the physical type
     return raw
 
 
 def leaf_columns(columns: Sequence[Column]) -> list[Column]:
-    """The columns without children, in the order of a file's leaf columns."""
+    """Returns the columns without children, in the order of a file's leaf columns."""
     return [part for column in columns for part in column.walk() if not part.children]
 
 
 def column_statistics(leaves: Sequence[Column], footers: Sequence[Footer]) -> list[tuple[ColumnStats, ...]]:
-    """The statistics of each file, one per leaf column."""
+    """Returns the statistics of each file, one per leaf column."""
     per_file = [_summed(leaves, footer) for footer in footers]
     columns = [_encode_column(leaf, [file[i] for file in per_file]) for i, leaf in enumerate(leaves)]
     return [tuple(column[i] for column in columns) for i in range(len(footers))]
@@ -151,7 +151,7 @@ def _encode_column(leaf: Column, files: Sequence[_Leaf]) -> list[ColumnStats]:
             null_count=file.nulls,
             min_value=low,
             max_value=high,
-            # without bounds and with values it is not known whether one of them is NaN
+            # with values but without bounds, one of them may be NaN
             contains_nan=None if not is_float or not (file.known or file.nan) else file.nan,
             min_is_exact=None if low is None else len(low) < LONGEST,
             max_is_exact=None if high is None else len(high) < LONGEST,
@@ -162,7 +162,7 @@ def _encode_column(leaf: Column, files: Sequence[_Leaf]) -> list[ColumnStats]:
 
 
 def _encode(values: Sequence[Raw | None], data_type: DataType, *, upper: bool) -> list[str | None]:
-    """Bounds as text; what is cut stays a bound."""
+    """Returns bounds as text; a shortened one is still a bound."""
     name = data_type.name
     if name == "boolean" or (name in INTEGERS and all(value is None or isinstance(value, int) for value in values)):
         return [None if value is None else str(int(value)) for value in values]
@@ -179,7 +179,7 @@ def _encode(values: Sequence[Raw | None], data_type: DataType, *, upper: bool) -
 
 
 def _physical(data_type: DataType) -> pa.DataType:
-    """The Arrow type of the numbers that files hold for the type."""
+    """Returns the Arrow type of the numbers in files for a type."""
     arrow = data_type.arrow()
     if pa.types.is_timestamp(arrow):
         # seconds are written as microseconds
@@ -196,7 +196,7 @@ def _cut_text(raw: bytes, upper: bool) -> str | None:
         return text
     if not upper:
         return text[:LONGEST]
-    # it keeps its length, by which readers know that it was cut; code points order as UTF-8 does
+    # the length stays, by which readers recognise a cut text; code points sort like UTF-8
     code = ord(text[LONGEST - 1])
     return None if code == 0x10FFFF else text[: LONGEST - 1] + chr(0xE000 if code == 0xD7FF else code + 1)
 

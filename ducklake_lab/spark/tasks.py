@@ -1,4 +1,4 @@
-"""Independent pieces of work, one task for each: what maintenance does with files too large to handle in process."""
+"""Runs independent pieces of work, one task each: maintenance of files that are too large for this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 
 def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """The function of each item, computed by the executors; function, items and results are pickled."""
+    """Returns the function's result for each item, computed by executors; function, items and results are pickled."""
     workers.check(spark)
     accesses = granted()
 

@@ -1,7 +1,7 @@
-"""DuckLake's types and Spark's.
+"""Conversion between DuckLake's types and Spark's.
 
-A type has up to two Spark forms: the one its values have in a DataFrame, and the one in which Spark's vectorised
-Parquet reader takes them from a file. They differ for types Spark lacks, which become what holds every value:
+A type has up to two Spark forms: the one in a DataFrame, and the one in which Spark's vectorised
+Parquet reader reads it from a file. They differ for types that Spark lacks, which get a type that holds every value:
 
 ============  ======================  =====================  ===============================================
 DuckLake      DataFrame               in the Parquet file    note
@@ -15,9 +15,9 @@ timestamp*    TIMESTAMP_NTZ           the same               timestamp_s, timest
 timestamp_ns  TIMESTAMP_NTZ           BIGINT                 cut to microseconds
 timestamptz   TIMESTAMP               the same
 int128        DECIMAL(38,0)           DOUBLE                 files hold doubles; 39 digits are an error
-uint128       DECIMAL(38,0)           DOUBLE                 likewise
-timetz        STRING                  TIME(6)                DuckDB's text; files hold no zone but UTC
-interval      STRING                  BINARY                 DuckDB's text; files hold no microseconds
+uint128       DECIMAL(38,0)           DOUBLE                 as int128
+timetz        STRING                  TIME(6)                DuckDB's text; files are always in UTC
+interval      STRING                  BINARY                 DuckDB's text; files have no microseconds
 geometry      BINARY                  the same               WKB
 variant       VARIANT                 the same               shredded too
 null          INT                     the same               NULL is its only value
@@ -39,10 +39,10 @@ from ducklake_lab.model.types import ON_SPARK, DataType
 
 FIELD_ID = "parquet.field.id"
 
-#: TIME came with Spark 4.1.
+#: TIME exists from Spark 4.1 on.
 _TIME: type[T.DataType] | None = getattr(T, "TimeType", None)
 
-#: Spark's types by the names that the model has of them.
+#: Spark's types by the model's type names.
 _BY_NAME: dict[str, T.DataType] = {
     "BOOLEAN": T.BooleanType(),
     "TINYINT": T.ByteType(),
@@ -60,7 +60,7 @@ _BY_NAME: dict[str, T.DataType] = {
     "BINARY": T.BinaryType(),
     "VARIANT": T.VariantType(),
 }
-#: Where the Parquet reader's type is another one.
+#: Types of the Parquet reader that differ from the DataFrame's.
 _STORED: dict[str, T.DataType] = {
     "uuid": T.BinaryType(),
     "timestamp_ns": T.LongType(),
@@ -86,7 +86,7 @@ _FROM_SPARK: dict[type[T.DataType], str] = {
     T.TimestampType: "timestamptz",
     T.TimestampNTZType: "timestamp",
     T.VariantType: "variant",
-    # what DuckDB makes of a column that is NULL throughout
+    # DuckDB's type for a column with only NULLs
     T.NullType: "int32",
 }
 #: Spark type -> Arrow type.
@@ -103,7 +103,7 @@ _ARROW: dict[type[T.DataType], pa.DataType] = {
     T.DateType: pa.date32(),
     T.TimestampType: pa.timestamp("us", "UTC"),
     T.TimestampNTZType: pa.timestamp("us"),
-    # Spark knows a variant by the mark on its second field
+    # Spark recognises a variant by the mark on its second field
     T.VariantType: pa.struct(
         [
             pa.field("value", pa.binary(), nullable=False),
@@ -118,16 +118,16 @@ if _TIME is not None:
 
 
 def spark_type(data_type: DataType) -> T.DataType:
-    """The type that values have in a DataFrame.
+    """Returns the type of values in a DataFrame.
 
     Raises:
-        UnsupportedFeatureError: Spark has no form for it here.
+        UnsupportedFeatureError: Spark has no such type here.
     """
     return _spark_type(data_type, stored=False)
 
 
 def arrow_type(spark: T.DataType) -> pa.DataType:
-    """The Arrow type in which Spark's workers hand values of a type over."""
+    """Returns the Arrow type in which Spark's workers return values of a type."""
     if isinstance(spark, T.StructType):
         return pa.struct([pa.field(field.name, arrow_type(field.dataType)) for field in spark.fields])
     if isinstance(spark, T.ArrayType):
@@ -140,10 +140,10 @@ def arrow_type(spark: T.DataType) -> pa.DataType:
 
 
 def stored_type(data_type: DataType) -> T.DataType:
-    """The type in which the Parquet reader takes values, without field ids.
+    """Returns the type in which the Parquet reader reads values, without field ids.
 
     Raises:
-        UnsupportedFeatureError: Spark has no form for it here.
+        UnsupportedFeatureError: Spark has no such type here.
     """
     return _spark_type(data_type, stored=True)
 
@@ -168,10 +168,10 @@ def _spark_type(data_type: DataType, *, stored: bool) -> T.DataType:
 
 
 def from_spark(spark: T.DataType) -> DataType:
-    """The DuckLake type for a column of a DataFrame.
+    """Returns the DuckLake type for a column of a DataFrame.
 
     Raises:
-        UnsupportedFeatureError: there is none.
+        UnsupportedFeatureError: DuckLake has no such type.
     """
     if isinstance(spark, T.StructType):
         return DataType("struct", tuple((field.name, from_spark(field.dataType)) for field in spark.fields))
@@ -188,16 +188,16 @@ def from_spark(spark: T.DataType) -> DataType:
 
 
 def table_schema(columns: Sequence[Column]) -> T.StructType:
-    """The schema of a DataFrame of these columns.
+    """Returns the schema of a DataFrame with these columns.
 
     Raises:
-        UnsupportedFeatureError: Spark has no type for one.
+        UnsupportedFeatureError: Spark has no type for a column.
     """
     return T.StructType([T.StructField(column.name, spark_type(column.data_type)) for column in columns])
 
 
 def stored_field(column: Column, name: str, *, with_ids: bool = True) -> T.StructField:
-    """The field of a read schema for one column, under a name of the caller's choice."""
+    """Returns the field of a read schema for one column, under the caller's name."""
     try:
         data_type = _with_ids(column) if with_ids else stored_type(column.data_type)
     except UnsupportedFeatureError as error:
@@ -208,7 +208,7 @@ def stored_field(column: Column, name: str, *, with_ids: bool = True) -> T.Struc
 def _with_ids(column: Column) -> T.DataType:
     if column.type == "struct":
         return T.StructType([stored_field(child, child.name) for child in column.children])
-    # the parts of lists and maps have no field in Spark that could carry an id: they are found by their place
+    # parts of lists and maps have no Spark field for an id: they are found by position
     if column.type == "list":
         return T.ArrayType(_with_ids(column.children[0]))
     if column.type == "map":
@@ -217,7 +217,7 @@ def _with_ids(column: Column) -> T.DataType:
 
 
 def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
-    """A value as the Parquet reader gives it, as a DataFrame shows it; the same expression where they agree."""
+    """Converts a value of the Parquet reader to its DataFrame form; returns the same expression if they agree."""
     if not differs(data_type):
         return value
     if data_type.name == "uuid":
@@ -225,7 +225,7 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
         parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
         return F.when(value.isNotNull(), F.concat_ws("-", *parts))
     if data_type.name == "timestamp_ns":
-        # rounds down, before 1970 too
+        # rounds down, also before 1970
         return from_micros(F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000)))
     if data_type.name in ("int128", "uint128"):
         return _whole(value)
@@ -234,13 +234,13 @@ def from_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
     if data_type.name == "interval":
         return _interval_text(value)
     if data_type.name == "variant":
-        # files have no other NULL of a variant than a variant that is null, and DuckDB makes no difference
+        # a NULL variant in a file is always a variant null, and DuckDB does not distinguish them
         return F.when(~F.is_variant_null(value), value)
     return _through(value, data_type, from_stored)
 
 
 def from_micros(micros: SparkColumn) -> SparkColumn:
-    """The TIMESTAMP_NTZ so many microseconds after 1970 began, whatever the session's time zone."""
+    """Returns the TIMESTAMP_NTZ that many microseconds after 1970-01-01, in any session time zone."""
     seconds = F.call_function("div", micros - F.pmod(micros, F.lit(1_000_000)), F.lit(1_000_000))
     days = F.call_function("div", seconds - F.pmod(seconds, F.lit(86400)), F.lit(86400))
     rest = (micros - days * F.lit(86_400_000_000)).cast("decimal(18,0)") / F.lit(1_000_000)
@@ -249,22 +249,22 @@ def from_micros(micros: SparkColumn) -> SparkColumn:
 
 
 def micros_of(value: SparkColumn) -> SparkColumn:
-    """The inverse of `from_micros`."""
+    """Returns the microseconds of a timestamp, the inverse of `from_micros`."""
     seconds = F.unix_date(value.cast("date")).cast("bigint") * F.lit(86400)
     seconds = seconds + F.hour(value) * F.lit(3600) + F.minute(value) * F.lit(60)
     return seconds * F.lit(1_000_000) + (F.extract(F.lit("SECOND"), value) * F.lit(1_000_000)).cast("bigint")
 
 
 def cut(value: SparkColumn, unit: str) -> SparkColumn:
-    """A TIMESTAMP_NTZ without what is less than so many seconds: "1", "0.001"."""
+    """Truncates a TIMESTAMP_NTZ to a unit in seconds: "1", "0.001"."""
     rest = F.extract(F.lit("SECOND"), value) % F.lit(unit).cast("decimal(8,6)")
     return value - F.make_dt_interval(secs=rest.cast("decimal(18,6)"))
 
 
 def _whole(value: SparkColumn) -> SparkColumn:
-    """A whole double as DECIMAL(38,0), all its digits; an error, never NULL, where those are too many.
+    """Returns a whole double as DECIMAL(38,0) with all digits; raises an error, never NULL, for more digits.
 
-    A cast would take the shortest digits that make the double, which are another number.
+    A cast would use the shortest digits that identify the double, which are another number.
     """
     problem = F.concat(F.lit("The number "), value.cast("string"), F.lit(" has more than the 38 digits of a DECIMAL."))
     size = F.abs(value)
@@ -284,7 +284,7 @@ def _whole(value: SparkColumn) -> SparkColumn:
 
 
 def _interval_text(value: SparkColumn) -> SparkColumn:
-    """The twelve bytes of Parquet's interval (months, days, milliseconds; the lowest byte first) as DuckDB's text."""
+    """Converts the twelve bytes of Parquet's interval (months, days, milliseconds; little-endian) to DuckDB's text."""
     digits = F.hex(value)
 
     def number(start: int) -> SparkColumn:
@@ -319,9 +319,9 @@ def _interval_text(value: SparkColumn) -> SparkColumn:
 
 
 def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
-    """A value of a DataFrame as a file holds it: the inverse of `from_stored`, except for nanoseconds.
+    """Converts a DataFrame's value to its form in a file: the inverse of `from_stored`, except for nanoseconds.
 
-    Those stay timestamps; and seconds are cut here, as Spark has no type that would.
+    Those stay timestamps. Seconds are truncated here, because Spark has no type for them.
     """
     if data_type.name == "uuid":
         return F.unhex(F.replace(value, F.lit("-"), F.lit("")))
@@ -333,7 +333,7 @@ def to_stored(value: SparkColumn, data_type: DataType) -> SparkColumn:
 
 
 def differs(data_type: DataType) -> bool:
-    """Whether the Parquet reader gives other values than a DataFrame shows."""
+    """Whether the Parquet reader's values differ from a DataFrame's."""
     return any(part.name in _STORED or part.name == "variant" for part in data_type.walk())
 
 

@@ -1,6 +1,6 @@
-"""Spark's Python workers on other machines: they get this package, and what else they lack is found out once.
+"""Spark's Python workers on other machines: sends them this package, and checks once whether they lack others.
 
-Workers of a local Spark run the Python of this process, and nothing is done for them.
+Workers of a local Spark run this process's Python, and need nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ducklake_lab.errors import SparkError
 from ducklake_lab.spark.errors import translate_error, worker_fault
 from ducklake_lab.spark.runtime import scratch
 
-#: What our code needs in a worker, by the name that is imported: as pyproject.toml has it.
+#: Packages that workers need, by import name, with the versions in pyproject.toml.
 NEEDED = {
     "duckdb": "duckdb>=1.5.2,<3",
     "pandas": "pandas>=2.2,<3",
     "pyarrow": "pyarrow>=19,<30",
     "sqlalchemy": "sqlalchemy>=2.0.36,<3",
 }
-#: Tasks that look at the workers; each machine is likely to get one.
+#: Number of tasks that check the workers, so that each machine probably gets one.
 _PROBES = 8
 
 _sent: WeakSet[SparkSession] = WeakSet()
@@ -39,10 +39,10 @@ _faults: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 
 def check(spark: SparkSession) -> None:
-    """Makes the workers ready to run functions of this package.
+    """Prepares the workers to run functions of this package.
 
     Raises:
-        SparkError: they cannot.
+        SparkError: they cannot run them.
     """
     found = fault(spark)
     if found is not None:
@@ -50,10 +50,10 @@ def check(spark: SparkSession) -> None:
 
 
 def fault(spark: SparkSession) -> str | None:
-    """Why the workers cannot run functions of this package; None where they can. They are asked once for a session.
+    """Returns the reason why the workers cannot run functions of this package, or None; checks once per session.
 
     Raises:
-        SparkError: they could not be asked.
+        SparkError: the check failed.
     """
     if _is_local(spark):
         return None
@@ -64,7 +64,7 @@ def fault(spark: SparkSession) -> str | None:
 
 
 def send(spark: SparkSession) -> None:
-    """Sends this package to the workers, where it goes before one that is installed."""
+    """Sends this package to the workers, where it has priority over an installed one."""
     if not _is_local(spark) and spark not in _sent:
         spark.addArtifacts(_archive(), pyfile=True)
         _sent.add(spark)
@@ -72,7 +72,7 @@ def send(spark: SparkSession) -> None:
 
 def _is_local(spark: SparkSession) -> bool:
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        # a server that PySpark started in this process
+        # PySpark started the server in this process
         return "SPARK_LOCAL_REMOTE" in os.environ
     master = spark.sparkContext.master or ""
     return master.startswith("local") and not master.startswith("local-cluster")
@@ -80,7 +80,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 @cache
 def _archive() -> str:
-    """The modules of this package in a file that this process deletes when it ends."""
+    """Writes the modules of this package to a file that this process deletes at its end; returns its path."""
     root = Path(__file__).parents[1]
     path = scratch() / "ducklake_lab.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -90,7 +90,7 @@ def _archive() -> str:
 
 
 def _ask(spark: SparkSession) -> str | None:
-    # a function of no module is pickled with its code, so that a worker without this package can run it
+    # a function without a module is pickled with its code, so that a worker without this package can run it
     probe = F.udf(FunctionType(_probe.__code__, {"__name__": "__main__"}), "string", useArrow=False)
     try:
         asked = spark.range(0, _PROBES, 1, _PROBES).select(probe(F.lit(" ".join(NEEDED))).alias("found"))
@@ -104,7 +104,7 @@ def _ask(spark: SparkSession) -> str | None:
 
 
 def _probe(names: str) -> str:
-    """What a worker has, as JSON: its Python, and the version of each package, or why it cannot be imported."""
+    """Returns a worker's state as JSON: its Python, and each package's version or import error."""
     import importlib
     import json
     import sys
@@ -119,7 +119,7 @@ def _probe(names: str) -> str:
 
 
 def _lack(answer: Mapping[str, Any]) -> str | None:
-    """What a worker has to get; None where it has all."""
+    """Returns a message on packages that a worker lacks; None if it lacks none."""
     wrong, install = [], []
     for name, (version, error) in answer["packages"].items():
         least, _, below = NEEDED[name].removeprefix(f"{name}>=").partition(",<")

@@ -1,11 +1,11 @@
-"""DataFrame -> Parquet data files with field ids and statistics, ready to commit.
+"""Writes a DataFrame to Parquet data files with field ids and statistics, ready for a commit.
 
-There are two ways to write, and the schema decides. Spark's own Parquet writer is the fast one. It has no unsigned
-integers, UUIDs, milliseconds and nanoseconds, intervals, shredded variants, and gives the parts of lists and maps no
-field ids: a table with any of those is written by DuckDB in Python workers (see arrow_writer), and so are encrypted files
-and those whose sizes the lake sets. So is all that goes to object stores, where moving is copying: Spark's writer moves each
-file into its place, and asks for folders all the way, a dozen requests a file. Both write into a folder of their own below
-the table's, so that a failure leaves nothing in the table's. Files are then moved to their names, or stay in object stores.
+The schema chooses between two writers. Spark's own Parquet writer is faster. It has no unsigned
+integers, UUIDs, milliseconds and nanoseconds, intervals or shredded variants, and gives the parts of lists and maps no
+field ids: DuckDB in Python workers writes tables with any of those (see arrow_writer), encrypted files, and
+files with sizes set by the lake. It also writes all in object stores, where a move is a copy: Spark's writer moves
+each file, and checks all folders on the path, with a dozen requests per file. Both write into a temporary folder below
+the table's, so that a failure leaves no file in the table's. Then files are renamed, or stay in place in object stores.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from ducklake_lab.storage import Storage, is_local, join
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A file as a task of Spark's writer left it, with the key texts of its partition."""
+    """A file from a task of Spark's writer, with the key texts of its partition."""
 
     path: str
     keys: tuple[str, ...] = ()
 
 
 _storage = Storage()
-#: The place of a row among all, while they are shuffled.
+#: Column with the position of a row, during a shuffle.
 _ORDER = "_ducklake_order"
 
 
@@ -65,20 +65,20 @@ def write(
     """Writes rows as data files of a table. Runs the query; creates no snapshot.
 
     Args:
-        df: the table's columns in order, cast to their types here; then, if the rows keep their ids,
-            `_ducklake_internal_row_id`.
+        df: the table's columns in order, cast to their types here; then `_ducklake_internal_row_id`
+            if the rows keep their ids.
         folder: the table's folder, an absolute path or URL.
-        options: codec, sizes and places of the files.
-        ordered: the rows are in an order, which those of each file keep.
-        compact: shuffles the rows into few files; for results that are scattered over many tasks. Tables with
-            partition keys are always shuffled, by those.
+        options: codec, sizes and names of the files.
+        ordered: the rows are in an order that each file keeps.
+        compact: shuffles the rows into few files; for results that are spread over many tasks. Tables with
+            partition keys are always shuffled, by their keys.
 
     Returns:
-        One per file; none for no rows. Paths are relative to `folder`.
+        One entry per file; none without rows. Paths are relative to `folder`.
 
     Raises:
-        UnsupportedFeatureError: a column or a partition key cannot be written; nothing was run.
-        ConstraintError: there is a NULL in a column that is NOT NULL; what was written is removed.
+        UnsupportedFeatureError: a column or a partition key cannot be written; nothing has run.
+        ConstraintError: a NOT NULL column has a NULL; the written files are removed.
     """
     options = options or WriteOptions()
     check_partition(table)
@@ -112,7 +112,7 @@ def write(
 
 
 def _cast(df: DataFrame, table: Table, keeps_ids: bool) -> DataFrame:
-    """The columns by position, under names of their own, in the types they are written in."""
+    """Returns the columns by position, under unique names, with the types to write."""
     columns: list[Column] = list(table.columns)
     unique = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
     if not keeps_ids and [field.dataType for field in unique.schema] == [spark_type(c.data_type) for c in columns]:
@@ -140,7 +140,7 @@ def _write_native(
         field = stored_field(column, column.name)
         value = to_stored(F.col(f"c{i}"), column.data_type)
         if field.dataType != spark_type(column.data_type):
-            value = value.cast(field.dataType)  # which gives the fields of structs their ids, too
+            value = value.cast(field.dataType)  # the cast also gives the fields of structs their ids
         outputs.append(value.alias(column.name, metadata=field.metadata))
     if keeps_ids:
         outputs.append(F.col(ROW_ID_COLUMN).alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD}))
@@ -157,7 +157,7 @@ def _write_native(
 
 
 def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_ids: bool) -> list[WrittenFile]:
-    """The files that have rows; paths are relative to the temporary folder."""
+    """Returns the files that have rows; paths are relative to the temporary folder."""
     leaves = leaf_columns(table.columns)
     types = [leaf.data_type for leaf in leaves]
     footers = in_parallel(parts, lambda part: read_footer(part.path, _storage, types))
@@ -181,7 +181,7 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
 
 
 def _parquet_options(options: WriteOptions) -> dict[str, str]:
-    """Options of Parquet's own writer; it takes the bytes of a row group, not its rows."""
+    """Returns options for Parquet's own writer; it limits a row group by bytes, not by rows."""
     found: dict[str, object] = {
         "parquet.block.size": options.row_group_size_bytes,
         "parquet.writer.version": options.version,
@@ -193,7 +193,7 @@ def _parquet_options(options: WriteOptions) -> dict[str, str]:
 def _publish(
     files: Sequence[WrittenFile], table: Table, folder: str, temporary: str, *, hive: bool
 ) -> list[WrittenFile]:
-    """Gives the files their names, where that is cheap, and tidies up; the files with paths below `folder`."""
+    """Renames the files where that is cheap, and cleans up; returns the files with paths below `folder`."""
     published: list[WrittenFile] = []
     try:
         for file in files:

@@ -1,4 +1,4 @@
-"""DuckDB's SQL in: statements, then plans that Spark or DuckDB can run. No catalog and no engine is touched."""
+"""Converts DuckDB's SQL to statements, and statements to plans for Spark or DuckDB. Uses no catalog and no engine."""
 
 from ducklake_lab.sql.parse.parser import parse, parse_query
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source

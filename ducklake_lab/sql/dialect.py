@@ -1,9 +1,9 @@
 """DuckDB's dialect as this package reads and writes it.
 
-The parser keeps each function under the name it was called by. DuckDB alone decides what a name means.
+The parser keeps each function under its name in the text. Only DuckDB decides the meaning of a name.
 
-Methods of sqlglot that the parser overrides are private. `tests/unit/sql/upstream.py` lists all of them, with the sqlglot that
-each was compared with; a test fails when a newer one has changed.
+The parser overrides private methods of sqlglot. `tests/unit/sql/upstream.py` lists them, with the sqlglot version that
+each was compared with; a test fails if a newer version has changed one.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.operators import OperatorGenerator
 from ducklake_lab.sql.type_syntax import TypeParser
 
-#: node.meta key: the call was special syntax, which DuckDB names with its schema (`main.date_part(…)`).
+#: node.meta key: the call used special syntax; DuckDB prints it with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
-#: node.meta key: the part of EXTRACT, and whether it was written as a text; a word is in upper case.
+#: node.meta key: the part in EXTRACT, and whether it was a string; a word is in upper case.
 WRITTEN_PART = "written_part"
-#: node.meta key: a lambda written `x -> …`.
+#: node.meta key: a lambda written as `x -> …`.
 ARROW = "arrow"
 #: node.meta key: the quoted text of an INTERVAL.
 INTERVAL_TEXT = "interval_text"
 
-#: node.meta key: NULLS FIRST or NULLS LAST was written.
+#: node.meta key: NULLS FIRST or NULLS LAST is explicit.
 NULLS = "nulls"
 
-#: Tokens after which `[` is an index, not a list.
+#: Tokens after which `[` begins an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
 
 #: A number such as `1.5e-3`.
 _WITH_EXPONENT = re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?[eE][+-]?\d+(_\d+)*")
 
-#: Functions that take `x -> …` for a lambda.
+#: Functions whose argument `x -> …` is a lambda.
 TAKE_LAMBDAS = frozenset(
     f"{prefix}{name}" for prefix in ("", "list_", "array_") for name in ("transform", "apply", "filter", "reduce")
 )
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
-#: Texts: '…', E'…', $$…$$.
+#: String tokens: '…', E'…', $$…$$.
 _TEXTS = (TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING)
 
-#: What follows the word INTERVAL where it begins a value.
+#: Tokens after INTERVAL if it begins a value.
 _INTERVAL_BEGINS = (
     *(*_TEXTS, TokenType.NUMBER, TokenType.L_PAREN),
     *(TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON),
@@ -62,14 +62,14 @@ _UNITS = frozenset(
     for unit in "microsecond millisecond second minute hour day week month quarter year decade".split()
     for plural in ("", "s")
 ) | {"century", "centuries", "millennium", "millennia"}
-#: A text that is one amount of one unit.
+#: A text with one amount and one unit.
 _AMOUNT = re.compile(
     r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
 )
 
-#: Words that may stand before a `:name` placeholder and are no aliases.
+#: Words before a `:name` placeholder that are not prefix aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
-#: Words that begin a value or a type, and may be the name of a struct's field.
+#: Words that begin a value or type elsewhere, but may name a struct field.
 _FIELD_NAMES = ("INTERVAL", "DATE", "TIMESTAMP", "TIME", "IF", "MAP", "STRUCT")
 
 _KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM")
@@ -82,7 +82,7 @@ def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
 
 
 def _as_plain_call(node: exp.Expr) -> exp.Expr:
-    """EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) as the function they stand for."""
+    """Converts EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) to plain function calls."""
     if isinstance(node, exp.Extract):
         call = _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
         call.meta[WRITTEN_PART] = node.name, isinstance(node.this, exp.Literal)
@@ -97,7 +97,7 @@ def _as_plain_call(node: exp.Expr) -> exp.Expr:
 
 
 def _position(parser: Any) -> exp.Expr:
-    """POSITION(x IN y), the one form that DuckDB has."""
+    """Parses POSITION(x IN y), the only form in DuckDB."""
     sought = parser._parse_bitwise()
     if not parser._match(TokenType.IN):
         parser.raise_error("IN was expected")
@@ -105,7 +105,7 @@ def _position(parser: Any) -> exp.Expr:
 
 
 def _unless_quoted(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
-    """A parser of special arguments, which a function under a quoted name has not."""
+    """Wraps a parser of special arguments: a quoted function name has plain arguments."""
 
     def run(parser: Any) -> exp.Expr:
         name = parser._tokens[parser._index - 2]
@@ -120,12 +120,12 @@ def _plain(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
     return lambda parser: _as_plain_call(parse(parser))
 
 
-#: What DuckDB makes of ordered-set aggregates.
+#: DuckDB's functions for ordered-set aggregates.
 _ORDERED_SETS = {"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc", "mode": "mode"}
 
 
 def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
-    """`percentile_cont(0.5) WITHIN GROUP (ORDER BY x)` as `quantile_cont(0.5 ORDER BY x)`."""
+    """Rewrites `percentile_cont(0.5) WITHIN GROUP (ORDER BY x)` as `quantile_cont(0.5 ORDER BY x)`."""
     part = node
     while isinstance(part, exp.Window | exp.Filter):
         part = part.this
@@ -143,7 +143,7 @@ def _without_within_group(node: exp.Expr | None) -> exp.Expr | None:
 
 
 class _Characters(TokenizerCore):
-    """Characters to tokens; the base class takes `1e3+1` for one number."""
+    """Tokenizer of numbers with exponents; the base class reads `1e3+1` as one number."""
 
     __slots__ = ()
 
@@ -157,13 +157,13 @@ class _Characters(TokenizerCore):
 
 
 class DuckLakeSql(DuckDB):
-    """DuckDB SQL; every token of a statement is a token (none swallows the rest of its line as text)."""
+    """DuckDB SQL; every part of a statement becomes a token (no statement keeps the rest of its line as text)."""
 
     # List positions stay as written; the base dialect would renumber them from 0.
     INDEX_OFFSET = 0
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
-        """The right side of `->` as it is written: `'a.b'` is the name of one field, not a path."""
+        """Returns the right side of `->` unchanged: `'a.b'` names one field, it is no path."""
         return path
 
     class Tokenizer(DuckDB.Tokenizer):
@@ -185,9 +185,9 @@ class DuckLakeSql(DuckDB):
             **{name: _unless_quoted(_plain(DuckDBParser.FUNCTION_PARSERS[name])) for name in _KEPT_FUNCTION_PARSERS},
             "POSITION": _unless_quoted(_position),
         }
-        # The base parser makes a list of whatever is called so: `t.list[1]`, `list(x)[1]`, `"array"[1]`.
+        # The base parser makes a list of any such name: `t.list[1]`, `list(x)[1]`, `"array"[1]`.
         ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
-        # The base parser gives DECIMAL its sizes.
+        # The base parser adds default sizes to DECIMAL.
         TYPE_CONVERTERS: ClassVar[Any] = {}
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
@@ -195,13 +195,13 @@ class DuckLakeSql(DuckDB):
         }
 
         def _parse_primary(self) -> exp.Expr | None:
-            # The base parser writes `.34` as `0.34`, which has a digit more.
+            # The base parser writes `.34` as `0.34`, with one more digit.
             if self._match_pair(TokenType.DOT, TokenType.NUMBER):
                 return exp.Literal.number(f".{self._prev.text}")
             return super()._parse_primary()
 
         def _parse_named_placeholder(self) -> exp.Expr | None:
-            """`:name`; not in `l[:n]`, which is a slice."""
+            """Parses `:name`, but not in `l[:n]`, which is a slice."""
             before = self._tokens[self._index - 2 : self._index - 1] if self._index >= 2 else []
             indexed = self._tokens[self._index - 3 : self._index - 2] if self._index >= 3 else []
             if before and before[0].token_type == TokenType.L_BRACKET and indexed:
@@ -213,7 +213,7 @@ class DuckLakeSql(DuckDB):
             return None
 
         def _parse_expression(self) -> exp.Expr | None:
-            # The base parser takes any token before a colon for an alias (`alias: expression`), `select :x` too.
+            # The base parser reads any token before a colon as an alias (`alias: expression`), in `select :x` too.
             if self._next.token_type == TokenType.COLON and not self._prefix_alias():
                 return SqlglotParser._parse_expression(self)
             return super()._parse_expression()
@@ -225,7 +225,7 @@ class DuckLakeSql(DuckDB):
             return kind in self.ID_VAR_TOKENS and self._curr.text.upper() not in _NEVER_ALIASES
 
         def _parse_star_ops(self) -> exp.Expr | None:
-            # The base parser drops the star of a function that it does not know.
+            # The base parser drops the star of an unknown function.
             if self._match_text_seq("COLUMNS", "(", advance=False):
                 return exp.Anonymous(this="unpack", expressions=[self._parse_function()])
             return super()._parse_star_ops()
@@ -243,7 +243,7 @@ class DuckLakeSql(DuckDB):
             return self._parse_order(self._parse_respect_or_ignore_nulls(value))
 
         def _takes_lambda(self, index: int) -> bool:
-            """Whether the argument that begins at a token may be a lambda: of a function of lists, after the list."""
+            """Whether the argument at a token may be a lambda: only after the list, in functions of lists."""
             depth, at, is_first = 0, index - 1, True
             while at > 0 and depth >= 0:
                 kind = self._tokens[at].token_type
@@ -269,7 +269,7 @@ class DuckLakeSql(DuckDB):
             return options
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
-            # The base parser takes the first amount of a text, `1 month ago`, and adds what follows: `INTERVAL 1 DAY + '…'`.
+            # The base parser reads the first amount of `1 month ago`, and adds the next value: `INTERVAL 1 DAY + '…'`.
             index, first = self._index, self._next
             if self._curr.token_type != TokenType.INTERVAL or first.token_type not in _INTERVAL_BEGINS:
                 return None  # a name
@@ -293,12 +293,12 @@ class DuckLakeSql(DuckDB):
             return _without_within_group(super()._parse_window(this, alias=alias))
 
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> Any:
-            # In a list, NULL is a value like others: `1 IN [NULL]` is false, `1 IN (NULL)` is NULL.
+            # In a list, NULL is an ordinary value: `1 IN [NULL]` is false, `1 IN (NULL)` is NULL.
             if self._curr is not None and self._curr.token_type == TokenType.L_BRACKET:
                 values = self._parse_unary()
                 return self.expression(exp.Anonymous(this="contains", expressions=[values, this]))
             node = super()._parse_in(this, alias)
-            # `x IN ((SELECT …))` is IN over the query, not over its one value.
+            # `x IN ((SELECT …))` is IN over the query, not over its single value.
             query = node.args.get("query")
             while isinstance(query, exp.Subquery) and query.is_wrapper and isinstance(query.this, exp.Subquery):
                 query = query.this
@@ -310,7 +310,7 @@ class DuckLakeSql(DuckDB):
                 return self._parse_column_ops(literal)
             if fallback_to_identifier:
                 return super()._parse_type(parse_interval, fallback_to_identifier)
-            # No other value begins with a type: `text[1]` is an index, which the base parser takes for a type.
+            # No other value begins with a type: `text[1]` is an index, but the base parser reads a type.
             if (atom := self._parse_atom()) is not None:
                 return atom
             interval = self._parse_interval() if parse_interval else None
@@ -326,7 +326,7 @@ class DuckLakeSql(DuckDB):
                 name = exp.to_identifier(self._prev.text).update_positions(self._prev)
                 return self.expression(exp.Column(this=name))
             node = super()._parse_map()
-            # The base parser takes what is indexed, `MAP {…}[x]`, for the entries.
+            # The base parser reads the indexed map of `MAP {…}[x]` as its entries.
             entries = node.this
             while isinstance(entries, exp.Bracket):
                 entries = entries.this
@@ -337,7 +337,7 @@ class DuckLakeSql(DuckDB):
             return indexed
 
         def _parse_schema(self, this: exp.Expr | None = None) -> exp.Expr | None:
-            # `INSERT INTO t (VALUES (1))` and `(FROM s)`: the base parser takes them for lists of columns.
+            # `INSERT INTO t (VALUES (1))` and `(FROM s)`: the base parser reads column lists.
             first, second = (
                 self._tokens[at] if at < len(self._tokens) else None for at in range(self._index + 1, self._index + 3)
             )
@@ -348,7 +348,7 @@ class DuckLakeSql(DuckDB):
             return super()._parse_schema(this)
 
         def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
-            # The base parser takes `map` for a type, which it is before a parenthesis only.
+            # The base parser reads `map` as a type, which is right only before a parenthesis.
             if self._match(TokenType.MAP) and not self._match(TokenType.L_PAREN, advance=False):
                 return self._parse_column_def(exp.to_identifier(self._prev.text))
             if self._prev and self._prev.token_type == TokenType.MAP:
@@ -356,7 +356,7 @@ class DuckLakeSql(DuckDB):
             return super()._parse_struct_types(type_required=type_required)
 
         def _parse_bracket_key_value(self, is_map: bool = False) -> exp.Expr | None:
-            # The base parser takes `{interval: 1}` and `{map: 1}` for the beginnings of a value and a type.
+            # The base parser reads `{interval: 1}` and `{map: 1}` as a value and a type.
             if is_map and self._next.token_type == TokenType.COLON and self._curr.text.upper() in _FIELD_NAMES:
                 if self._brace_of_struct():
                     self._advance(2)
@@ -365,7 +365,7 @@ class DuckLakeSql(DuckDB):
             return super()._parse_bracket_key_value(is_map)
 
         def _brace_of_struct(self) -> bool:
-            """Whether the innermost brace that is open is a struct's, not a map's."""
+            """Whether the innermost open brace belongs to a struct, not to a map."""
             depth, at = 0, self._index
             while at and depth >= 0:
                 at -= 1
@@ -374,15 +374,15 @@ class DuckLakeSql(DuckDB):
             return self._tokens[at - 1].token_type != TokenType.MAP
 
         def _parse_insert_table(self) -> exp.Expr | None:
-            # The base parser takes `rows FROM` for a word of other dialects.
+            # The base parser reads `rows FROM` as syntax of other dialects.
             is_name = self._curr.text.upper() == "ROWS" and self._next.token_type == TokenType.FROM
             table = self._parse_table_parts(schema=True) if is_name else super()._parse_insert_table()
             return self._parse_schema(this=table) if self._match_text_seq("BY", "POSITION") else table
 
         def _parse_typed_literal(self) -> exp.Expr | None:
-            """`DATE '2024-01-31'`: what follows it (`::`, `[…]`) applies to the value, not to the text in it.
+            """Parses `DATE '2024-01-31'`: a following `::` or `[…]` applies to the value, not to the text in it.
 
-            Any name before a text is a type's, as in DuckDB.
+            Any name before a string is a type, as in DuckDB.
             """
             kind = self._curr.token_type if self._curr else None
             if kind == TokenType.INTERVAL or kind not in self.TYPE_TOKENS | {TokenType.VAR, TokenType.IDENTIFIER}:
@@ -398,10 +398,10 @@ class DuckLakeSql(DuckDB):
     class Generator(OperatorGenerator):
         TRANSFORMS: ClassVar[Any] = {
             **OperatorGenerator.TRANSFORMS,
-            # The base generator writes an empty map that is cast as a map of a map.
+            # The base generator writes a cast empty map as a map of a map.
             exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
         }
-        # FLOAT takes a number of bits, REAL takes none.
+        # FLOAT accepts a number of bits, REAL accepts none.
         TYPE_MAPPING: ClassVar[Any] = {**OperatorGenerator.TYPE_MAPPING, exp.DType.FLOAT: "FLOAT"}
 
         def datatype_sql(self, expression: exp.DataType) -> str:
@@ -413,23 +413,23 @@ class DuckLakeSql(DuckDB):
             return f"{super().datatype_sql(expression.copy())}({self.expressions(expression, flat=True)})"
 
         def anonymous_sql(self, expression: exp.Anonymous) -> str:
-            # DuckDB takes the function's arguments after its bare name as `position(x IN y)` alone.
+            # DuckDB reads arguments after a bare `position` only as `position(x IN y)`.
             quoted = '"position"' if expression.name.casefold() == "position" else None
             return (
                 f"{quoted}({self.expressions(expression, flat=True)})" if quoted else super().anonymous_sql(expression)
             )
 
         def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
-            # The base generator leaves it out in calls it does not know as aggregates.
+            # The base generator omits it in calls that it does not know as aggregates.
             return f"{self.sql(expression, 'this')} IGNORE NULLS"
 
         def ordered_sql(self, expression: exp.Ordered) -> str:
-            # The base generator leaves out what is DuckDB's own default; a setting changes that.
+            # The base generator omits DuckDB's default, but a setting may change that default.
             last = expression.meta.get(NULLS) and not expression.args.get("nulls_first")
             return super().ordered_sql(expression) + (" NULLS LAST" if last else "")
 
         def distinct_sql(self, expression: exp.Distinct) -> str:
-            # The base generator makes one tuple of the arguments, also of string_agg's separator.
+            # The base generator makes one tuple of the arguments, including string_agg's separator.
             if expression.args.get("on"):
                 return super().distinct_sql(expression)
             return f"DISTINCT {self.expressions(expression, flat=True)}".rstrip()

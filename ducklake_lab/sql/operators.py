@@ -1,8 +1,8 @@
-"""How DuckDB's operators group, which is not how the base parser groups them; DuckDB 2.0 does it otherwise than 1.5.
+"""Precedence of DuckDB's operators, which differs from the base parser's, and between DuckDB 1.5 and 2.0.
 
-In 1.5 operators bind alike, from left to right, except arithmetic, comparison and logic: `a & b || c` is
-`(a & b) || c`. The arrows of JSON end whatever stands before them: `x = j->>'a'` is `(x = j)->>'a'`. What follows `->` is its
-right side, up to the next arrow; `->>` takes an operand, and what follows applies to its value.
+In 1.5, operators have equal precedence from left to right, except arithmetic, comparison and logic: `a & b || c` is
+`(a & b) || c`. A JSON arrow ends the expression before it: `x = j->>'a'` is `(x = j)->>'a'`. The right side of `->`
+extends to the next arrow; `->>` takes one operand, and later operators apply to its value.
 
 In 2.0 the arrows are operators like `||`. Only an expression that begins with a name and `->` is grouped as in 1.5.
 """
@@ -29,7 +29,7 @@ def _node(kind: type[exp.Expr], **options: object) -> _Build:
 
 
 def _function(symbol: str) -> _Build:
-    """An operator that is a function of DuckDB's under this name."""
+    """Returns a builder for an operator that is a DuckDB function of the same name."""
     return _node(exp.Operator, operator=symbol)
 
 
@@ -50,7 +50,7 @@ _OTHERS: Mapping[str, _Build] = {
     "||": _node(exp.DPipe, safe=True),
     **{symbol: _function(symbol) for symbol in ("&&", "@>", "<@", "^@", "<->", "<=>")},
 }
-#: What is a comparison in 2.0, and an operator like others in 1.5.
+#: Comparisons in 2.0 that are ordinary operators in 1.5.
 _COMPARISONS: Mapping[str, _Build] = {
     "==": _node(exp.EQ),
     "~~": _node(exp.Like),
@@ -61,7 +61,7 @@ _COMPARISONS: Mapping[str, _Build] = {
     "~": _matching,
     "!~": lambda parser, left, right: exp.Not(this=_matching(parser, left, right)),
 }
-#: The levels of operators, those that bind most loosely first.
+#: Operators by precedence, lowest first.
 _LEVELS: tuple[Mapping[str, _Build], ...] = (
     ({**_OTHERS, "->": build_json_extract, "->>": build_json_extract_scalar}, _BITS)
     if SINCE_DUCKDB_2
@@ -76,7 +76,7 @@ _ARROWS = () if SINCE_DUCKDB_2 else (TokenType.ARROW, TokenType.DARROW)
 
 
 class OperatorParser(DuckDBParser):
-    """The part of a parser that groups operators."""
+    """The part of a parser that reads operators by DuckDB's precedence."""
 
     JSON_OPERATORS: ClassVar[Any] = {}
     # `<=>` is a distance, not a comparison.
@@ -102,7 +102,7 @@ class OperatorParser(DuckDBParser):
         "@": lambda self: self.expression(exp.Abs(this=self._parse_term())),
     }
 
-    #: What has been read of an expression, as the first operand of what follows.
+    #: An expression read so far, the first operand of the next operator.
     _left: exp.Expr | None = None
     #: Whether an operand may be any expression.
     _takes_any: bool = False
@@ -124,7 +124,7 @@ class OperatorParser(DuckDBParser):
         return this
 
     def _begins_with_arrow(self) -> bool:
-        """Whether a name and `->` come next, which 2.0 takes for the beginning of a lambda."""
+        """Whether a name and `->` follow, which 2.0 reads as the beginning of a lambda."""
         kinds = [token.token_type for token in self._tokens[self._index : self._index + 8]]
         if self._left is not None:
             return False
@@ -133,7 +133,7 @@ class OperatorParser(DuckDBParser):
         return len(kinds) > 1 and kinds[0] in _NAMES and kinds[1] == TokenType.ARROW
 
     def _parse_arrows(self) -> exp.Expr | None:
-        """What begins with a name and `->` in 2.0: what follows the last `->` is any expression."""
+        """Parses an expression of 2.0 that begins with a name and `->`; any expression may follow the last `->`."""
         this: Any = self._parse_unary()
         while self._match(TokenType.ARROW):
             start = self._index
@@ -173,7 +173,7 @@ class OperatorParser(DuckDBParser):
         return this
 
     def _operator(self, level: Mapping[str, _Build]) -> _Build | None:
-        """The operator that comes next, if it is one of these; it is passed over."""
+        """Returns the next operator of this level and steps over it; None if another token follows."""
         if self._curr is None or self._curr.token_type not in _SYMBOLS:
             return None
         symbol, following = self._curr.text, self._next
@@ -197,7 +197,7 @@ class OperatorParser(DuckDBParser):
         if isinstance(name, exp.Column):  # `COLLATE nocase.noaccent`, a chain of collations
             collate.set("expression", exp.var(".".join(part.name for part in name.parts)))
 
-    # What the base parser takes operands for, and DuckDB any expression.
+    # Places with operands in the base parser, and any expressions in DuckDB.
 
     def _any(self, parse: Callable[[], Any]) -> Any:
         around, self._takes_any = self._takes_any, True
@@ -237,13 +237,13 @@ def _in_parentheses(generator: Any, node: exp.Expr) -> str:
     return text if isinstance(node.parent, exp.Paren) else f"({text})"
 
 
-#: What is written in parentheses where it is an operand, and what always is.
+#: Nodes that need parentheses as operands, and nodes that always have them.
 _LOOSE = (exp.EQ, exp.Like, exp.ILike, exp.Glob, exp.Not)
 _ARROWED = (exp.JSONExtract, exp.JSONExtractScalar)
 
 
 class OperatorGenerator(DuckDBGenerator):
-    """The part of a generator that writes operators, so that DuckDB groups them as they are grouped."""
+    """The part of a generator that writes operators with the parentheses that DuckDB needs."""
 
     TRANSFORMS: ClassVar[Any] = {
         **DuckDBGenerator.TRANSFORMS,
@@ -262,5 +262,5 @@ class OperatorGenerator(DuckDBGenerator):
         return f"{self.sql(expression, 'this')} {op} {self.sql(expression, 'expression')}"
 
     def limitoptions_sql(self, expression: exp.LimitOptions) -> str:
-        # DuckDB takes the word PERCENT after a number only
+        # DuckDB accepts the word PERCENT only after a number
         return "%" if expression.args.get("percent") else super().limitoptions_sql(expression)

@@ -1,4 +1,4 @@
-"""The plan of a statement: what to read, and the SQL over it for Spark and for DuckDB."""
+"""The plan of a statement: its sources, and its SQL for Spark and for DuckDB."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations import At, Query, TableName
 
-#: Views and macros within views and macros that one statement stands for, at most.
+#: Most nested views and macros that one statement may expand.
 MOST_EXPANSIONS = 1000
-#: How the names of sources begin. A random part follows, so that no text has such a name for anything else.
+#: Prefix of source names. A random part follows, so that no text contains such a name by chance.
 SOURCE_PREFIX = "ducklake_src_"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """A view as a query finds it.
+    """A stored view, in the form for queries.
 
     Attributes:
-        columns: names for the first of its columns.
-        lake, schema: where it lives, and where the names in its query are looked up first; None for nowhere.
-        temporary: it is the session's own, and may read what only this session has.
+        columns: names for its first columns.
+        lake, schema: the schema that contains it, in which its query's names are looked up first; or None.
+        temporary: the view belongs to the session, and may read its objects.
     """
 
     name: str
@@ -40,7 +40,7 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class StoredMacro:
-    """A macro as a query finds it; `lake` and `schema` as for views."""
+    """A stored macro, in the form for queries; `lake` and `schema` as for views."""
 
     name: str
     implementations: tuple[MacroImplementation, ...]
@@ -49,86 +49,86 @@ class StoredMacro:
 
 
 class NamedRows(Protocol):
-    """Rows that a name stands for: a table of a lake, or others."""
+    """Rows with a name: a table of a lake, or other rows."""
 
     @property
     def columns(self) -> Sequence[tuple[str, DataType]]:
-        """Names and types."""
+        """The names and types of the columns."""
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
-        """The schema and the lake that may stand before a column's name; what was written for others."""
+        """The schema and lake that may qualify a column's name; for other rows, the qualifiers as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputRows:
-    """Named rows that are nothing else."""
+    """Named rows without further facts."""
 
     columns: Sequence[tuple[str, DataType]]
     qualifiers: tuple[str, ...] = ()
 
 
 class Resolver(Protocol):
-    """Names of the attached lakes, for the planner.
+    """Resolves names in the attached lakes for the planner.
 
     Attributes:
-        most_expansions: views and macros within others that one statement may stand for.
+        most_expansions: most nested views and macros of one statement.
     """
 
     most_expansions: int = MOST_EXPANSIONS
 
     def table(self, name: TableName, at: At | None) -> NamedRows:
-        """The rows that a name stands for.
+        """Returns the rows behind a name.
 
         Raises:
-            EntryNotFoundError: there is no such table, schema or lake.
+            EntryNotFoundError: the table, schema or lake does not exist.
         """
 
     def function(
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
-        """The columns of a table function of a lake; None if it is none."""
+        """Returns the columns of a lake's table function; None if it is none."""
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name is one of the session's own database, rather than of a lake."""
+        """Whether a name belongs to the session's own database, not to a lake."""
 
     def temporary_view(self, name: TableName) -> StoredView | None:
-        """The session's own view of that name, which hides tables of lakes."""
+        """Returns the session's own view with that name, which hides tables of lakes."""
         return None
 
     def handed_in(self, name: TableName) -> TableName | None:
-        """The name of rows that were handed in with the text under a name: they hide tables of lakes."""
+        """Returns the plan's name for rows passed with the text; they hide tables of lakes."""
         return None
 
     def replacement(self, name: TableName) -> TableName | None:
-        """The name of rows that a program has under a name that no table has."""
+        """Returns the plan's name for rows of the program; used if no table has their name."""
         return None
 
     def hint(self, name: TableName) -> str:
-        """What the message of a missing table adds."""
+        """Returns a hint for the message of a missing table."""
         return ""
 
     def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        """The columns of a query over the session's own database and files; None where it cannot be bound.
+        """Returns the columns of a query over the session's database and files; None if it cannot be bound.
 
-        The type is None where lakes have no equal for it.
+        The type is None if lakes have no such type.
         """
 
     def texts(self, query: Query) -> Sequence[str]:
-        """The rows of a query of one column of texts, which runs."""
+        """Runs a query with one text column and returns its rows."""
         raise UnsupportedFeatureError("PIVOT without IN (…) is not supported in such a query.")
 
     def view(self, name: TableName, at: At | None) -> StoredView | None:
-        """The view of that name; None where there is none."""
+        """Returns the view with that name; None if there is none."""
 
     def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        """The macro of that name, which is qualified; None where there is none."""
+        """Returns the macro with that qualified name; None if there is none."""
 
     def settings(self) -> Settings:
-        """The settings that change what a query means, as far as they are not DuckDB's own; the time zone always."""
+        """Returns the settings that change the meaning of a query, if not default; always the time zone."""
 
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        """The macros that need no qualifier, by kind and folded name.
+        """Returns the macros that need no qualifier, by kind and folded name.
 
         Args:
             place: a lake and one of its schemas; None for the current ones.
@@ -137,11 +137,11 @@ class Resolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JoinKey:
-    """A column whose values, in the rows that matter, are all among those of a column of another source.
+    """A join key: each relevant row's value in a column also occurs in a column of another source.
 
     Attributes:
-        view: of the other source.
-        other: the column there.
+        view: the view of the other source.
+        other: the column of the other source.
     """
 
     column: ColumnPath
@@ -151,17 +151,17 @@ class JoinKey:
 
 @dataclass(eq=False, slots=True)
 class Source:
-    """Rows to be put behind the name `view` before the plan's SQL runs; binding fills it in.
+    """Rows that the plan's SQL reads under the name `view`; the binder fills it in.
 
     Attributes:
-        rows: what the resolver found by the name of a table.
+        rows: the resolver's rows for a table name.
         args: constant arguments of a function, Python values or SqlConstant.
-        predicate: implied by the query; rows for which it is not true may be skipped.
+        predicate: a condition implied by the query; rows that do not fulfil it may be skipped.
         virtual: the view must end with the four virtual columns.
-        located: and then with the two that say where a row is.
-        query: what a local source is, in DuckDB SQL; only Spark needs it behind a view.
-        stored: it is named in the text of a view or a macro.
-        keys: implied by the query's joins; rows without a match in any one of these may be skipped.
+        located: the view then ends with the two columns for a row's file.
+        query: the DuckDB SQL of a local source; only Spark needs it as a view.
+        stored: the text of a view or macro names the source.
+        keys: join keys implied by the query; rows without a match in one of them may be skipped.
     """
 
     view: str
@@ -181,13 +181,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A query over a digest of its one table, with the same result.
+    """A query over a digest of its only table, with the same result.
 
     Attributes:
-        view: of the table's source; the digest goes by that name.
+        view: the view of the table's source; the digest replaces it.
         sql: the query, in DuckDB SQL.
-        columns: those whose extremes are needed.
-        counted: whose values are counted.
+        columns: columns whose minimum and maximum are needed.
+        counted: columns whose values are counted.
     """
 
     view: str
@@ -201,8 +201,8 @@ class SparkQuery:
     """A query for Spark.
 
     Attributes:
-        evaluations: the functions that it calls and DuckDB evaluates.
-        duckdb_sql: a query for DuckDB that has its columns without rows too, where that of the plan has not.
+        evaluations: functions of the query that DuckDB evaluates.
+        duckdb_sql: a DuckDB query with the same columns for empty sources, if the plan's query has none.
     """
 
     sql: str
@@ -212,16 +212,16 @@ class SparkQuery:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """How to compute a query.
+    """The plan of a query.
 
     Attributes:
-        sources: in the order they are read in the text.
+        sources: the sources in reading order of the text.
         duckdb_sql: the query for DuckDB.
-        translate: writes the same query for Spark, or raises why it cannot run there; what runs in process needs none.
-        columns: the output names as DuckDB gives them; None where they are not known before running.
-        bound: names and columns were checked; if not, DuckDB has to, and `refusal` says what was found wrong.
-        digest: how the catalog alone may answer; None where rows are needed.
-        types: DuckDB's names of the columns' types, where each column is known to have its type.
+        translate: returns the query for Spark, or raises the reason why it cannot run there.
+        columns: DuckDB's output names; None if unknown before the query runs.
+        bound: names and columns have been checked. If not, DuckDB checks them, and `refusal` has the error.
+        digest: a query that the catalog alone can answer; None if rows are needed.
+        types: DuckDB's type names of the columns, if every column is exactly of its type.
     """
 
     sources: tuple[Source, ...]
@@ -241,20 +241,20 @@ class QueryPlan:
 
     @property
     def spark_sql(self) -> str:
-        """The query for Spark; "" where it cannot run there."""
+        """The query for Spark; "" if it cannot run there."""
         return "" if self.refusal is not None else self.for_spark().sql
 
     @property
     def refusal(self) -> DuckLakeError | None:
-        """Why the query cannot run on Spark; None where it can."""
+        """The reason why the query cannot run on Spark; None if it can."""
         return self._translated if isinstance(self._translated, DuckLakeError) else None
 
     def for_spark(self) -> SparkQuery:
-        """The query for Spark.
+        """Returns the query for Spark.
 
         Raises:
             UnsupportedFeatureError: it cannot run on Spark.
-            BindError: it names what does not exist.
+            BindError: a name does not exist.
         """
         if isinstance(self._translated, DuckLakeError):
             raise self._translated
@@ -262,5 +262,5 @@ class QueryPlan:
 
     @property
     def reads_tables(self) -> bool:
-        """Whether any lake table is read; if not, DuckDB computes it in process."""
+        """Whether the plan reads any lake table; if not, DuckDB computes it in process."""
         return any(source.kind == "table" for source in self.sources)

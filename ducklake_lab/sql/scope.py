@@ -1,4 +1,4 @@
-"""What names mean inside one SELECT: the relations of its FROM, and the scopes around it."""
+"""Meaning of names inside one SELECT: the relations of its FROM, and the enclosing scopes."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ducklake_lab.model.staged import (
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.plan import Source
 
-#: What users call virtual columns, where the table has no such column itself.
+#: Users' names of virtual columns; a table's own column has priority.
 _USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
-#: Likewise the place of a row in its file; of an inlined row its row id.
+#: The user's name for a row's position in its file; for inlined rows the row id.
 _FILE_ROW_NUMBER = "file_row_number"
-#: Likewise where a row is, by name and by number.
+#: Users' names for a row's file, by name and by number.
 _LOCATION = {"filename": FILE_NAME, "file_index": FILE_INDEX}
 
-#: node.meta keys: the model's type of an expression, and the relation a column belongs to.
+#: node.meta keys: the model's type of an expression, and the relation of a column.
 TYPE = "ducklake_type"
 RELATION = "ducklake_relation"
-#: node.meta key: bound already, as arguments of a macro are where it was called.
+#: node.meta key: the node is already bound, e.g. an argument of a macro.
 BOUND = "ducklake_bound"
-#: node.meta keys: of a query, its columns; of a join, the columns that USING compares, by name.
+#: node.meta keys: the columns of a query; the columns that a join's USING compares, by name.
 OUTPUTS = "ducklake_outputs"
 JOINED_BY = "ducklake_joined_by"
-#: node.meta key: of a join, whether tables before the last comma have a column of its USING too.
+#: node.meta key: whether tables before the last comma also have a column of a join's USING.
 SHADOWED = "ducklake_shadowed"
-#: node.meta key: the name of the one relation whose columns an expression can use.
+#: node.meta key: the only relation whose columns an expression can use.
 ONLY_OF = "ducklake_only_of"
-#: node.meta key: a virtual column's name as the user wrote it.
+#: node.meta key: a virtual column's name as written.
 WRITTEN = "ducklake_written"
 
 
@@ -48,14 +48,14 @@ class Output:
     """A column of a relation or of a query's result.
 
     Attributes:
-        type: None where it is not known.
+        type: None if unknown.
     """
 
     name: str
     type: DataType | None
 
 
-#: The columns of a query; None where they are not known.
+#: The columns of a query; None if unknown.
 Outputs = tuple[Output, ...] | None
 #: The columns of the queries that WITH names, by folded name.
 Ctes = Mapping[str, Outputs]
@@ -63,15 +63,15 @@ Ctes = Mapping[str, Outputs]
 
 @dataclass(eq=False, slots=True)
 class Relation:
-    """One item of a FROM clause.
+    """An item of a FROM clause.
 
     Attributes:
-        alias: the unique name the planned SQL calls it by.
-        name: the name the user calls it by.
-        columns: None where they are not known; then no name can be called wrong.
+        alias: its unique name in the planned SQL.
+        name: its name in the user's text.
+        columns: None if unknown; then every name is accepted.
         qualifiers: schema and catalog names that may precede `name`, innermost first.
-        source: the lake source behind it, or None.
-        nullable: an outer join can make all of its columns NULL.
+        source: its lake source, or None.
+        nullable: an outer join may make all of its columns NULL.
     """
 
     alias: str
@@ -82,7 +82,7 @@ class Relation:
     nullable: bool = False
 
     def __deepcopy__(self, memo: object) -> Relation:
-        # Copies of a syntax tree go on speaking of the same relation.
+        # Copies of a syntax tree refer to the same relation.
         return self
 
     def find(self, name: str) -> Output | None:
@@ -90,7 +90,7 @@ class Relation:
         return next((column for column in self.columns or () if column.name.casefold() == folded), None)
 
     def virtual(self, name: str) -> str | None:
-        """The virtual column a name stands for, None if it stands for none."""
+        """Returns the virtual column with a user's name; None if there is none."""
         if self.source is None or not (self.source.kind == "table" or _is_row_feed(self.source)):
             return None
         folded = name.casefold()
@@ -101,7 +101,7 @@ class Relation:
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
     def matches(self, parts: Sequence[str]) -> bool:
-        """Whether `[catalog.][schema.]name`, or `catalog.name`, calls this relation."""
+        """Whether `[catalog.][schema.]name`, or `catalog.name`, names this relation."""
         folded = [part.casefold() for part in parts]
         if folded[-1] != self.name.casefold():
             return False
@@ -110,7 +110,7 @@ class Relation:
         return rest in (known[: len(rest)], known[1:])
 
     def column(self, output: Output) -> exp.Column:
-        """A reference to one of its columns."""
+        """Returns a reference to one of its columns."""
         names = [exp.to_identifier(name, quoted=True) for name in (output.name, self.alias)]
         node = exp.column(names[0], table=names[1], copy=False)
         node.meta[TYPE] = output.type
@@ -119,7 +119,7 @@ class Relation:
 
 
 def _is_row_feed(source: Source) -> bool:
-    """Whether a function gives rows of a table, which have virtual columns as the table has."""
+    """Whether a function returns rows of a table, with the same virtual columns."""
     return source.kind == "function" and source.name.name.casefold().removeprefix("ducklake_") in (
         "table_insertions",
         "table_deletions",
@@ -128,11 +128,11 @@ def _is_row_feed(source: Source) -> bool:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """The relations of one SELECT, and the query around it.
+    """The relations of one SELECT, and the enclosing scope.
 
     Attributes:
-        merged: USING columns: folded name -> (what it stands for, the relations that have it), shown once by `*`.
-        touched: a name was resolved here from a query inside, which is correlated then.
+        merged: USING columns: folded name -> (expression, relations with the column), shown once by `*`.
+        touched: an inner query uses a name of this scope, and so is correlated.
     """
 
     parent: Scope | None = None
@@ -142,25 +142,25 @@ class Scope:
 
     @property
     def open(self) -> bool:
-        """Some relation's columns are not known."""
+        """Whether a relation has unknown columns."""
         return any(relation.columns is None for relation in self.relations)
 
     def around(self) -> Iterator[Scope]:
-        """This scope and those around it, innermost first."""
+        """Yields this scope and the enclosing scopes, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
     def seen_by(self, node: exp.Expr) -> Scope:
-        """This scope, or one with the relation alone that the node's `ONLY_OF` names."""
+        """Returns this scope, or one with only the relation in the node's `ONLY_OF`."""
         name = node.meta.get(ONLY_OF)
         if name is None:
             return self
         return Scope(self.parent, [one for one in self.relations if one.name.casefold() == name.casefold()])
 
     def star(self) -> list[exp.Column] | None:
-        """The columns of `*` in DuckDB's order; None where not all are known."""
+        """Returns the columns of `*` in DuckDB's order; None if some are unknown."""
         if self.open:
             return None
         columns: list[exp.Column] = []
@@ -181,10 +181,10 @@ class Scope:
         return [column.name for relation in self.relations for column in relation.columns or ()]
 
     def add(self, relation: Relation) -> None:
-        """Adds a relation, under an alias no other has here.
+        """Adds a relation under a unique alias.
 
         Raises:
-            BindError: two relations are called the same, which their qualifiers do not tell apart.
+            BindError: two relations have the same name and qualifiers.
         """
         for other in self.relations:
             if other.name.casefold() == relation.name.casefold() and other.qualifiers == relation.qualifiers:
@@ -198,13 +198,13 @@ class Scope:
 
 
 def merged_column(output: Output) -> exp.Column:
-    """A reference to a USING column, which belongs to no single relation."""
+    """Returns a reference to a USING column, which belongs to no single relation."""
     node = exp.column(exp.to_identifier(output.name, quoted=True))
     node.meta[TYPE] = output.type
     return node
 
 
-#: Words that mean a function where no column of FROM is called so.
+#: Words that are functions unless a column of FROM has their name.
 WORDS: Mapping[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "current_timestamp",
@@ -215,7 +215,7 @@ WORDS: Mapping[type[exp.Expr], str] = {
 
 
 def column_of(node: exp.Expr, scope: Scope) -> exp.Column | None:
-    """The column that `#1`, or a word such as `current_date`, stands for; None where it is something else."""
+    """Returns the column for `#1`, or for a word such as `current_date`; None if it is none."""
     if isinstance(node, exp.PositionalColumn):
         return _column_at(node, scope)
     word = WORDS.get(type(node))
@@ -226,7 +226,7 @@ def column_of(node: exp.Expr, scope: Scope) -> exp.Column | None:
 
 
 def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
-    """The column of FROM that `#1` stands for; None where the columns are not known."""
+    """Returns the column of FROM for `#1`; None if columns are unknown."""
     before = 0
     for relation in scope.relations:
         if relation.columns is None:
@@ -238,7 +238,7 @@ def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
 
 
 def place(node: exp.Expr) -> tuple[int | None, int | None]:
-    """1-based (line, column) where an identifier was written, (None, None) if it was not written."""
+    """Returns the 1-based (line, column) of an identifier; (None, None) if the text does not contain it."""
     line, end, start, stop = (node.meta.get(key) for key in ("line", "col", "start", "end"))
     if isinstance(line, int) and isinstance(end, int) and isinstance(start, int) and isinstance(stop, int):
         return line, end - (stop - start)
@@ -251,16 +251,16 @@ def where(node: exp.Expr) -> str:
 
 
 def bind_error(message: str, node: exp.Expr, hint: str = "") -> BindError:
-    """`message (line 1, column 2). hint`"""
+    """Returns the error `message (line 1, column 2). hint`."""
     line, column = place(node)
     return BindError(f"{message}{where(node)}.{hint}", line=line, column=column)
 
 
 def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
-    """The column that a dotted name stands for, struct fields included; None where it may be anything.
+    """Resolves a dotted name to a column or struct field; None if unknown columns prevent that.
 
     Raises:
-        BindError: nothing has that name, or several have.
+        BindError: nothing has that name, or several columns have it.
     """
     names = [part.name for part in parts]
     for level in scope.around():
@@ -273,14 +273,14 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
                         break
             return found
         if len(names) == 1 and any(names[0].casefold() == relation.name.casefold() for relation in level.relations):
-            raise _unknown(names, parts, level)  # the rows of that relation, before any column further out
+            raise _unknown(names, parts, level)  # rows of that relation come before outer columns
     if any(level.open for level in scope.around()):
         return None
     raise _unknown(names, parts, scope)
 
 
 def _row(names: list[str], scope: Scope) -> exp.Expr | None:
-    """The struct of a relation's columns that the relation's name stands for; None where they are not known."""
+    """Returns a relation's row as a struct, for its bare name; None if the columns are unknown."""
     if len(names) > 1:
         return None
     relation = next((one for one in scope.relations if one.name.casefold() == names[0].casefold()), None)
@@ -357,7 +357,7 @@ def _of_relation(name: str, relation: Relation) -> exp.Expr | None:
 
 
 def _fields(column: exp.Expr, fields: Sequence[exp.Identifier]) -> exp.Expr:
-    """`column.a.b`, checked against the struct's fields where its type is known."""
+    """Returns `column.a.b`, checked against the struct's fields if its type is known."""
     node = column
     for part in fields:
         kind: DataType | None = node.meta.get(TYPE)

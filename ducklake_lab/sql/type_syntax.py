@@ -1,4 +1,4 @@
-"""What the base parser loses of a type as it is written."""
+"""Keeps parts of a written type that the base parser loses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot.tokens import TokenType
 
 from ducklake_lab.sql.operators import OperatorParser
 
-#: The key of a type's name as it is written, in the metadata of its node.
+#: node.meta key: a type's name as written.
 WRITTEN_TYPE = "written_type"
 
 
@@ -17,7 +17,7 @@ class TypeParser(OperatorParser):
     """The part of a parser that reads types and maps."""
 
     def _parse_map(self) -> Any:
-        # The base parser drops what follows the second argument.
+        # The base parser drops all text after the second argument.
         if self._match(TokenType.L_BRACE, advance=False):
             return super()._parse_map()
         arguments = self._parse_wrapped_csv(self._parse_assignment)
@@ -31,7 +31,7 @@ class TypeParser(OperatorParser):
         kind = super()._parse_types(*args, **options)
         if not isinstance(kind, exp.DataType):
             return kind
-        # The base parser drops the ARRAY of `x::INTEGER ARRAY`, or leaves it for an alias.
+        # The base parser drops the ARRAY of `x::INTEGER ARRAY`, or reads it as an alias.
         is_array = kind.is_type(exp.DType.ARRAY)
         if not is_array and (self._prev.token_type == TokenType.ARRAY or self._match(TokenType.ARRAY)):
             size = [self._parse_number()] if self._match(TokenType.L_BRACKET) else None

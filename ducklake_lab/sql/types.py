@@ -1,4 +1,4 @@
-"""Types as SQL spells them: DuckDB's names to the model's types, and the model's types to Spark's spelling."""
+"""Converts SQL spellings of types: DuckDB's names to the model's types, and the model's types to Spark's names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FROM_SQLGLOT: dict[exp.DType, str] = {
     _D.GEOMETRY: "geometry",
 }
 
-#: DuckDB's names that the parser leaves as user-defined types.
+#: DuckDB's names that the parser reads as user-defined types.
 _ALIASES = {
     **{sql: name for name, sql in IN_DUCKDB.items() if sql.isidentifier()},
     "BYTEA": "blob",
@@ -80,12 +80,12 @@ _ALIASES = {
     "UINT8": "uint8",
 }
 
-#: What a type with a size is, by the largest size for which it is that.
+#: Types by the size of a type name: (largest size, type).
 _SIZES = {
     "timestamp": ((0, "timestamp_s"), (3, "timestamp_ms"), (6, "timestamp"), (9, "timestamp_ns")),
     "float32": ((24, "float32"), (53, "float64")),
 }
-#: Types whose size changes nothing.
+#: Types whose size has no effect.
 _TAKE_SIZES = ("varchar", "geometry", "interval")
 
 #: Largest value of the unsigned types that Spark keeps in a wider signed type.
@@ -93,11 +93,11 @@ UNSIGNED_MAXIMUM = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1,
 
 
 def from_sqlglot(kind: exp.DataType) -> DataType:
-    """The model's type for a parsed DuckDB type.
+    """Returns the model's type for a parsed DuckDB type.
 
     Raises:
-        BindError: a struct has two fields of one name, whose cases may differ; or a type that takes no size has one.
-        UnsupportedFeatureError: a fixed-size list, UNION, ENUM, or a name that is no type of DuckLake.
+        BindError: two struct fields have the same name, ignoring case; or a type has a size that it does not take.
+        UnsupportedFeatureError: a fixed-size list, UNION, ENUM, or a type that DuckLake lacks.
     """
     if kind.this in (_D.ARRAY, _D.LIST):
         if kind.args.get("values"):
@@ -139,7 +139,7 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
 
 
 def _sized(found: DataType, kind: exp.DataType) -> DataType:
-    """A type as the size after its name changes it: the digits of a second, or the bits of a number."""
+    """Returns the type for a size after its name: fractional digits of a second, or bits of a number."""
     if not kind.expressions or found.name in _TAKE_SIZES:
         return found
     steps = _SIZES.get(found.name, ())
@@ -152,10 +152,10 @@ def _sized(found: DataType, kind: exp.DataType) -> DataType:
 
 
 def to_sqlglot(kind: DataType) -> exp.DataType:
-    """The syntax tree of a type's DuckDB spelling.
+    """Returns the syntax tree of a type in DuckDB's spelling.
 
     Raises:
-        UnsupportedFeatureError: the catalog has a type that is none.
+        UnsupportedFeatureError: the catalog has an unknown type.
     """
     return _tree(kind).copy()
 
@@ -170,10 +170,10 @@ def _tree(kind: DataType) -> exp.DataType:
 
 
 def spark_type(kind: DataType) -> str:
-    """Spark SQL's spelling of the type that holds its values, e.g. `STRUCT<`a`: INT>`.
+    """Returns Spark SQL's spelling of the type that holds its values, e.g. `STRUCT<`a`: INT>`.
 
     Raises:
-        UnsupportedFeatureError: Spark has no type for it here.
+        UnsupportedFeatureError: Spark has no such type here.
     """
     if kind.name == "struct":
         fields = ", ".join(f"{spark_identifier(name)}: {spark_type(child)}" for name, child in kind.children)
@@ -190,7 +190,7 @@ def spark_type(kind: DataType) -> str:
 
 
 def spark_identifier(name: str) -> str:
-    """A name quoted for Spark SQL."""
+    """Returns a name quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -199,7 +199,7 @@ def _text(kind: exp.Expr) -> str:
 
 
 def type_or_none(text: str) -> DataType | None:
-    """The model's type of a DuckDB type's name; None where it has none."""
+    """Returns the model's type for a DuckDB type name; None if it has none."""
     try:
         tree = sqlglot.parse_one(text, into=exp.DataType, read=DuckLakeSql)
         return from_sqlglot(tree)

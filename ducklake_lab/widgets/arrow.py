@@ -1,4 +1,4 @@
-"""Rows on their way to a browser: Arrow IPC of the few types that the views read (static/arrow.js)."""
+"""Packs rows for a browser: Arrow IPC with the few types that the views read (static/arrow.js)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TYPES: Mapping[str, pa.DataType] = {
 
 
 def pack(columns: Mapping[str, tuple[str, Sequence[object]]]) -> bytes:
-    """An IPC stream of one batch.
+    """Returns an IPC stream with one batch.
 
     Args:
-        columns: by name, ("int" | "long" | "float" | "text" | "bool", values); whole numbers beyond 2**53 lose digits
-            in the browser, so send them as text.
+        columns: by name, ("int" | "long" | "float" | "text" | "bool", values). Integers beyond 2**53 lose digits
+            in the browser; send them as text.
     """
     arrays = [pa.array(values, _TYPES[kind]) for kind, values in columns.values()]
     batch = pa.record_batch(arrays, names=list(columns))

@@ -1,4 +1,4 @@
-"""The browsers of the lake that a session has in use: what the magics show in a cell, and a page in its tabs."""
+"""Browsers for the current lake: the views of the magics, and tabs of a page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ At = int | datetime | str | None
 
 
 class Looking(Protocol):
-    """What the browsers ask of a session."""
+    """The parts of a session that the browsers use."""
 
     @property
     def current_lake(self) -> Lake: ...
@@ -41,26 +41,26 @@ class Looking(Protocol):
 
 
 def schema(session: Looking, at: At = None) -> SchemaBrowser:
-    """Schemas, tables, columns, views and macros."""
+    """Returns a browser for schemas, tables, columns, views and macros."""
     return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)))
 
 
 def rows(session: Looking, table: str, at: At = None) -> TableBrowser:
-    """The rows of a table."""
+    """Returns a browser for the rows of a table."""
     return TableBrowser(session.table(table, at=at).view())
 
 
 def files(session: Looking, table: str, at: At = None) -> FileBrowser:
-    """The data files of a table, and what would mend them."""
+    """Returns a browser for the data files of a table, with maintenance calls."""
     with session.reading():
         found = session.table(table, at=at).files()
-        # An older state is history: there is nothing to mend in it.
+        # An older state is history and needs no maintenance.
         health = session.health(table) if at is None else None
     return FileBrowser(found, health, can_mend=not session.current_lake.read_only)
 
 
 def snapshots(session: Looking, table: str | None = None) -> SnapshotBrowser:
-    """The history of the lake or of a table, with diffs, and the lake as it was."""
+    """Returns a browser for the history of the lake or a table, with diffs, and the lake at each snapshot."""
 
     def diff(name: str, start: int, end: int) -> str:
         html: str = session.table(name).diff(start, end)._repr_html_()

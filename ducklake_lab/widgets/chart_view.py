@@ -1,4 +1,4 @@
-"""A chart of rows: its points for a browser, and as a table where there is no kernel."""
+"""A chart of rows: its points for a browser, and a table of them without a kernel."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ducklake_lab.session.rows.chart import Chart
     from ducklake_lab.session.rows.view import RowsView
 
-#: Points in the table.
+#: Largest number of points in the table.
 POINTS = 20
-#: Where the browser puts its drawing into the saved picture.
+#: Placeholder for the browser's drawing in the saved picture.
 PLACE_OF_DRAWING = '<div class="dlk-chart"></div>'
 
 _STYLE = """
@@ -27,7 +27,7 @@ _STYLE = """
 
 
 def render(chart: Chart) -> str:
-    """What was aggregated, what is left out, and the first points."""
+    """Returns the chart's title, notes and first points as HTML."""
     columns = [
         ("label", chart.x_title),
         ("until", "until"),
@@ -62,7 +62,7 @@ def render(chart: Chart) -> str:
 
 
 def picture(data: RowsView, chart: Chart) -> str:
-    """A chart over the saved rows: what was aggregated, what is left out, and room for the drawing."""
+    """Returns a chart above the saved rows: title, notes, and a placeholder for the drawing."""
     seen = [f"of the {count(data.passing)} rows that are seen"] if data.filters or data.search.strip() else []
     notes = " · ".join(escape(clip(part, 200)) for part in (*seen, *chart.notes))
     return view(
@@ -74,7 +74,7 @@ def picture(data: RowsView, chart: Chart) -> str:
 
 
 def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
-    """A chart for a browser: what it shows, what else it may show, and its points."""
+    """Returns a chart for a browser: its choice, the possible choices, and its points."""
     from ducklake_lab.session.rows.chart import AGGREGATES, KINDS, PALETTE
     from ducklake_lab.session.rows.chart_bins import UNITS, role
 
@@ -109,5 +109,5 @@ def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def _named(name: str) -> list[str]:
-    """A column's name, and how it reads."""
+    """Returns a column's name, and its display form."""
     return [name, visible(clip(name, 60))]

@@ -1,4 +1,4 @@
-"""Small pictures as inline SVG. Widths are percentages, so they fill their place and their text keeps its size."""
+"""Small inline SVG pictures. Widths are percentages, so pictures fill their place and text keeps its size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CATEGORIES = 8
 
 
 def colors(data: Histogram) -> tuple[str, str]:
-    """Colours of before and after; where there is but one of them it is that of deleted or inserted rows."""
+    """Returns the colours of before and after; with only one of them, the colour of deleted or inserted rows."""
     if not any(data.after):
         return KIND_COLORS["delete"], _AFTER
     if not any(data.before):
@@ -22,7 +22,7 @@ def colors(data: Histogram) -> tuple[str, str]:
 
 
 def share_bar(share: float, color: str, width: int = 180) -> str:
-    """A bar filled to a share of its width."""
+    """Returns a bar filled to a share of its width."""
     filled = max(2.0, width * share) if share > 0 else 0.0
     return (
         f'<svg aria-hidden="true" width="{width}" height="9" style="display:inline-block;vertical-align:middle">'
@@ -32,7 +32,7 @@ def share_bar(share: float, color: str, width: int = 180) -> str:
 
 
 def histogram(name: str, data: Histogram) -> str:
-    """Before as filled bars; after as an outline over them, so both can be seen where they overlap."""
+    """Returns a histogram: before as filled bars, after as an outline over them, so that both are visible."""
     return _numeric(name, data) if data.numeric else _categories(name, data)
 
 
@@ -68,7 +68,7 @@ def _numeric(name: str, data: Histogram) -> str:
 
 
 def _categories(name: str, data: Histogram) -> str:
-    """One line per category, most frequent first: its name, and two thin bars."""
+    """Returns one line per category, most frequent first: its name and two thin bars."""
     order = sorted(range(len(data.labels)), key=lambda index: -max(data.before[index], data.after[index]))
     shown = order[:_CATEGORIES]
     largest = max(1, *data.before, *data.after)
@@ -81,7 +81,7 @@ def _categories(name: str, data: Histogram) -> str:
         label = data.labels[index]
         before, after = data.before[index], data.after[index]
         parts.append(f"<g><title>{escape(label)}: {count(before)} before, {count(after)} after</title>")
-        # of its own width, so that the name ends before the bars
+        # an SVG of its own width, so that the name ends before the bars
         parts.append(
             f'<svg x="0" y="{y}" width="36%" height="17" style="overflow:hidden">'
             f'<text y="10">{escape(clip(label, 13))}</text></svg>'

@@ -1,4 +1,4 @@
-"""What changed in a table between two states, in the order a reader asks: how much, where, which rows, which files."""
+"""Changes of a table between two states: counts, columns, patterns, rows, files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ducklake_lab.widgets.html import (
 
 _PATTERNS = 6
 _HISTOGRAMS = 8
-#: Files and commits listed by name.
+#: Most files and commits listed.
 _FILES = 100
 _COMMITS = 50
 
@@ -54,7 +54,7 @@ _KINDS = (("deleted", "delete", MINUS), ("inserted", "insert", "+"), ("updated",
 
 
 def render(diff: DiffSource) -> str:
-    """The whole diff as static HTML."""
+    """Returns the whole diff as static HTML."""
     parts = (
         _header(diff),
         _counts(diff.summary),
@@ -71,17 +71,17 @@ def render(diff: DiffSource) -> str:
 
 
 def document(diff: DiffSource) -> str:
-    """The whole diff as a page of its own, which needs nothing else and no network."""
+    """Returns the whole diff as a self-contained page, which needs no network."""
     return page(render(diff), f"Diff of {clip(diff.table, 120)}")
 
 
 def picture(diff: DiffSource) -> str:
-    """Counts and distributions only: what a figure of the diff shows."""
+    """Returns the counts and distributions only, for a figure of the diff."""
     parts = (_header(diff), _counts(diff.summary), _histograms(diff.columns))
     return view("".join(parts), style=_STYLE, label=f"Picture of the diff of {diff.table}")
 
 
-#: The later state of a change that is open; the view that ends the change says here what became of it.
+#: The later state of an open change; the view replaces it when the change ends.
 NOT_COMMITTED = '<span class="dlk-pv-state">not committed yet</span>'
 
 
@@ -104,7 +104,7 @@ def _header(diff: DiffSource) -> str:
 
 
 def _sampled(diff: DiffSource) -> str:
-    """That only a part of the rows was looked at; "" where it was all."""
+    """Returns a note that only a sample of the rows was compared; "" if all were."""
     if diff.sampled is None:
         return ""
     return (
@@ -128,7 +128,7 @@ def _counts(summary: DiffSummary) -> str:
 
 
 def _whole(summary: DiffSummary) -> str:
-    """One thin bar: how much of the table is touched."""
+    """Returns one thin bar with the changed share of the table."""
     shares = (
         (summary.deleted, KIND_COLORS["delete"]),
         (summary.inserted, KIND_COLORS["insert"]),
@@ -180,7 +180,7 @@ def _column(column: tuple[str, str] | None) -> str:
 
 
 def _columns(columns: Sequence[ColumnDiff], summary: DiffSummary) -> str:
-    """Which columns the updates touched; "" where nothing was updated."""
+    """Returns the columns that updates changed; "" without updates."""
     changed = sorted((column for column in columns if column.updated), key=lambda column: -column.updated)
     if not changed:
         return ""
@@ -208,7 +208,7 @@ def _name(column: ColumnDiff) -> str:
 
 def _histograms(columns: Sequence[ColumnDiff]) -> str:
     drawn = [(column.name, column.histogram) for column in columns if column.histogram is not None]
-    # Columns that the updates touched come first.
+    # updated columns come first
     drawn.sort(key=lambda item: -next(column.share for column in columns if column.name == item[0]))
     figures = [charts.histogram(name, data) for name, data in drawn if data.labels][:_HISTOGRAMS]
     if not figures:
@@ -259,7 +259,7 @@ def _when(info: SnapshotInfo) -> str:
 
 
 def _history(history: Sequence[HistoryEntry]) -> str:
-    """The commits in between, where there is more than the one that the header names."""
+    """Returns the commits in between, if there is more than the one in the header."""
     if len(history) < 2:
         return ""
     rows = []

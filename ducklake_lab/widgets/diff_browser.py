@@ -1,4 +1,4 @@
-"""A diff whose rows can be filtered, sorted and paged through; in a notebook without a kernel, its static view."""
+"""A diff with rows to filter, sort and page through; a static view in a notebook without a kernel."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
 
 _TEXT = 300
-#: Columns that a page shows.
+#: Most columns on a page.
 MOST = 400
-#: In the order of the static view.
+#: Kinds of rows, in the order of the static view.
 _KINDS: tuple[RowKind, ...] = ("deleted", "inserted", "updated")
 
 
@@ -28,11 +28,11 @@ class DiffBrowser(Mounted):
     """The static view of a diff, whose rows are a grid.
 
     Attributes:
-        diff: what is shown.
-        kind: the kind of the rows shown; "" for all.
-        changed: only updated rows in which the cell of this column differs; "" for all.
-        sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
-        every: all columns are shown, up to MOST; else those that changed, and some to recognise a row by.
+        diff: the displayed diff.
+        kind: the kind of displayed rows; "" for all.
+        changed: show only updated rows with a change in this column; "" for all.
+        sort: [column, descending] pairs, most significant first. A new value sorts in the notebook.
+        every: show all columns, up to MOST; otherwise changed ones, and some to identify a row.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "diff.js")
@@ -69,7 +69,7 @@ class DiffBrowser(Mounted):
         self.observe(self._look, ["kind", "changed", "sort", "every"])
 
     def _seen(self, choice: RowChoice) -> dict[str, Any]:
-        """What the page needs to know of the chosen rows."""
+        """Returns the facts about the chosen rows for the page."""
         diff = self.diff
         names, types = diff.names, {column.name: column.type for column in diff.columns}
         whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
@@ -105,7 +105,7 @@ class DiffBrowser(Mounted):
             self.look += 1
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Some of the chosen rows, both values of each cell as texts; NULL is null."""
+        """Returns a range of the chosen rows, both values of each cell as text; NULL is null."""
         rows = self.diff.page(int(content["count"]), int(content["start"]), self._choice, as_shown=True)
         names = [str(name) for name, _, _ in self.columns]
         columns: dict[str, tuple[str, list[object]]] = {
@@ -120,7 +120,7 @@ class DiffBrowser(Mounted):
         return {}, [pack(columns)]
 
     def answer_sql(self, _content: dict[str, Any]) -> dict[str, Any]:
-        """The statement that gives the rows shown, in their order."""
+        """Returns the statement for the displayed rows, in order."""
         return {"sql": self.diff.statement(self._choice)}
 
     def still(self) -> str:
@@ -135,5 +135,5 @@ def _text(value: object) -> str | None:
 
 
 def live(diff: Diff) -> Any:
-    """What a notebook shows of a diff; None, which is its static view, where no row changed."""
+    """Returns a notebook's output for a diff; None, for the static view, if no row changed."""
     return DiffBrowser(diff)._repr_mimebundle_() if diff.summary.changed else None

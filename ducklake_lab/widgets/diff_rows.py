@@ -1,4 +1,4 @@
-"""Changed rows in a table: what is gone, what is new, and old → new where a cell changed."""
+"""Changed rows in a table: deleted rows, inserted rows, and old → new for changed cells."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.html import MINUS, clip, count, counted, escape, heading, scroll, table
 
-#: Unchanged columns kept beside changed ones, and columns shown in all.
+#: Most unchanged columns beside changed ones, and most columns in total.
 _CONTEXT = 5
 _COLUMNS = 60
-#: Characters of SQL that a view holds.
+#: Most characters of SQL in a view.
 _SQL = 20_000
 
 MARKS = {"deleted": MINUS, "inserted": "+", "updated": "→"}
@@ -30,7 +30,7 @@ STYLE = """
 
 
 def section(diff: DiffSource) -> str:
-    """The rows that the diff shows, as a heading and a table; "" where nothing changed."""
+    """Returns the diff's rows as a heading and a table; "" if nothing changed."""
     if not diff.summary.changed:
         return ""
     rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
@@ -57,7 +57,7 @@ def section(diff: DiffSource) -> str:
 
 
 def _as_sql(diff: DiffSource) -> str:
-    """The statement that gives the rows, to unfold; "" of changes that no snapshot has."""
+    """Returns the statement for the rows as a folded section; "" for uncommitted changes."""
     if diff.end is None:
         return ""
     try:
@@ -86,7 +86,7 @@ def _hidden(names: Sequence[str], shown: Sequence[str]) -> str:
 
 
 def _names(rows: Iterable[RowChange], columns: Sequence[ColumnDiff]) -> list[str]:
-    """All column names: those of the later schema in order, then dropped ones."""
+    """Returns all column names: the later schema's in order, then dropped ones."""
     names = {column.name: None for column in columns}
     for row in rows:
         names |= dict.fromkeys(row.after or {}) | dict.fromkeys(row.before or {})
@@ -94,22 +94,22 @@ def _names(rows: Iterable[RowChange], columns: Sequence[ColumnDiff]) -> list[str
 
 
 def most_changed(columns: Sequence[ColumnDiff]) -> list[str]:
-    """The columns that updates changed, those with the most changed cells first."""
+    """Returns the columns that updates changed, most changed cells first."""
     return [one.name for one in sorted(columns, key=lambda one: -one.updated) if one.updated]
 
 
 def shown_names(names: Sequence[str], rows: Sequence[RowChange], columns: Sequence[ColumnDiff] = ()) -> list[str]:
-    """Updates alone need the changed columns and a few to recognise the row by; other rows need all."""
+    """Returns the columns to show: changed ones and a few to identify the row for updates, all for other rows."""
     seen = {name for row in rows for name in row.changed}
     changed = dict.fromkeys([*(name for name in most_changed(columns) if name in seen), *sorted(seen)])
     return chosen_names(names, changed, whole_rows=any(row.kind != "updated" for row in rows))
 
 
 def chosen_names(names: Sequence[str], changed: Collection[str], *, whole_rows: bool) -> list[str]:
-    """The columns to show of rows whose cells in some of them changed, or which came or went as a whole: changed ones first.
+    """Returns the columns to show for changed or whole rows: changed columns first.
 
     Args:
-        changed: the columns, in the order that they are shown in.
+        changed: the changed columns, in display order.
     """
     others = [name for name in names if name not in changed]
     return [*(name for name in changed if name in names), *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]

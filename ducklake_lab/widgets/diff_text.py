@@ -1,4 +1,4 @@
-"""A diff in a terminal."""
+"""The text form of a diff for terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def text(diff: Diff) -> str:
-    """A diff as lines of text: counts, schema, segments, and the rows it shows, marked −, + and →."""
+    """Returns a diff as lines of text: counts, schema, segments and rows, marked −, + and →."""
     s = diff.summary
     end = diff.end.snapshot_id if diff.end is not None else "uncommitted"
     lines = [

@@ -1,4 +1,4 @@
-"""The data files of a table to look through: sizes, deletions, how they divide values, and what would mend them."""
+"""A browser for the data files of a table: sizes, deletions, value ranges, and maintenance calls."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ducklake_lab.session.health import Health
     from ducklake_lab.session.listings import FileListing
 
-#: Intervals drawn of one column; of more files, evenly many.
+#: Most intervals drawn for a column; of more files, an even sample.
 INTERVALS = 300
-#: Columns tried for the first picture of intervals, of at most so many files.
+#: Most columns tried for the first picture of intervals, and most files for that.
 _LOOKED_AT, _FEW = 12, 1000
 
 _ORDERS = {
@@ -38,15 +38,15 @@ _ORDERS = {
 
 
 class FileBrowser(Mounted):
-    """Files of a table: treemap, sizes, intervals per column, health, and a list.
+    """A browser for the files of a table: treemap, sizes, intervals per column, health, and a list.
 
     Attributes:
-        files: all of them; `browser.selected` is the chosen one.
-        sort: [name of a column of the list, descending].
-        column: the column whose intervals are drawn, or "".
-        place: where the selected file is in the list, or None.
-        health: what is to be mended, or None where nobody looked.
-        can_mend: whether the calls that mend can run from here; they cannot in a lake that is attached read-only.
+        files: all files; `browser.selected` is the chosen one.
+        sort: [list column, descending].
+        column: the column with drawn intervals, or "".
+        place: position of the selected file in the list, or None.
+        health: maintenance findings; None if nobody checked.
+        can_mend: whether maintenance calls can run; not in a lake attached read-only.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "files.js")
@@ -84,7 +84,7 @@ class FileBrowser(Mounted):
         self.observe(self._order, ["sort"])
 
     def _first_column(self) -> str:
-        """A column that the files divide, where that costs little to find out; else the first one."""
+        """Returns a column that the files divide well, if that is cheap to find; otherwise the first column."""
         names = list(self.files.types)
         looked_at = names[:_LOOKED_AT] if len(self.files) <= _FEW else ()
         return next((name for name in looked_at if self._ranges(name)), (*names, "")[0])
@@ -123,7 +123,7 @@ class FileBrowser(Mounted):
         )
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Names and ages of some files, in order."""
+        """Returns names and ages of a range of files, in order."""
         start, count = int(content["start"]), int(content["count"])
         rows = self.shown[start : start + count]
         times = self.files.times(rows)
@@ -139,7 +139,7 @@ class FileBrowser(Mounted):
         ]
 
     def answer_ranges(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """The intervals of a column over the files, lowest first, and its share of NULL."""
+        """Returns the intervals of a column over the files, lowest first, and its share of NULL."""
         name = str(content["column"])
         known = self.files.of_column(name)
         nulls, total = counted(known, self.files.types[name])
@@ -161,11 +161,11 @@ class FileBrowser(Mounted):
         ]
 
     def answer_stats(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The statistics of one file, as static HTML."""
+        """Returns the statistics of one file as static HTML."""
         return {"html": files_view.statistics(self.shown[int(content["place"])], self.files.types)}
 
     def answer_mend(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Runs one of the calls, after its dry run was seen."""
+        """Runs a maintenance call, after its dry run was shown."""
         if self.health is None:
             raise UsageError("This browser has no lake to mend.")
         self.health.run(int(content["index"]))

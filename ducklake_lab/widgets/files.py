@@ -1,4 +1,4 @@
-"""The data files of a table: sizes, rows, deletes, and how the files divide the values of each column."""
+"""The data files of a table: sizes, rows, deletions, and value ranges of each column."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ducklake_lab.widgets.html import (
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import FileListing
 
-#: Files listed; the totals and the ranges count all of them.
+#: Most files listed; totals and ranges cover all of them.
 LIMIT = 200
-#: Files listed with their columns' statistics below them.
+#: Most files listed with the statistics of their columns.
 _WITH_STATS = 40
 
 _STYLE = """
@@ -43,7 +43,7 @@ border-radius:2px;overflow:hidden}
 
 
 def render(files: FileListing) -> str:
-    """Totals, one row per file with a bar for its size, and a strip of ranges per column."""
+    """Returns totals, one row per file with a bar for its size, and a strip of ranges per column."""
     entries, title = list(files), files.title
     total = sum(entry.data_file.file_size_bytes for entry in entries)
     rows = sum(entry.rows for entry in entries)
@@ -68,7 +68,7 @@ def render(files: FileListing) -> str:
 
 
 def statistics(entry: FileEntry, types: Mapping[str, DataType]) -> str:
-    """The statistics of one file per column, whose types are given by name."""
+    """Returns the statistics of one file per column; `types` gives column types by name."""
     return view(scroll(_stats(entry, types), "Statistics"), label="Statistics of the file")
 
 
@@ -93,7 +93,7 @@ def _listing(entries: Sequence[FileEntry], types: Mapping[str, DataType]) -> str
 
 
 def _row(entry: FileEntry, largest: int, partitioned: bool, types: Mapping[str, DataType] | None) -> str:
-    """One row of the table; with the types of its columns a file shows their statistics."""
+    """Returns a row of the table; with `types`, it shows the file's statistics."""
     data = entry.data_file
     name = f'<span class="dlk-mono">{escape(_short(entry.path))}</span>'
     share = entry.deleted / entry.rows if entry.rows else 0.0
@@ -116,7 +116,7 @@ def _row(entry: FileEntry, largest: int, partitioned: bool, types: Mapping[str, 
 
 
 def _bar(share: float, deleted: float) -> str:
-    """A bar for the size, its right end red for the rows that are deleted."""
+    """Returns a bar for the size, with its right end red for deleted rows."""
     width = share * 100
     red = ""
     if deleted:
@@ -148,7 +148,7 @@ def _stats(entry: FileEntry, types: Mapping[str, DataType]) -> str:
 
 
 def _short(path: str) -> str:
-    """The file's name, its unique middle shortened: `ducklake-0199…f2a4.parquet`."""
+    """Returns the file's name with its unique middle shortened: `ducklake-0199…f2a4.parquet`."""
     name = basename(path)
     stem, mark, ending = name.rpartition(".")
     if len(name) <= 34 or not mark:

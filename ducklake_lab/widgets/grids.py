@@ -1,4 +1,4 @@
-"""When results become grids: after their rows are in the notebook as a table, and while a kernel lives."""
+"""Turns results into grids after the notebook has their rows as a table, while a kernel runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
     from ducklake_lab.widgets.table_view import ResultBrowser
 
-#: Grids that live at a time. The oldest one becomes a table again, and its rows are let go.
+#: Most grids at a time. The oldest becomes a table again, and its rows are freed.
 MOST = 100
 
-#: Whether results that say nothing of it become grids.
+#: Whether results become grids by default.
 by_default = True
 
 _waiting: deque[tuple[Result, str]] = deque(maxlen=MOST)
@@ -25,7 +25,7 @@ _live: deque[ResultBrowser] = deque()
 
 
 def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What a notebook shows of a result that will be a grid; None where it stays a table (see `Result.view`)."""
+    """Returns a notebook's output for a result that becomes a grid; None if it stays a table (see `Result.view`)."""
     loop = _loop()
     if loop is None or result.grid == "none" or not (result.grid or by_default):
         return None
@@ -33,19 +33,19 @@ def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
         result.view()
         html = result._repr_html_()
     except DuckLakeError:
-        # the table says what is wrong with its rows
+        # the table shows the error of its rows
         return None
     if result.head(1).num_rows:
         mount = new_mount()
         html = mounted_at(mount, html)
         _waiting.append((result, mount))
-        # the kernel comes to it when it has answered the cell: widgets take half a second to import
+        # the kernel runs it after it has answered the cell: the import of widgets takes half a second
         loop.call_later(0, _make)
     return {"text/plain": repr(result), "text/html": html}, {}
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
-    """That of the kernel which runs this; None where there is none, as in a terminal."""
+    """Returns the event loop of the current kernel; None without one, as in a terminal."""
     found = sys.modules.get("IPython")
     shell = found.get_ipython() if found is not None else None
     if getattr(shell, "kernel", None) is None:

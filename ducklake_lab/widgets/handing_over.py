@@ -1,4 +1,4 @@
-"""Files of the rows that are seen, on their way to a browser."""
+"""Files of the filtered rows for a browser to download."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ducklake_lab.widgets.html import clip, count, size
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.view import RowsView
 
-#: Bytes that a browser is handed; they pass the memory of the kernel, the server and the page.
+#: Most bytes of a download; they pass the memory of kernel, server and page.
 MOST_BYTES = 50_000_000
-#: Values of an Excel file that is made while somebody waits: about ten seconds.
+#: Most values of an Excel file for download, which takes about ten seconds.
 MOST_EXCEL_VALUES = 300_000
-#: By ending: the name of the kind of file, and its media type.
+#: Name and media type of each file format, by ending.
 KINDS: Mapping[str, tuple[str, str]] = {
     "csv": ("CSV", "text/csv"),
     "parquet": ("Parquet", "application/vnd.apache.parquet"),
@@ -27,18 +27,18 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def offered() -> list[list[str]]:
-    """Endings and names of the kinds of files that can be made here."""
+    """Returns the endings and names of the available file formats."""
     from ducklake_lab.session.rows.saving import writes_excel
 
     return [[ending, name] for ending, (name, _) in KINDS.items() if ending != "xlsx" or writes_excel()]
 
 
 def file_of(data: RowsView, ending: str) -> tuple[dict[str, str], bytes]:
-    """The rows that are seen as a file: its name and media type, and what is in it.
+    """Returns the filtered rows as a file: name and media type, and contents.
 
     Raises:
-        UsageError: there is no such kind, or it is too much for a browser.
-        UnsupportedFeatureError, ConstraintError: such a file cannot hold a value.
+        UsageError: the format is unknown, or the file is too large for a browser.
+        UnsupportedFeatureError, ConstraintError: the format cannot hold a value.
     """
     if ending not in KINDS:
         raise UsageError(f'There is no kind of file "{ending}"; there are {", ".join(KINDS)}.')

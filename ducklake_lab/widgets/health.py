@@ -1,4 +1,4 @@
-"""What is to be mended in the files of tables, with the calls that would do it."""
+"""Maintenance findings for the files of tables, with the calls that solve them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ducklake_lab.widgets.html import cell, clip, count, counted, escape, headin
 if TYPE_CHECKING:
     from ducklake_lab.session.health import Health
 
-#: Findings listed.
+#: Most findings listed.
 LIMIT = 200
 
 _STYLE = """
@@ -19,7 +19,7 @@ _STYLE = """
 
 
 def render(health: Health) -> str:
-    """Per finding a row, and its call in another below it; a dry run gives the effect."""
+    """Returns a row per finding, with its call in a row below; the effect comes from a dry run."""
     title = f'<p><span class="dlk-title">Health of {escape(clip(health.title, 160))}</span></p>'
     if not health.findings:
         return view(f'{title}<div class="dlk-foot">Nothing to mend.</div>', label="Health")

@@ -1,10 +1,10 @@
-"""Building blocks of every view: escaping, the style kit, and how numbers, sizes and times read.
+"""Building blocks of every view: escaping, styles, and text forms of numbers, sizes and times.
 
-A view is one string of static HTML. It has to hold up in three kinds of places: JupyterLab, VS Code and nbconvert
+A view is one string of static HTML. It must work in three kinds of places: JupyterLab, VS Code and nbconvert
 (styles kept, light or dark), a standalone page, and GitHub, which drops `<style>`, classes and SVG. So the structure is
-semantic (tables, details, ins/del), what must survive is an attribute such as `align`, and colour never carries meaning
-alone. Text takes the page's own colour, and fills are mid-tones that read on white and on black, so no view has to know
-the theme it is in.
+semantic (tables, details, ins/del), essential layout is an attribute such as `align`, and colour never carries meaning
+alone. Text has the page's own colour, and fills are mid-tones that read on white and on black, so no view depends on
+the theme.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ducklake_lab.signs import visible as visible
 if TYPE_CHECKING:
     from ducklake_lab.model.history import ChangeKind
 
-#: How a kind of change is called, next to its colour.
+#: Label of each kind of change, beside its colour.
 KIND_LABELS: Mapping[ChangeKind, str] = {
     "insert": "insert",
     "update": "update",
@@ -35,7 +35,7 @@ KIND_LABELS: Mapping[ChangeKind, str] = {
     "none": "no change",
 }
 
-#: Fills with at least 3:1 contrast on white and on near-black, which colour-blind readers distinguish too.
+#: Fills with at least 3:1 contrast on white and near-black, which colour-blind readers distinguish too.
 KIND_COLORS: Mapping[ChangeKind, str] = {
     "insert": "#159a72",
     "update": "#c07c00",
@@ -48,11 +48,11 @@ KIND_COLORS: Mapping[ChangeKind, str] = {
 
 MINUS = "\u2212"
 DOT = " · "
-#: What stands in a cell where there is nothing to count.
+#: Content of a cell without a number.
 NONE = '<span class="dlk-soft">–</span>'
 
-#: What each place gives a view: its colours and fonts. VS Code's and Colab's names come first, as the widget managers
-#: there bring JupyterLab's in light colours, whatever the theme. VS Code shows all widgets on white.
+#: Colours and fonts of the notebook for views. VS Code's and Colab's names come first, because their widget managers
+#: also define JupyterLab's names, with light colours in any theme. VS Code shows all widgets on white.
 PLACE = """
 .dlk,.dlk-live,.dlk-pv{
 --dlk-text:var(--vscode-editor-foreground,var(--colab-primary-text-color,var(--jp-content-font-color1)));
@@ -67,7 +67,7 @@ font:13px/1.45 var(--dlk-font);color:var(--dlk-text,inherit)}
 .cell-output-ipywidget-background :is(.dlk-live,.dlk-pv){background:var(--dlk-page);padding:4px}
 """
 
-# Repeating the class raises the rules above those a notebook has for every table it shows.
+# The repeated class gives the rules priority over those of a notebook for every table.
 _BASE = """
 .dlk{--dlk-line:color-mix(in srgb,currentColor 13%,transparent);--dlk-tint:color-mix(in srgb,currentColor 5%,transparent);
 --dlk-insert:#159a72;--dlk-update:#c07c00;--dlk-delete:#d9482f;--dlk-schema:#8a63d2;--dlk-restore:#4f7fd6;--dlk-maintenance:#7d8590;
@@ -110,33 +110,33 @@ background:#fff;color:#1f2328}@media(prefers-color-scheme:dark){html{--jp-layout
 
 
 def escape(text: object) -> str:
-    """Text safe inside an element or a quoted attribute; control and bidi characters are made visible."""
+    """Returns text that is safe in an element or a quoted attribute; control and bidi characters become visible."""
     return html.escape(visible(str(text)), quote=True)
 
 
 def clip(text: str, width: int) -> str:
-    """At most `width` characters, the last one an ellipsis where something was cut."""
+    """Returns at most `width` characters, with an ellipsis at the end if text was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def view(body: str, *, style: str = "", label: str) -> str:
-    """A whole view: the style kit, what the view adds to it, and its body under an accessible name."""
+    """Returns a whole view: common styles, the view's own, and its body under an accessible name."""
     css = re.sub(r"\n(?=[.@\w])", "", (PLACE + _BASE + style).strip()).replace("\n", " ")
     return f'<style>{css}</style><div class="dlk" role="group" aria-label="{escape(label)}">{body}</div>'
 
 
 def new_mount() -> str:
-    """A name for the place of a view that a kernel makes interactive."""
+    """Returns a name for the element of a view that a kernel makes interactive."""
     return f"ducklake-{uuid.uuid4().hex[:12]}"
 
 
 def mounted_at(mount: str, still: str) -> str:
-    """A static view where the interactive one will find it."""
+    """Wraps a static view in an element, where the interactive view finds it."""
     return f'<div id="{mount}">{still}</div>'
 
 
 def page(body: str, title: str) -> str:
-    """A self-contained HTML page around one or more views; follows the reader's light or dark preference."""
+    """Returns a self-contained HTML page with one or more views, in the reader's light or dark preference."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_PAGE}</style></head><body>{body}</body></html>"
@@ -144,17 +144,17 @@ def page(body: str, title: str) -> str:
 
 
 def scroll(content: str, label: str, *, fill: bool = False) -> str:
-    """A box that scrolls, reachable by keyboard; `fill` makes a table in it as wide as the view."""
+    """Returns a scrollable box that the keyboard can reach; `fill` makes its table as wide as the view."""
     return f'<div class="dlk-scroll{" dlk-fill" if fill else ""}" role="region" aria-label="{escape(label)}" tabindex="0">{content}</div>'
 
 
 def table(head: Iterable[str], rows: Iterable[str]) -> str:
-    """A table of cells that are HTML already: `head` of `<th>` elements, `rows` of `<tr>` elements."""
+    """Returns a table from HTML: `head` of `<th>` elements, `rows` of `<tr>` elements."""
     return f"<table><thead><tr>{''.join(head)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def heading(name: str, *, right: bool = False, note: str | None = None) -> str:
-    """A column heading with an optional second line; both are text."""
+    """Returns a column heading with an optional second line; both are plain text."""
     below = f"<br><small>{escape(note)}</small>" if note else ""
     return f'<th scope="col"{RIGHT if right else ""}>{escape(name)}{below}</th>'
 
@@ -163,7 +163,7 @@ RIGHT = ' align="right"'
 
 
 def cell(content: str, *, right: bool = False, title: str = "", wrap: bool = False) -> str:
-    """A table cell around HTML."""
+    """Returns a table cell around HTML."""
     attributes = RIGHT if right else ""
     if title:
         attributes += f' title="{escape(title)}"'
@@ -173,17 +173,17 @@ def cell(content: str, *, right: bool = False, title: str = "", wrap: bool = Fal
 
 
 def dot(kind: ChangeKind) -> str:
-    """The coloured mark of a kind of change; always shown next to its name."""
+    """Returns the coloured mark of a kind of change; always shown beside its name."""
     return f'<span class="dlk-dot" style="background:{KIND_COLORS[kind]}"></span>'
 
 
 def count(number: int) -> str:
-    """336776 -> 336,776"""
+    """Formats a number: 336776 -> 336,776."""
     return f"{number:,}".replace("-", MINUS)
 
 
 def compact(number: float) -> str:
-    """At most four characters and a letter: 8,255 -> 8.3k, 336,776 -> 337k."""
+    """Formats a number in at most four characters and a letter: 8,255 -> 8.3k, 336,776 -> 337k."""
     for limit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= limit:
             scaled = number / limit
@@ -192,7 +192,7 @@ def compact(number: float) -> str:
 
 
 def seconds(elapsed: float) -> str:
-    """0.04 s, 0.4 s, 12 s, 3 min 5 s."""
+    """Formats a duration: 0.04 s, 0.4 s, 12 s, 3 min 5 s."""
     if elapsed >= 100:
         return f"{int(elapsed) // 60} min {int(elapsed) % 60} s"
     if elapsed >= 9.95:
@@ -201,17 +201,17 @@ def seconds(elapsed: float) -> str:
 
 
 def time(moment: datetime, *, precise: bool = False) -> str:
-    """A time in its own zone, to the minute or the second; `zone` names that."""
+    """Formats a time in its own zone, to the minute or the second; `zone` returns the zone."""
     return moment.strftime("%Y-%m-%d %H:%M:%S" if precise else "%Y-%m-%d %H:%M")
 
 
 def zone(moment: datetime) -> str:
-    """The time zone of an aware time: `UTC`, `America/New_York`."""
+    """Returns the name of an aware time's zone: `UTC`, `America/New_York`."""
     return str(moment.tzinfo)
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage, as text; it never rounds to all or nothing when it is not."""
+    """Formats a share as a whole percentage; only an exact 0 or 1 becomes 0% or 100%."""
     if 0 < share < 0.01:
         return "<1%"
     if 0.99 < share < 1:
@@ -220,7 +220,7 @@ def percent(share: float) -> str:
 
 
 def signed(added: int, removed: int | None, write: Callable[[int], str] = count) -> str:
-    """Rows or bytes added and removed: `+28,000`, `−8,255`, `+10 −3`, `−?` where that is unknown, "" for nothing."""
+    """Formats added and removed rows or bytes: `+28,000`, `−8,255`, `+10 −3`, `−?` if unknown, "" for none."""
     parts = []
     if added:
         parts.append(f"+{write(added)}")

@@ -1,4 +1,4 @@
-"""What differs in a lake between two snapshots: a line for each table, and the diffs of tables to unfold."""
+"""Changes of a lake between two snapshots: a line per table, and folded diffs of tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ducklake_lab.widgets.html import (
 if TYPE_CHECKING:
     from ducklake_lab.diff.lake import LakeDiff, TableDiff, TableKind
 
-#: Tables that are listed, and those whose diff is drawn.
+#: Most tables that are listed, and most with their diff.
 _LISTED = 500
 _DRAWN = 8
 _COLORS: dict[TableKind, ChangeKind] = {
@@ -49,12 +49,12 @@ _STYLE = """
 
 
 def render(diff: LakeDiff) -> str:
-    """The whole diff as static HTML."""
+    """Returns the whole diff as static HTML."""
     return view(_header(diff) + _list(diff), style=_STYLE, label=f"Diff of {diff.lake}") + _diffs(diff)
 
 
 def document(diff: LakeDiff) -> str:
-    """The whole diff as a page of its own, which needs nothing else and no network."""
+    """Returns the whole diff as a self-contained page, which needs no network."""
     return page(render(diff), f"Diff of {clip(diff.lake, 120)}")
 
 
@@ -109,7 +109,7 @@ def _number(number: int, mark: str, kind: ChangeKind) -> str:
 
 
 def _columns(changes: Sequence[ColumnChange]) -> str:
-    """Each change of a column in a few words."""
+    """Returns each change of a column in a few words."""
     words = []
     for change in changes[:6]:
         before, after = change.before or ("", ""), change.after or ("", "")
@@ -125,7 +125,7 @@ def _columns(changes: Sequence[ColumnChange]) -> str:
 
 
 def _diffs(diff: LakeDiff) -> str:
-    """The diffs of the first tables that both states have, and which command shows the rows of each other table."""
+    """Returns the diffs of the first tables in both states, and the commands that show the rows of the others."""
     both = [one for one in diff if one.kind in ("altered", "changed")]
     folded = "".join(
         f'<details class="dlk-table"><summary>{escape(clip(one.name, 160))}</summary>{diff_view.render(one.diff)}</details>'
@@ -142,6 +142,6 @@ def _diffs(diff: LakeDiff) -> str:
 
 
 def _hint(tables: Sequence[TableDiff], kind: str, command: str) -> str:
-    """How many tables are left, and what shows the rows of the first."""
+    """Returns the number of omitted tables, and the command for the first one's rows."""
     shown = "%ducklake " + command.format(shlex.quote(tables[0].name))
     return f'<div class="dlk-foot">{counted(len(tables), kind)}: <code class="dlk-mono">{escape(shown)}</code></div>'

@@ -1,4 +1,4 @@
-"""A short list of anything the catalog knows, as a table."""
+"""A short listing of catalog facts, as a table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ducklake_lab.widgets.html import cell, clip, count, counted, escape, headin
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import Listing
 
-#: Rows shown.
+#: Most rows shown.
 LIMIT = 1000
 
 
 def render(listing: Listing) -> str:
-    """All rows up to LIMIT, numbers right-aligned."""
+    """Returns all rows up to LIMIT, numbers right-aligned."""
     title, noun = listing.title, listing.noun
     numeric = [
         any(isinstance(row[at], int | float) and not isinstance(row[at], bool) for row in listing.rows)
@@ -35,7 +35,7 @@ def render(listing: Listing) -> str:
 
 
 def _cell(value: object, right: bool, unit: str) -> str:
-    """A value in its unit; the number itself is shown where it is pointed at."""
+    """Returns a value in its unit; the tooltip has the exact number."""
     if not unit or not isinstance(value, int | float):
         return cell(_html(value), right=right)
     if unit == "bytes":

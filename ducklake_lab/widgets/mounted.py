@@ -1,4 +1,4 @@
-"""Widgets whose saved output is static HTML, which a live kernel makes interactive again."""
+"""Widgets that are saved as static HTML, and become interactive again with a live kernel."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _STATIC = Path(__file__).parent / "static"
 
 
 def script(*names: str) -> str:
-    """Files of `static/` as one module: a widget has but one, and nothing may be fetched."""
+    """Returns files of `static/` as one module: a widget has only one, and may fetch nothing."""
     return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
 
 
 def styles(*names: str) -> str:
-    """Style sheets of `static/` as one, under the colours and fonts of the place."""
+    """Returns style sheets of `static/` as one, below the notebook's colours and fonts."""
     return PLACE + script(*names)
 
 
 class Mounted(anywidget.AnyWidget):
-    """A view that replaces its static sibling.
+    """A view that replaces its own static form.
 
-    The output in the notebook is static HTML, and only that is saved: JupyterLab would show an error in place of a
-    widget whose kernel is gone. The widget's model, which lives as long as the kernel, puts the interactive view in
-    the place of the static one. Inside another widget (a box, say) it is an ordinary widget.
+    Only static HTML is in the notebook and saved: JupyterLab would show an error for a
+    widget without its kernel. The widget's model, which lives as long as the kernel, replaces the static
+    view by the interactive one. Inside another widget, such as a box, it is an ordinary widget.
 
-    The view asks with messages `{type, request, …}`; a method `answer_<type>` takes the message and returns a dict to
-    send, or (dict, buffers). Errors that we raise are sent as text, and of others the kind.
+    The view sends messages `{type, request, …}`. A method `answer_<type>` takes the message and returns a dict to
+    send, or (dict, buffers). Errors of this package are sent as text, others by their type.
 
     Args:
-        mount: where the static view is already.
+        mount: the element of an existing static view.
     """
 
     mount = traitlets.Unicode().tag(sync=True)
@@ -47,11 +47,11 @@ class Mounted(anywidget.AnyWidget):
         self.on_msg(self._receive)
 
     def still(self) -> str:
-        """The static view."""
+        """Returns the static view."""
         raise NotImplementedError
 
     def answer_here(self, _content: dict[str, object]) -> None:
-        """That there is a kernel: the interactive view takes the place of the static one."""
+        """Confirms that there is a kernel, so that the interactive view replaces the static one."""
 
     def _receive(self, _widget: object, content: dict[str, object], _buffers: object) -> None:
         answer = getattr(self, f"answer_{content.get('type')}", None)
@@ -65,21 +65,21 @@ class Mounted(anywidget.AnyWidget):
             self.send({**head, "error": str(error)})
             return
         except Exception as error:
-            # ipywidgets writes it to the log, and the view would wait without an end
+            # otherwise ipywidgets would only log it, and the view would wait forever
             self.send({**head, "error": f"DuckLake Lab failed here: {type(error).__name__}. The log has the details."})
             raise
         message, buffers = found if isinstance(found, tuple) else (found, [])
         self.send({**(message or {}), **head}, buffers)
 
     def rewrite(self) -> None:
-        """Writes the static view anew into the outputs that `_ipython_display_` has made."""
+        """Replaces the static view in the outputs that `_ipython_display_` has made."""
         from IPython.display import display
 
         if self._is_displayed:
             display(self._repr_mimebundle_()[0], raw=True, display_id=self.mount, update=True)
 
     def _display_to_rewrite(self) -> None:
-        """Displays the view so that `rewrite` reaches it: what a cell returns has no name in the protocol."""
+        """Displays the view so that `rewrite` can reach it; a cell's returned value has no display id."""
         from IPython.display import display
 
         self._is_displayed = True
@@ -89,5 +89,5 @@ class Mounted(anywidget.AnyWidget):
         return mounted_at(self.mount, self.still())
 
     def _repr_mimebundle_(self, **_options: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        # No widget-view type here: a frontend prefers it to HTML, and shows an error where there is no model.
+        # No widget-view type here: a frontend prefers it to HTML, and shows an error without a model.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}, {}

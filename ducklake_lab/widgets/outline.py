@@ -1,4 +1,4 @@
-"""Nested values as indented text in the manner of JSON, for reading and copying; no digit of a number is lost."""
+"""Formats nested values as indented text like JSON, to read and copy; numbers keep all digits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from ducklake_lab.model.types import DataType
 
-#: What fits in so many characters stays in one line.
+#: Most characters of a value in one line.
 _WIDTH = 72
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 class Raw(str):
-    """A number as it was written, which stands without quotes."""
+    """A number as written, shown without quotes."""
 
 
 class Fields(list[tuple[str, object]]):
@@ -22,7 +22,7 @@ class Fields(list[tuple[str, object]]):
 
 
 def of_parts(value: object, kind: DataType) -> object:
-    """What `outline` writes, of a value that `duckdb.handing.parts` took apart."""
+    """Converts a value from `duckdb.handing.parts` to the form for `outline`."""
     if value is None:
         return None
     if kind.name == "struct":
@@ -42,7 +42,7 @@ def of_parts(value: object, kind: DataType) -> object:
 
 
 def of_json(text: str) -> str:
-    """JSON as `outline` writes it; a text that is none, or nested deeper than Python goes, as it is."""
+    """Formats JSON by `outline`; returns other text, or too deeply nested JSON, unchanged."""
     try:
         return outline(json.loads(text, parse_int=Raw, parse_float=Raw, parse_constant=Raw, object_pairs_hook=Fields))
     except (ValueError, RecursionError):
@@ -50,7 +50,7 @@ def of_json(text: str) -> str:
 
 
 def outline(node: object) -> str:
-    """Indented text, a short list or struct in one line."""
+    """Returns indented text; a short list or struct is in one line."""
     return "".join(_pieces(node, ""))
 
 
@@ -71,7 +71,7 @@ def _pieces(node: object, indent: str) -> Iterator[str]:
 
 
 def _is_short(node: object, room: int) -> bool:
-    """Whether a node fits; looks at no more of it than that."""
+    """Whether a node fits into the room; stops as soon as it does not."""
     return all((room := room - len(piece)) >= 0 for piece in _line(node))
 
 

@@ -1,4 +1,4 @@
-"""An uncommitted change: its diffs, with buttons to commit it and to roll it back."""
+"""An uncommitted change: its diffs, with buttons for commit and rollback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 if TYPE_CHECKING:
     from ducklake_lab.session.open_transaction import Preview
 
-#: Tables whose diff is drawn; more are named.
+#: Most tables with their diffs; others are only named.
 LIMIT = 8
 
 
@@ -21,10 +21,10 @@ class PreviewView(Mounted):
     """The diffs of a Preview under a bar with Commit and Roll back.
 
     Attributes:
-        preview: what is shown; `view.preview.commit()` does what the button does.
+        preview: the displayed preview; `view.preview.commit()` does the same as the button.
         state: `open`, `committed` or `rolled back`.
-        snapshot: id of the snapshot it became, or None.
-        message: the commit message that the statement came with; the box begins with it.
+        snapshot: id of the committed snapshot, or None.
+        message: the statement's commit message, the initial text of the box.
     """
 
     _esm = script("kit.js", "preview.js")
@@ -36,37 +36,37 @@ class PreviewView(Mounted):
 
     def __init__(self, preview: Preview) -> None:
         self.preview = preview
-        # what was staged is gone after the end
+        # staged rows are gone after the end
         self._drawn = "".join(diff_view.render(diff) for diff in preview.diffs[:LIMIT])
         super().__init__(state=preview.state, message=preview.message or "")
 
     def commit(self, message: str | None = None, author: str | None = None) -> None:
-        """Makes the change a snapshot."""
+        """Commits the change as a snapshot."""
         try:
             self.preview.commit(message, author)
         finally:
             self.follow()
 
     def rollback(self) -> None:
-        """Undoes the change."""
+        """Rolls the change back."""
         try:
             self.preview.rollback()
         finally:
             self.follow()
 
     def answer_commit(self, content: dict[str, object]) -> None:
-        """Commits, with the message that was typed."""
+        """Commits with the typed message."""
         self.commit(str(content.get("message") or "").strip())
 
     def answer_rollback(self, _content: dict[str, object]) -> None:
         self.rollback()
 
     def answer_still(self, _content: dict[str, object]) -> dict[str, object]:
-        """The static view, for a page that was loaded again."""
+        """Returns the static view, for a reloaded page."""
         return {"html": self._repr_html_()}
 
     def follow(self) -> None:
-        """Shows what became of the change, here and in the notebook, once it has ended by any way."""
+        """Shows the result of an ended change, here and in the notebook; any call may have ended it."""
         if self.preview.state == self.state:
             return
         with self.hold_sync():
@@ -88,7 +88,7 @@ class PreviewView(Mounted):
         return head + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
 
     def _told(self) -> str:
-        """The state in a sentence that holds in a reopened notebook, too."""
+        """Returns the state as a sentence that is also true in a reopened notebook."""
         if self.preview.state == "committed":
             snapshot = self.preview.snapshot
             return "<b>Committed</b>" + (f" as snapshot {snapshot.snapshot_id}" if snapshot is not None else "")
@@ -97,7 +97,7 @@ class PreviewView(Mounted):
         return "<b>Preview</b> Not committed: nothing is in the lake. COMMIT or ROLLBACK ends it; the end of the kernel rolls it back."
 
     def _became(self) -> str:
-        """The later state of the diffs."""
+        """Returns the later state of the diffs."""
         if self.preview.state == "open":
             return diff_view.NOT_COMMITTED
         snapshot = self.preview.snapshot

@@ -1,4 +1,4 @@
-"""Per column, the interval from min to max of every file: how well the files divide the column's values."""
+"""Ranges of each column in the files, from min to max: how well the files divide the column's values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ducklake_lab.widgets.html import clip, escape
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import FileListing
 
-#: Columns drawn, best divided first.
+#: Most columns drawn, best divided first.
 _COLUMNS = 12
-#: Files drawn per column; the depth counts all of them.
+#: Most files drawn per column; the depth counts all of them.
 _FILES = 80
-#: Files that the static view compares.
+#: Most files that the static view compares.
 _LOOKED_AT = 200
 
 STYLE = """
@@ -32,13 +32,13 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """The files' ranges of one column.
+    """The files' ranges in one column.
 
     Attributes:
-        spans: (low, high) per file, 0.0 to 1.0 of the column's whole range.
-        depth: how many files a filter on one value has to read: the mean over all bounds of files, each value once, of
-            the files whose range holds it. Files without known bounds hold any value.
-        sampled: whether it is an estimate from a part of the files.
+        spans: (low, high) per file, as shares 0.0 to 1.0 of the column's whole range.
+        depth: the average number of files that a filter on one value reads, over all distinct file bounds.
+            A file without known bounds counts for any value.
+        sampled: whether it is an estimate from some of the files.
     """
 
     column: str
@@ -50,17 +50,17 @@ class Intervals:
 
     @property
     def text(self) -> str:
-        """The depth as it is shown."""
+        """The displayed depth."""
         return f"{'≈ ' if self.sampled else ''}{self.depth:.1f}"
 
 
 def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
-    """Every nth of many files: enough to show how well a column divides them."""
+    """Returns every nth of many files: enough to show how well a column divides them."""
     return files if len(files) <= _LOOKED_AT else files[:: -(-len(files) // _LOOKED_AT)]
 
 
 def intervals(files: FileListing) -> list[Intervals]:
-    """Every column with a range in at least two files, best divided first."""
+    """Returns each column with ranges in at least two files, best divided first."""
     looked_at = sample(files)
     known: dict[str, list[ColumnStats]] = {}
     for entry in looked_at:
@@ -69,12 +69,12 @@ def intervals(files: FileListing) -> list[Intervals]:
     found = [item for name, stats in known.items() if (item := of_column(stats, name, files.types[name])) is not None]
     if len(looked_at) < len(files):
         found = [replace(item, depth=item.depth * len(files) / len(looked_at), sampled=True) for item in found]
-    # The sort is stable: columns alike in depth stay in the table's order.
+    # The sort is stable: columns with equal depth stay in the table's order.
     return sorted(found, key=lambda item: round(item.depth, 1))
 
 
 def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Intervals | None:
-    """The intervals of one column; None where fewer than two files have bounds, or all hold one and the same value."""
+    """Returns the intervals of one column; None if fewer than two files have bounds, or all values are equal."""
     bounds: list[tuple[Scalar, Scalar]] = []
     texts: dict[Scalar, str] = {}
     unknown = 0
@@ -101,7 +101,7 @@ def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Interv
 
 
 def _places(values: Sequence[Scalar]) -> Mapping[Scalar, float]:
-    """Puts sorted values on an axis from 0 to 1: numbers and times by amount, texts by rank."""
+    """Maps sorted values to an axis from 0 to 1: numbers and times by amount, texts by rank."""
     amounts = [amount for value in values if (amount := _amount(value)) is not None]
     if len(amounts) < len(values) or amounts[0] == amounts[-1]:
         amounts = [float(rank) for rank in range(len(values))]
@@ -116,7 +116,7 @@ def _amount(value: Scalar) -> float | None:
 
 
 def section(files: FileListing) -> str:
-    """The strips of the best divided columns as HTML; "" where there is nothing to compare."""
+    """Returns the strips of the best divided columns as HTML; "" if there are no ranges to compare."""
     found = intervals(files)
     if not found:
         return ""
@@ -135,7 +135,7 @@ def _strip(item: Intervals, total: int) -> str:
     lines = []
     for index, (low, high) in enumerate(shown):
         y = 3 + step * index + step / 2 - 1
-        # A file of one value is drawn as a dot: a round cap on a line of no length.
+        # A file with one value becomes a dot: a round cap on a line without length.
         lines.append(
             f'<line x1="{1 + 98 * low:.1f}%" x2="{1 + 98 * max(high, low + 0.006):.1f}%" y1="{y:.1f}" y2="{y:.1f}" '
             f'stroke="#4f7fd6" stroke-width="{max(1.2, step - 1.4):.1f}" stroke-linecap="round"/>'

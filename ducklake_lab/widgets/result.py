@@ -25,11 +25,11 @@ from ducklake_lab.widgets.html import (
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
 
-#: Rows shown unless asked otherwise.
+#: Default number of rows shown.
 LIMIT = 50
-#: How a cell gets all rows.
+#: Hint on how to keep all rows of a cell.
 KEEPS = "name << keeps them all"
-#: Columns shown; a wider result says how many it has.
+#: Most columns shown; a wider result shows its number of columns.
 COLUMNS = 100
 
 _STYLE = """
@@ -40,7 +40,7 @@ font-family:var(--dlk-code);font-size:12px;padding:4px 0}
 
 
 def render(result: Result, limit: int | None = None) -> str:
-    """The first rows as a static table, with a line that says what it cost and whether there is more.
+    """Returns the first rows as a static table, with a line on cost and further rows.
 
     Computes `limit + 1` rows (the result's own limit, or LIMIT) and never counts the rest.
     """
@@ -62,7 +62,7 @@ def render(result: Result, limit: int | None = None) -> str:
 
 
 def shown_columns(result: Result, limit: int) -> list[list[object]]:
-    """The values shown, column by column."""
+    """Returns the displayed values, column by column."""
     shown = result.head(limit + 1).slice(0, limit)
     from ducklake_lab.duckdb.handing import texts_to_show
 
@@ -70,10 +70,10 @@ def shown_columns(result: Result, limit: int) -> list[list[object]]:
 
 
 def summary(result: Result, limit: int = LIMIT, keeps: str = KEEPS) -> str:
-    """One line of text: rows, time, snapshot and files.
+    """Returns one line of text: rows, time, snapshot and files.
 
     Args:
-        keeps: how the reader gets all rows, where not all are shown.
+        keeps: the hint on how to get all rows, if some are not shown.
     """
     wide = [f"first {COLUMNS} of {count(len(result.columns))} columns"] if len(result.columns) > COLUMNS else []
     after = facts(result)
@@ -81,7 +81,7 @@ def summary(result: Result, limit: int = LIMIT, keeps: str = KEEPS) -> str:
 
 
 def facts(result: Result) -> str:
-    """What is known beside the rows: time, snapshot and files."""
+    """Returns the facts besides the rows: time, snapshot and files."""
     parts = []
     info = result.info
     if info.seconds:
@@ -94,7 +94,7 @@ def facts(result: Result) -> str:
 
 
 def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]]) -> str:
-    """The snapshots by number, with their lakes where there are several."""
+    """Returns the snapshots by number, with their lakes if there are several."""
     several = len({lake for lake, _ in found}) > 1
     titles = [(lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(found)]
     listed = ", ".join(f"{visible(lake)} {title}" if several else title for lake, title in titles)

@@ -1,4 +1,4 @@
-"""The schemas, tables and columns of a lake as a tree that folds."""
+"""A foldable tree of a lake's schemas, tables and columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ducklake_lab.session.names.system_tables import ViewComments
     from ducklake_lab.session.overview import TableInfo
 
-#: Tables unfolded when there are few of them.
+#: Most tables in a tree that shows them unfolded.
 _OPEN_TABLES = 1
-#: Tables drawn with their columns; the rest are named only.
+#: Most tables with their columns; others are only named.
 LIMIT = 100
 _COLUMNS = 500
 _SCHEMA_END = "</div></details>"
@@ -37,8 +37,8 @@ class TableNode:
     """A table of the tree.
 
     Attributes:
-        rows: None where none was ever inserted, or the catalog does not know.
-        bytes: size of its data files, likewise.
+        rows: number of rows; None if none was ever inserted, or the catalog does not know.
+        bytes: size of its data files; None as for `rows`.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class SchemaNode:
     """A schema of the tree.
 
     Attributes:
-        name: the name it goes by, see `schema_path`.
+        name: its name; the path of a nested schema, see `schema_path`.
     """
 
     name: str
@@ -61,17 +61,17 @@ class SchemaNode:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names from the outermost schema to it."""
+        """The names from the outermost schema to this one."""
         return path_parts(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaTree:
-    """A lake's schemas as of one snapshot; shows itself in a notebook.
+    """A tree of a lake's schemas at one snapshot, which notebooks display.
 
     Attributes:
-        schemas: each directly before those inside of it.
-        view_comments: the comments of views' columns, by view id and column.
+        schemas: the schemas; each one directly before its nested ones.
+        view_comments: the comments of view columns, by view id and column.
     """
 
     lake: str
@@ -94,7 +94,7 @@ class SchemaTree:
 
 
 def build(lake: str, tables: Iterable[TableInfo], snapshot_id: int | None = None) -> SchemaTree:
-    """The tree of what a session lists, of one lake."""
+    """Returns the tree of one lake from a session's table listing."""
     by_schema: dict[str, list[TableNode]] = {}
     for info in tables:
         if info.lake == lake:
@@ -110,7 +110,7 @@ def build(lake: str, tables: Iterable[TableInfo], snapshot_id: int | None = None
 def of_catalog(
     lake: str, state: CatalogState, counts: Mapping[int, TableCounts], view_comments: ViewComments
 ) -> SchemaTree:
-    """The tree of all entries of a lake at a snapshot; empty schemas too."""
+    """Returns the tree of all entries of a lake at a snapshot, empty schemas included."""
     nodes = []
     for schema in sorted(state.schemas.values(), key=lambda schema: schema.parts):
         tables = []
@@ -124,7 +124,7 @@ def of_catalog(
 
 
 def render(tree: SchemaTree) -> str:
-    """Folding lists: schema, table, columns; all of it reachable by Tab and Enter."""
+    """Returns foldable lists of schemas, tables and columns, which Tab and Enter can reach."""
     tables = [node for schema in tree.schemas for node in schema.tables]
     facts = [counted(len(tree.schemas), "schema"), counted(len(tables), "table")]
     if tree.snapshot_id is not None:
@@ -151,7 +151,7 @@ def render(tree: SchemaTree) -> str:
 
 
 def _schema(schema: SchemaNode, shown: Sequence[TableNode], tree: SchemaTree, unfold: bool) -> str:
-    """A schema up to where those inside of it, or `_SCHEMA_END`, follow."""
+    """Returns a schema without its end, `_SCHEMA_END`, because nested schemas may follow."""
     inside = "".join(_table(node, unfold) for node in shown)
     inside += "".join(_view(entry, tree.view_comments.get(entry.view_id, {})) for entry in schema.views[:LIMIT])
     inside += "".join(map(_macro, schema.macros[:LIMIT]))
@@ -181,7 +181,7 @@ def _view(entry: View, comments: Mapping[str, str]) -> str:
 
 
 def view_sql(entry: View) -> str:
-    """The query of a view, without the mark for its lake's name."""
+    """Returns the query of a view, without the placeholder for its lake."""
     return entry.sql.replace("{DUCKLAKE_CATALOG}.", "")
 
 
@@ -194,7 +194,7 @@ def _macro(entry: Macro) -> str:
 
 
 def macro_signatures(entry: Macro) -> list[str]:
-    """How a macro is called, one text per overload."""
+    """Returns the signatures of a macro, one per overload."""
     return [
         f"{entry.name}({', '.join(parameter.name for parameter in one.parameters)})" for one in entry.implementations
     ]
@@ -228,7 +228,7 @@ def _facts(node: TableNode) -> str:
 
 
 def partition_keys(entry: Table) -> list[str]:
-    """The partition keys as written: `month(time_hour)`, `origin`, `bucket(8, id)`."""
+    """Returns the partition keys as written: `month(time_hour)`, `origin`, `bucket(8, id)`."""
     keys = []
     for key in entry.partition.fields if entry.partition else ():
         column = entry.column_by_id(key.column_id)
@@ -238,7 +238,7 @@ def partition_keys(entry: Table) -> list[str]:
 
 
 def sort_keys(entry: Table) -> list[str]:
-    """The sort keys as written; DESC and NULLS FIRST only where they are not the usual order."""
+    """Returns the sort keys as written, with DESC and NULLS FIRST only if they differ from the default."""
     keys = []
     for key in entry.sort.keys if entry.sort is not None else ():
         down = " DESC" if key.direction == "DESC" else ""
@@ -259,7 +259,7 @@ def _column(column: Column, depth: int) -> list[str]:
         ),
     )
     rows = [f"<tr>{''.join(cells)}</tr>"]
-    # A list's element and a map's key and value are named in the type already; structs are worth a row per field.
+    # The type already names a list's element and a map's key and value; fields of structs get rows.
     for child in column.children if column.type == "struct" else _structs_inside(column):
         rows += _column(child, depth + 1)
     return rows

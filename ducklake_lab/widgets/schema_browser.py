@@ -1,4 +1,4 @@
-"""The entries of a lake as a tree to search and click; a click on "query" writes one into the notebook."""
+"""A searchable tree of a lake's entries; a click on "query" writes a query into the notebook."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NAME = 160
 
 
 class SchemaBrowser(Mounted):
-    """Schemas, tables with their columns, views and macros.
+    """A browser for schemas, tables with their columns, views and macros.
 
     Attributes:
-        tree: what is shown.
-        query: words to search by, in names of tables, columns, views and macros, and in comments.
-        selected: [schema, table] of the selected table, view or macro, or []; a nested schema goes by its path.
-        inserted: the query that was written last.
+        tree: the displayed tree.
+        query: search words, for names of tables, columns, views and macros, and for comments.
+        selected: [schema, table] of the selected table, view or macro, or []; for a nested schema, its path.
+        inserted: the last written query.
     """
 
     _esm = script("kit.js", "schema.js")
@@ -59,7 +59,7 @@ class SchemaBrowser(Mounted):
         self.observe(self._search, ["query"])
 
     def _nodes(self) -> list[object]:
-        """Per schema its name, entries, the name it goes by, and its depth; entries: [index, name, kind, facts, comment]."""
+        """Returns per schema its display name, entries [index, name, kind, facts, comment], name and depth."""
         found: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
         for index, (schema, name, entry) in enumerate(self._places):
             if isinstance(entry, TableNode):
@@ -102,7 +102,7 @@ class SchemaBrowser(Mounted):
         self.matches = [at for at, text in enumerate(self._texts) if all(word in text for word in words)]
 
     def _text(self, schema: str, name: str, entry: Any) -> str:
-        """What is searched of an entry."""
+        """Returns the searchable text of an entry."""
         parts = [path_title(schema), name]
         if isinstance(entry, TableNode):
             parts.append(entry.table.comment or "")
@@ -113,7 +113,7 @@ class SchemaBrowser(Mounted):
         return "\n".join(parts).casefold()
 
     def answer_columns(self, content: dict[str, Any]) -> dict[str, Any]:
-        """What is below an entry: [depth, name, type, facts, comment] each."""
+        """Returns the rows below an entry: [depth, name, type, facts, comment] each."""
         entry = self._places[int(content["index"])][2]
         if isinstance(entry, TableNode):
             keys = {field.column_id for field in entry.table.partition.fields} if entry.table.partition else set()
@@ -129,7 +129,7 @@ class SchemaBrowser(Mounted):
         }
 
     def answer_choose(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Selects an entry, and gives a query of it."""
+        """Selects an entry, and returns a query on it."""
         schema, name, entry = self._places[int(content["index"])]
         self.selected = [schema, name]
         place = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))

@@ -1,4 +1,4 @@
-"""The history of a lake to click through; in a notebook without a kernel, the same as static HTML."""
+"""A browser for the history of a lake; static HTML in a notebook without a kernel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 #: (table, earlier snapshot, later snapshot) -> static HTML of the diff
 DiffProvider = Callable[[str, int, int], str]
-#: snapshot -> static HTML of the lake as it was
+#: snapshot -> static HTML of the lake at that snapshot
 LakeProvider = Callable[[int], str]
 
 _KINDS = tuple(KIND_LABELS)
-#: Characters of SQL that are shown of a snapshot.
+#: Most characters of a snapshot's SQL.
 _LONGEST = 4000
-#: Tables whose diffs are shown at once.
+#: Most tables with diffs at a time.
 _TABLES = 10
 
 
@@ -30,11 +30,11 @@ class SnapshotBrowser(Mounted):
     """Timeline and list of snapshots.
 
     Attributes:
-        selected: id of the selected snapshot, or None. Setting it selects in the notebook.
-        compare: (earlier, later) ids of the two selected to compare, or ().
-        query: words to filter by; `table:x`, `author:x`, `tag:x`, `notebook:x` and `kind:x` look there only.
-        hidden: kinds of change that are left out.
-        zone: the time zone in which times are shown.
+        selected: id of the selected snapshot, or None. A new value selects in the notebook.
+        compare: (earlier, later) ids of the two compared snapshots, or ().
+        query: filter words; `table:x`, `author:x`, `tag:x`, `notebook:x` and `kind:x` search only there.
+        hidden: kinds of change that are not shown.
+        zone: the time zone of displayed times.
         between: (first, last) in milliseconds since 1970, or ().
         history: all snapshots, oldest first.
     """
@@ -136,7 +136,7 @@ class SnapshotBrowser(Mounted):
         return word in self._texts[number]
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """The texts of some of the snapshots shown."""
+        """Returns texts of a range of displayed snapshots."""
         start, count = int(content["start"]), int(content["count"])
         rows = self.shown[start : start + count]
         return {}, [
@@ -152,19 +152,19 @@ class SnapshotBrowser(Mounted):
         ]
 
     def answer_between(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The tables that changed after one snapshot, up to another."""
+        """Returns the tables that changed after one snapshot, up to another."""
         start, end = int(content["start"]), int(content["end"])
         tables = {name for entry in self.history if start < entry.info.snapshot_id <= end for name in entry.tables}
         return {"tables": sorted(tables)}
 
     def answer_diff(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The static view of the diff that the browser wishes to see."""
+        """Returns the static view of the requested diff."""
         if self._diff is None:
             raise UsageError("This browser has no lake to compare snapshots of.")
         return {"html": self._diff(str(content["table"]), int(content["start"]), int(content["end"]))}
 
     def answer_diffs(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The static views of the diffs of all tables that a snapshot touched, with the snapshot before it."""
+        """Returns the static diffs of all tables that a snapshot changed, against the snapshot before it."""
         if self._diff is None:
             raise UsageError("This browser has no lake to compare snapshots of.")
         end = int(content["snapshot"])
@@ -180,7 +180,7 @@ class SnapshotBrowser(Mounted):
         return {"html": "".join(parts) + (more if len(tables) > _TABLES else "") or "<p>It touched no table.</p>"}
 
     def answer_lake(self, content: dict[str, Any]) -> dict[str, Any]:
-        """The static view of the lake as it was."""
+        """Returns the static view of the lake at a snapshot."""
         if self._lake is None:
             raise UsageError("This browser has no lake to look into.")
         return {"html": self._lake(int(content["snapshot"]))}
@@ -203,13 +203,13 @@ class SnapshotBrowser(Mounted):
 
 
 def _changes(entry: HistoryEntry) -> str:
-    """What it changed, a line each."""
+    """Returns the changes of a snapshot, one per line."""
     more = f"\n{len(entry.changes) - 40} more" if len(entry.changes) > 40 else ""
     return clip("\n".join(visible(clip(change, 120)) for change in entry.changes[:40]), 4000) + more
 
 
 def _numbers(entries: Sequence[HistoryEntry]) -> bytes:
-    """What the timeline draws of every snapshot."""
+    """Returns the numbers of all snapshots for the timeline."""
     return pack(
         {
             "id": ("long", [entry.info.snapshot_id for entry in entries]),

@@ -1,4 +1,4 @@
-"""The history of a lake or a table: a timeline and a list, as static HTML."""
+"""The history of a lake or a table as static HTML: a timeline and a list."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ducklake_lab.widgets.html import (
     zone,
 )
 
-#: Snapshots listed; the browser and `FROM lake.snapshots()` have them all.
+#: Most snapshots listed; the browser and `FROM lake.snapshots()` have all.
 LIMIT = 200
-#: Characters of SQL that are listed of a snapshot.
+#: Most characters of a snapshot's SQL in the list.
 _LONGEST = 400
 
 _STYLE = """
@@ -40,10 +40,10 @@ _STYLE = """
 
 
 def render(history: Sequence[HistoryEntry], title: str | None = None) -> str:
-    """Timeline and list, newest first in the list.
+    """Returns the timeline and the list, newest first.
 
     Args:
-        title: the heading; for a session's listing, what it is the history of, unless given.
+        title: the heading; by default the title of a session's listing.
     """
     heading_text: str = title or str(getattr(history, "title", "Snapshots"))
     if not history:
@@ -52,7 +52,7 @@ def render(history: Sequence[HistoryEntry], title: str | None = None) -> str:
 
 
 def body(history: Sequence[HistoryEntry], title: str = "Snapshots") -> str:
-    """What `render` shows, without the style kit."""
+    """Returns the contents of `render` without the common styles."""
     newest = sorted(history, key=lambda entry: entry.info.snapshot_id, reverse=True)
     listed = newest[:LIMIT]
     more = ""
@@ -91,7 +91,7 @@ def _legend(history: Sequence[HistoryEntry], title: str) -> str:
 
 
 def origin(entry: HistoryEntry) -> str:
-    """What made a snapshot: the kind of the statement, how long it took, and the notebook's cell; "" if unknown."""
+    """Returns a snapshot's origin: kind and duration of the statement, and the notebook's cell; "" if unknown."""
     note = entry.note
     if note is None:
         return ""
@@ -102,7 +102,7 @@ def origin(entry: HistoryEntry) -> str:
 
 
 def statement(entry: HistoryEntry, width: int) -> str:
-    """The SQL that made a snapshot, or what else its writer noted; cut after some characters."""
+    """Returns the SQL of a snapshot, or other text of its writer; cut to `width` characters."""
     note = entry.note
     if note is None:
         return clip(entry.info.commit_extra_info or "", width)

@@ -1,4 +1,4 @@
-"""What is in a lake, in one line."""
+"""A summary of a lake in one line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LakeSummary:
-    """`flights.ducklake · snapshot 17 · 1 schema · 5 tables · 336,776 rows · 31 MB`.
+    """A summary: `flights.ducklake · snapshot 17 · 1 schema · 5 tables · 336,776 rows · 31 MB`.
 
     Attributes:
-        rows: rows of all tables, as far as the catalog knows.
+        rows: rows of all tables, if the catalog knows them.
         bytes: size of all data files.
-        created: whether the lake was made just now.
+        created: whether this session created the lake.
     """
 
     name: str
@@ -47,7 +47,7 @@ class LakeSummary:
 
 
 def of_session(session: Looking, name: str | None = None) -> LakeSummary:
-    """The line about the lake in use, by the name of its catalog file unless another name is given."""
+    """Summarises the current lake, under the name of its catalog file or the given name."""
     lake = session.current_lake
     path = lake.location.path
     shown = name or (path.name if path is not None else lake.alias)
@@ -63,12 +63,12 @@ def of_session(session: Looking, name: str | None = None) -> LakeSummary:
 def summarize(
     name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo], *, created: bool = False
 ) -> LakeSummary:
-    """Sums up what a session lists, of one lake."""
+    """Summarises one lake from a session's table listing."""
     own = [info for info in tables if info.lake == lake]
     return LakeSummary(
         name=name,
         snapshot_id=snapshot_id,
-        # A lake always has the schema main, even where it holds no table.
+        # A lake always has the schema main, even without tables.
         schemas=max(1, len({info.schema for info in own})),
         tables=len(own),
         rows=sum(info.record_count or 0 for info in own),

@@ -1,4 +1,4 @@
-"""The rows of a table to scroll, sort, filter and profile; as static HTML, the first of them."""
+"""Rows of a table to scroll, sort, filter and profile; the first rows as static HTML."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 ROWS = 20
 COLUMNS = 200
 _TEXT = 300
-#: What is unfolded where the grid is asked for.
+#: Unfolded panels of a grid that a user asked for.
 OPEN = ("filter", "profile", "sql", "download")
-#: Characters of one value that a browser is handed.
+#: Most characters of one value sent to a browser.
 MOST_CHARACTERS = 1_000_000
 
 
 def render(data: RowsView) -> str:
-    """The first rows as seen now, and the statement that gives them all."""
+    """Returns the first rows of the current selection, and the statement for all of them."""
     from ducklake_lab.duckdb.handing import texts_to_show
 
     columns = data.columns[:COLUMNS]
@@ -80,22 +80,22 @@ def _part(data: RowsView, mark: str = "") -> str:
 
 
 class TableBrowser(Mounted):
-    """Rows with virtual scrolling.
+    """A grid of rows with virtual scrolling.
 
     Attributes:
-        data: the rows; `browser.data.sql` is what is seen as SQL.
-        shows: what is unfolded, of filter, profile, chart, sql and download.
-        drawn: the chart's kind, x, y, aggregate, color and bins, as chosen; {} where the columns' types choose.
-        sort: [column, descending] pairs, most significant first. Setting it sorts in the notebook.
+        data: the rows; `browser.data.sql` is the selection as SQL.
+        shows: the unfolded panels among filter, profile, chart, sql and download.
+        drawn: the chosen kind, x, y, aggregate, color and bins of the chart; {} chooses by column types.
+        sort: [column, descending] pairs, most significant first. A new value sorts in the notebook.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column.
-        sql: what is seen, as a statement without secrets.
+        sql: the selection as a statement, without secrets.
         selected: the selected row as a dict, or None.
-        passing: how many rows can be scrolled: those that pass, or the first ones while the others are not read.
-        whole: the rows are read, so that figures are those of all rows that are held.
-        total: how many rows are held; of those that pass where a filter or a search is set.
-        facts: what stands after the number of rows.
-        heading: what stands above the rows.
+        passing: number of rows to scroll: the filtered rows, or the first rows while the others are unread.
+        whole: whether all held rows are read, so that the numbers cover them.
+        total: number of held rows, or of filtered rows with a filter or search.
+        facts: the text after the number of rows.
+        heading: the text above the rows.
     """
 
     _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "cell.js", "chart.js", "table.js")
@@ -145,13 +145,13 @@ class TableBrowser(Mounted):
         self.observe(self._look, ["sort", "filters", "search"])
 
     def _figures(self) -> dict[str, object]:
-        """What is known of the rows now."""
+        """Returns the current numbers of rows."""
         if self.data.first is not None:
             return {"whole": False, "passing": self.data.first, "total": self.data.first, "note": ""}
         return {"whole": True, "passing": self.data.passing, "total": self.data.total, "note": _part(self.data)}
 
     def _read(self) -> None:
-        """Reads the rows that are not here yet, and says what is known then."""
+        """Reads the unread rows, and updates the numbers."""
         if self.whole:
             return
         _ = self.data.rows
@@ -160,7 +160,7 @@ class TableBrowser(Mounted):
                 setattr(self, name, value)
 
     def _look(self, _change: object) -> None:
-        """A filter may be wrong while it is typed: the view says so, and the rows stay."""
+        """Applies sort, filters and search; shows the error of an incomplete filter and keeps the rows."""
         try:
             sort = [(str(name), bool(down)) for name, down in self.sort]
             with looking():
@@ -188,11 +188,11 @@ class TableBrowser(Mounted):
         )
 
     def answer_all(self, _content: dict[str, object]) -> None:
-        """That all rows are here which are held."""
+        """Reads all held rows."""
         self._read()
 
     def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Some columns of some rows as texts; NULL is null."""
+        """Returns some columns of a range of rows as text; NULL is null."""
         from ducklake_lab.duckdb.handing import texts_to_show
 
         rows = self.data.page(int(content["start"]), int(content["count"]))
@@ -205,13 +205,13 @@ class TableBrowser(Mounted):
         return {}, [pack(columns)]
 
     def answer_profile(self, content: dict[str, object]) -> dict[str, Any]:
-        """The values of one column in the rows that pass."""
+        """Returns the statistics of one column over the filtered rows."""
         found = asdict(self.data.profile(str(content["column"])))
         found["top"] = [[None if text is None else visible(text), number] for text, number in found["top"]]
         return {"profile": found}
 
     def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
-        """One value in full, up to `MOST_CHARACTERS`: as it is copied, and as it is shown where that differs."""
+        """Returns one value up to `MOST_CHARACTERS`: its text to copy, and its display form if different."""
         column = int(content["column"])
         text = self._whole(int(content["row"]), column)
         answer = {"type": visible(clip(self.data.columns[column].type, _TEXT)), "text": None, "length": 0}
@@ -222,35 +222,35 @@ class TableBrowser(Mounted):
         return {**answer, "text": kept, "length": len(text)} | ({"shown": shown} if shown != kept else {})
 
     def answer_download(self, content: dict[str, object]) -> tuple[dict[str, Any], list[bytes]]:
-        """The rows that are seen as a file."""
+        """Returns the filtered rows as a file."""
         about, made = file_of(self.data, str(content["kind"]))
         return dict(about), [made]
 
     def answer_row(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A row as spreadsheets take it from the clipboard."""
+        """Returns a row as tab-separated text for a spreadsheet."""
         from ducklake_lab.session.rows.saving import tab_separated
 
         return {"text": tab_separated(self.data.page(int(content["row"]), 1), self.data.time_zone)}
 
     def answer_chart(self, content: dict[str, object]) -> tuple[dict[str, Any], list[bytes]]:
-        """The rows that are seen as points; what is not given is chosen."""
+        """Returns a chart of the filtered rows; omitted choices follow the column types."""
         return answer(self.data, _chosen(self.data, content))
 
     def answer_still(self, content: dict[str, Any]) -> dict[str, Any]:
-        """What the notebook holds, with room for the picture of a chart where one is given."""
+        """Returns the notebook's static view, with a placeholder for a chart's picture if one is given."""
         if not content.get("chart"):
             return {"html": self._repr_html_()}
         chart = picture(self.data, _chosen(self.data, content["chart"]))
         return {"html": mounted_at(self.mount, chart + self.still()), "place": PLACE_OF_DRAWING}
 
     def answer_code(self, content: dict[str, object]) -> dict[str, Any]:
-        """Python that draws the same chart by Plotly."""
+        """Returns Python code that draws the same chart with plotly."""
         from ducklake_lab.plots.chart import code
 
         return {"text": code(self.data, _chosen(self.data, content))}
 
     def _whole(self, row: int, column: int) -> str | None:
-        """A value as text, a nested one indented; None for NULL."""
+        """Returns a value as text, indented if nested; None for NULL."""
         from ducklake_lab.duckdb.handing import parts, texts_to_show
 
         found = self.data.page(row, 1).select([column])
@@ -271,7 +271,7 @@ class TableBrowser(Mounted):
 
 
 class ResultBrowser(TableBrowser):
-    """A result's rows; what stands in the notebook without a kernel is the result itself."""
+    """A grid of a result's rows; without a kernel the notebook shows the result itself."""
 
     def __init__(self, result: Result, *, shows: Sequence[str] = OPEN, mount: str | None = None) -> None:
         self._result = result
@@ -289,7 +289,7 @@ class ResultBrowser(TableBrowser):
 
 
 def _shown(column: ViewColumn) -> tuple[str, str]:
-    """How its name and its type read."""
+    """Returns the display forms of a column's name and type."""
     return visible(clip(column.name, 200)), visible(clip(column.type.lower(), 60))
 
 

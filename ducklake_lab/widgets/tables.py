@@ -1,4 +1,4 @@
-"""The tables of the attached lakes as a list."""
+"""A list of the tables in the attached lakes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ducklake_lab.widgets.html import cell, clip, count, counted, escape, headin
 if TYPE_CHECKING:
     from ducklake_lab.session.overview import TableInfo
 
-#: Tables shown.
+#: Most tables shown.
 LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
 class TableListing:
-    """Tables with rows and sizes; shows itself in a notebook."""
+    """A listing of tables with rows and sizes, which notebooks display."""
 
     tables: tuple[TableInfo, ...]
 

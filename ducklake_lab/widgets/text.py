@@ -1,4 +1,4 @@
-"""The rows of a result in a terminal, and in Markdown."""
+"""Formats the rows of a result for terminals, and as Markdown."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 _CELL = 40
 _GAP = "  "
-#: Characters that Markdown reads.
+#: Characters with a meaning in Markdown.
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 
 
 def of_shell(result: Result) -> str:
-    """The first rows in IPython's terminal; a line about the columns in a notebook, which shows the rows as HTML."""
+    """Returns the first rows in IPython's terminal; in a notebook, which shows HTML, a line about the columns."""
     found = sys.modules.get("IPython")
     shell = found.get_ipython() if found is not None else None
     return repr(result) if getattr(shell, "kernel", None) is not None else render(result)
 
 
 def render(result: Result, width: int | None = None) -> str:
-    """The first rows as lines of text, the columns that fit, and a line that says what it cost.
+    """Returns the first rows as lines of text, with the columns that fit, and a line on the cost.
 
     Args:
-        result: whose `limit + 1` rows are computed, as for its HTML.
-        width: of the terminal.
+        result: the result; `limit + 1` rows are computed, as for its HTML.
+        width: the width of the terminal.
     """
     limit = result.limit or LIMIT
     if not result.is_query or not result.columns:
@@ -52,12 +52,12 @@ def aligned(
     width: int | None = None,
     cell: int = _CELL,
 ) -> tuple[list[str], int]:
-    """Lines of text for columns of values, under their names and types, and how many columns fit.
+    """Returns lines of text for columns, under their names and types, and the number of columns that fit.
 
     Args:
-        kinds: DuckDB's names of the types; numbers stand to the right.
-        width: of the terminal.
-        cell: characters of a value at most.
+        kinds: DuckDB's type names; numbers are right-aligned.
+        width: the width of the terminal.
+        cell: most characters of a value.
     """
     made: list[list[str]] = []
     room = width or shutil.get_terminal_size().columns
@@ -75,7 +75,7 @@ def aligned(
 
 
 def markdown(names: Sequence[str], kinds: Sequence[str], columns: Sequence[Sequence[object]]) -> list[str]:
-    """Lines of a table in Markdown; values are whole, and mean nothing to Markdown or HTML."""
+    """Returns the lines of a Markdown table with whole values, escaped for Markdown and HTML."""
     cells = [
         [_in_markdown(name), *(_in_markdown(values.whole(value)) for value in column)]
         for name, column in zip(names, columns, strict=True)
@@ -90,7 +90,7 @@ def _in_markdown(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """In cells of a terminal: some letters and signs take two."""
+    """Returns the width in terminal cells: some characters take two."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 

@@ -9,21 +9,21 @@ from math import sqrt
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.widgets.html import KIND_COLORS, KIND_LABELS, MINUS, compact, count, counted, escape, time, zone
 
-#: Snapshots drawn; more would be thinner than a pixel in most notebooks.
+#: Most snapshots drawn; more would be thinner than a pixel in most notebooks.
 LIMIT = 240
 
 _HEIGHT = 62.0
-#: How tall bars are, for people.
+#: Legend for the height of bars.
 SCALE = "bar height: square root of the rows"
-#: Share of the width between two time labels.
+#: Minimum distance of two time labels, in percent of the width.
 _LABEL_GAP = 13.0
 _SHORT = timedelta(minutes=10)
 
 
 def svg(history: Sequence[HistoryEntry]) -> str:
-    """The newest LIMIT snapshots, oldest at the left; heights grow with the square root of the rows.
+    """Returns the newest LIMIT snapshots, oldest at the left; heights grow with the square root of the rows.
 
-    Coordinates across are percentages, so it fills its place and its text keeps its size.
+    Horizontal coordinates are percentages, so it fills its place and its text keeps its size.
     """
     entries = sorted(history, key=lambda entry: entry.info.snapshot_id)[-LIMIT:]
     if not entries:
@@ -68,9 +68,9 @@ def _mark(entry: HistoryEntry, at: str, width: int, base: float, largest: int) -
 
 
 def _labels(entries: Sequence[HistoryEntry], slot: float, y: float) -> list[str]:
-    """Dates where the day changes, times between them, as close as they fit."""
+    """Returns labels: dates where the day changes, times between them, as close as they fit."""
     labels = []
-    # clocks of snapshots that were made within minutes differ in their seconds
+    # snapshots within minutes differ only in their seconds
     is_short = entries[-1].info.snapshot_time - entries[0].info.snapshot_time < _SHORT
     day = ""
     previous = ""
@@ -89,7 +89,7 @@ def _labels(entries: Sequence[HistoryEntry], slot: float, y: float) -> list[str]
 
 
 def describe(entry: HistoryEntry) -> str:
-    """One snapshot in a few words: id, time, author, message, rows."""
+    """Returns one snapshot in a few words: id, time, author, message, rows."""
     info = entry.info
     parts = [f"{info.snapshot_id} · {time(info.snapshot_time)} {zone(info.snapshot_time)}"]
     if info.author:

@@ -1,4 +1,4 @@
-"""How one value of a table reads in a cell."""
+"""Display forms of single values in table cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from ducklake_lab.widgets.html import clip, count, escape
 
-#: Longer texts are folded; their whole length is shown up to FULL characters.
+#: Most characters of an unfolded text; up to FULL characters are in the fold.
 WIDTH = 64
 FULL = 2000
 
@@ -18,14 +18,14 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOU
 
 
 def is_number(type_name: str) -> bool:
-    """Whether a column of that DuckDB type is aligned to the right."""
+    """Whether a column with that DuckDB type is right-aligned."""
     name = type_name.upper()
     head = name.partition("(")[0].strip()
     return not name.endswith("]") and (head in _NUMBERS or head.removeprefix("U") in _NUMBERS)
 
 
 def text(value: object) -> str:
-    """A number, text, bytes or time as plain text; values of other types come as DuckDB's texts of them."""
+    """Returns a number, text, bytes or time as plain text; other types arrive as DuckDB's text."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -44,7 +44,7 @@ def text(value: object) -> str:
 
 
 def whole(value: object) -> str:
-    """As `text`, of bytes all of them."""
+    """Returns the text of a value with all of its bytes."""
     return f"0x{bytes(value).hex()}" if isinstance(value, bytes | bytearray | memoryview) else text(value)
 
 
@@ -57,7 +57,7 @@ def _float(value: float) -> str:
 
 
 def html(value: object) -> str:
-    """A value as HTML: NULL grey, long texts and nested values folded, everything escaped."""
+    """Returns a value as HTML: NULL grey, long texts and nested values folded, everything escaped."""
     if value is None:
         return NULL
     shown = text(value)

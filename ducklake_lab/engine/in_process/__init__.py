@@ -1,1 +1,1 @@
-"""Rows worked in process, by DuckDB."""
+"""Processes rows with DuckDB in this process."""

@@ -1,4 +1,4 @@
-"""What DuckDB says of a line of a CSV file, in one sentence."""
+"""Converts DuckDB's error about a line of a CSV file to one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VALUE = re.compile(
     r"^Error when converting column \"(.*)\"\. Could not convert string \"(.*?)\" to '(.*)'$", re.MULTILINE | re.DOTALL
 )
 _SHOWN = 60
-#: What else DuckDB says of a line, and our words for it.
+#: DuckDB's other messages about a line -> this package's text.
 _OTHER = {
     "Value with unterminated quote found": "has a quote that is not closed, or text behind one that is",
     "Invalid unicode (byte sequence mismatch) detected": "is not UTF-8",
@@ -24,7 +24,7 @@ _NO_STATE = "The CSV Parser state machine reached an invalid state"
 
 
 def csv_line_error(text: str) -> CsvLineError | None:
-    """The error for a text of DuckDB's; None where it is about no line of a file, or about something else in it."""
+    """Returns the error for DuckDB's text; None if it does not concern a line of a file."""
     place, file = _PLACE.search(text), _FILE.findall(text)
     if _NO_STATE in text and file:
         return CsvLineError(f"{file[-1]} has line ends or quotes that its lines before them do not have.")

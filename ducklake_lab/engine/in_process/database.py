@@ -1,4 +1,4 @@
-"""The session's own database: tables, views, macros and variables that belong to no lake, in process and in memory."""
+"""The session's own database, in memory: tables, views, macros and variables outside of lakes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureErro
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 
-#: The error of a text that breaks off.
+#: The error of an incomplete text.
 AT_END = "Syntax error at the end."
-#: Names of the databases that are the session's own.
+#: Names of the session's own databases.
 OWN_DATABASES = ("memory", "temp", "system")
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a statement returned.
+    """The result of a statement.
 
     Attributes:
-        types: DuckDB's names of the columns' types.
+        types: DuckDB's type names of the columns.
     """
 
     table: pa.Table
@@ -40,15 +40,15 @@ class Fetched:
 
 
 class SessionDatabase:
-    """One DuckDB in memory, opened when it is first needed.
+    """An in-memory DuckDB, opened on first use.
 
-    Unlike `in_process.engine`, it may read and write files: what runs here is what the user wrote.
+    Unlike `in_process.engine`, it may read and write files: it runs the user's own statements.
 
     Attributes:
-        on_progress: called with the share of a statement that is done; None where nobody listens.
+        on_progress: called with the finished share of a statement; None without a listener.
 
     Args:
-        turn: of the session.
+        turn: the turn of the session.
     """
 
     def __init__(self, turn: Turn | None = None) -> None:
@@ -71,40 +71,40 @@ class SessionDatabase:
         """Runs one statement.
 
         Args:
-            tables: rows by the name under which it sees them.
-            types: of its columns, where it is a query that `describe` has described.
+            tables: rows by their name in the statement.
+            types: the column types of a query, if `describe` has returned them.
 
         Raises:
-            BindError: it names what does not exist.
+            BindError: a name does not exist.
             ConstraintError: a value does not fit a type, or breaks a constraint.
-            KeyboardInterrupt: the user stopped it.
-            SqlError: anything else that DuckDB refuses.
+            KeyboardInterrupt: the user interrupted.
+            SqlError: DuckDB refuses the statement for another reason.
         """
         with self._reading(sql, tables) as (connection, text):
             if self.on_progress is not None:
-                # DuckDB counts only for a bar, which it need not print
+                # DuckDB only counts progress for a bar, which it need not print
                 connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
             return Fetched(
                 *self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types), self.on_progress)
             )
 
     def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
-        """(name, type) of each column of a query, which is bound and not run."""
+        """Binds a query without running it; returns (name, type) of each column."""
         with self._reading(query, tables) as (connection, text):
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
-        """Whether a query may be run on a part of the view's rows at a time; see `in_process.row_by_row`."""
+        """Whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
         with self._reading(query) as (connection, text):
             return is_row_by_row(connection, text, view)
 
     def time_zone(self) -> str:
-        """The session's time zone: the process's own until SET TimeZone."""
+        """Returns the session's time zone: the process's own until SET TimeZone."""
         return self._time_zone or process_time_zone()
 
     @contextmanager
     def in_zone(self, time_zone: str) -> Iterator[None]:
-        """Around statements that run in a time zone, whatever was set since."""
+        """Runs the statements of the block in a time zone, regardless of later settings."""
         now = self.time_zone()
         if time_zone == now:
             yield
@@ -117,7 +117,7 @@ class SessionDatabase:
                 self._open().execute(f"SET TimeZone = '{now}'")
 
     def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """(name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
+        """Returns (name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
         found = (("TimeZone", self.time_zone()),)
         if self._connection is None:
             return found
@@ -129,14 +129,14 @@ class SessionDatabase:
         return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
     def global_time_zone(self) -> str:
-        """The zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
+        """Returns the zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
         return self._global_time_zone or process_time_zone()
 
     def note_time_zone(self) -> None:
-        """A setting was changed, perhaps this one.
+        """Updates the time zones after a setting has changed.
 
         Raises:
-            UnsupportedFeatureError: it is no zone that Python knows; the one before is set again.
+            UnsupportedFeatureError: Python does not know the zone; the previous one is restored.
         """
         with self._turn.taken():
             connection = self._open()
@@ -149,7 +149,7 @@ class SessionDatabase:
                 raise
 
     def write_log(self, log_type: str, message: Mapping[str, object]) -> None:
-        """Adds an entry to DuckDB's log, if the log takes its type and level."""
+        """Adds an entry to DuckDB's log, if the log accepts its type and level."""
         with self._turn.taken(), self._open().cursor() as connection:
             fields = ", ".join(f"{quote_identifier(name)}: ${i}" for i, name in enumerate(message, 1))
             connection.execute(
@@ -162,7 +162,7 @@ class SessionDatabase:
     def _reading(
         self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
-        """The connection, and the statement as it is to run there."""
+        """Yields the connection, and the statement in the form to run there."""
         with self._turn.taken():
             connection = self._open()
             shown = Shown(connection)
@@ -177,7 +177,7 @@ class SessionDatabase:
                     shown.hide()
 
     def _given_up(self, error: duckdb.Error) -> SqlError:
-        """The error of a statement on which DuckDB itself fails, which ends its database; the next one opens another."""
+        """Closes the database after DuckDB's internal error and returns the error; the next use opens a new one."""
         if self._connection is not None:
             with suppress(duckdb.Error):
                 self._connection.close()
@@ -189,7 +189,7 @@ class SessionDatabase:
         )
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Whether a transaction is open in which an earlier statement failed; only ROLLBACK is possible then."""
+        """Whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
         if not self._in_transaction:
             return False
         try:
@@ -203,7 +203,7 @@ class SessionDatabase:
             self._connection = in_memory()
             self._connection.execute("SET autoinstall_known_extensions = false")
             for scope, zone in (("GLOBAL", self._global_time_zone), ("", self._time_zone)):
-                if zone is not None:  # of a database that was given up
+                if zone is not None:  # the zone of a database that was closed after an error
                     self._connection.execute(f"SET {scope} TimeZone = '{zone}'")
             self._enter(self._connection)
             if self._in_transaction:
@@ -211,25 +211,25 @@ class SessionDatabase:
         return self._connection
 
     def _enter(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Makes the place in use the current one; a lake is an empty database of its name, so that names agree."""
-        with connection.cursor() as other:  # not in the open transaction, which may write to one database only
+        """Applies USE to the connection; a lake is represented by an empty database with its name."""
+        with connection.cursor() as other:  # outside the open transaction, which may write to one database only
             other.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {quote_identifier(self._place[0])}")
             if len(self._place) == 2:
                 other.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quote_identifier, self._place))}")
         connection.execute("USE " + ".".join(map(quote_identifier, self._place)))
 
-    # What is in it
+    # Contents
 
     def note_entries(self) -> None:
-        """From now on names are looked up here: something has been created."""
+        """Notes that the database has entries, so that names are looked up in it from now on."""
         self._holds_entries = True
 
     def has_temporary(self, name: str) -> bool:
-        """Whether there is a temporary table or view of that name; it hides all others."""
+        """Whether a temporary table or view has that name; it hides all others."""
         return self._holds_entries and self._has("temp", "main", name)
 
     def temporary_view(self, name: str) -> str | None:
-        """The text of a temporary view; None where there is none of that name."""
+        """Returns the text of a temporary view; None if there is none."""
         if not self._holds_entries:
             return None
         with self._turn.taken():
@@ -240,17 +240,17 @@ class SessionDatabase:
             return next((str(text) for (text,) in found.fetchall()), None)
 
     def has(self, schema: str | None, name: str) -> bool:
-        """Whether `memory` has a table or view of that name."""
+        """Whether `memory` has a table or view with that name."""
         return self._holds_entries and self._has("memory", schema or "main", name)
 
     def variables(self) -> frozenset[str]:
-        """The names of what SET VARIABLE has set, in lower case."""
+        """Returns the names of variables from SET VARIABLE, in lower case."""
         with self._turn.taken():
             found = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
         return frozenset(name for (name,) in found)
 
     def is_attached(self, name: str) -> bool:
-        """Whether a database goes by that name here."""
+        """Whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:
             return True
         if not self._holds_entries:
@@ -262,7 +262,7 @@ class SessionDatabase:
             return bool(found.fetchall())
 
     def has_schema(self, schema: str) -> bool:
-        """Whether `memory` has a schema of that name."""
+        """Whether `memory` has a schema with that name."""
         if not self._holds_entries:
             return False
         with self._turn.taken():
@@ -283,14 +283,14 @@ class SessionDatabase:
             return bool(found.fetchall())
 
     def use(self, parts: tuple[str, ...]) -> None:
-        """Makes a database, or a schema of it, the place of unqualified names: one that is here, or a lake's."""
+        """Makes a database, or one of its schemas, the default for unqualified names; it may be a lake's."""
         self._place = parts
         if self._connection is not None:
             with self._turn.taken():
                 self._enter(self._connection)
 
     def forget(self, name: str) -> None:
-        """Drops the empty database that stands for a lake."""
+        """Drops the empty database that represents a lake."""
         if self._connection is not None:
             with self._turn.taken(), self._connection.cursor() as other:
                 other.execute(f"DETACH DATABASE IF EXISTS {quote_identifier(name)}")
@@ -322,7 +322,7 @@ class SessionDatabase:
 
 @cache
 def _own_settings(columns: str) -> tuple[str, ...]:
-    """The values of settings that nobody has changed."""
+    """Returns the default values of settings."""
     with in_memory() as connection:
         (row,) = connection.execute(f"SELECT {columns}").fetchall()
         return tuple(row)
@@ -330,7 +330,7 @@ def _own_settings(columns: str) -> tuple[str, ...]:
 
 @cache
 def reserved_words() -> frozenset[str]:
-    """Words that DuckDB takes for no column, in lower case."""
+    """Returns the words that DuckDB does not accept as column names, in lower case."""
     with in_memory() as connection:
         found = connection.execute(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
@@ -348,17 +348,17 @@ def is_syntax(sql: str) -> bool:
 
 
 def _breaks_off(sql: str, word: str) -> bool:
-    """Whether a text lacks something after its last word, of which DuckDB 2.0 says no more than that it is wrong."""
+    """Whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
     is_last = bool(word) and sql.rstrip("; \t\n").endswith(word)
     is_bare = word.casefold() in reserved_words() or not word.isidentifier()
     return is_last and is_bare and (is_syntax(f"{sql} x") or is_syntax(f"{sql} BY x"))
 
 
 def check_syntax(sql: str) -> None:
-    """Parses a text as DuckDB does, without running it.
+    """Checks a text with DuckDB's parser, without running it.
 
     Raises:
-        SqlSyntaxError: it is not SQL.
+        SqlSyntaxError: the text is not valid SQL.
     """
     try:
         duckdb.extract_statements(sql)

@@ -48,17 +48,17 @@ _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
 
 def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -> pa.Table:
-    """Runs a query over Arrow tables; nothing else is in reach of it, no files and no network.
+    """Runs a query over Arrow tables; it has no access to files or the network.
 
     Args:
         sql: one SELECT in DuckDB SQL.
-        tables: rows by the name under which the query sees them.
-        time_zone: in which times without one are read, and times are written as text.
+        tables: rows by their name in the query.
+        time_zone: the time zone for times without one, and for times as text.
 
     Raises:
-        BindError: the query names what does not exist.
+        BindError: a name does not exist.
         ConstraintError: a value does not fit a type.
-        SqlError: anything else that DuckDB refuses.
+        SqlError: DuckDB refuses the query for another reason.
     """
     cursor = _sealed(time_zone).cursor()
     shown = Shown(cursor)
@@ -72,10 +72,10 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
 
 
 def read_relation(relation: Relation) -> pa.Table:
-    """The rows of a relation.
+    """Returns the rows of a relation.
 
     Raises:
-        DataFileError: a file of it is missing or unreadable.
+        DataFileError: a file is missing or unreadable.
         SqlError: DuckDB refuses it.
     """
     with connect(parallel=True) as connection:
@@ -88,10 +88,10 @@ def read_relation(relation: Relation) -> pa.Table:
 
 
 class Shown:
-    """Rows that a connection sees under names for the time of one statement.
+    """Named rows that a connection sees during one statement.
 
-    A source of a plan is written into the statement, which DuckDB binds once then. Other names, and sources that stand
-    where DuckDB takes no subquery, become temporary views.
+    The SQL of a plan's source is inserted into the statement, so that DuckDB binds it once. Rows with other names, and
+    sources where DuckDB allows no subquery, become temporary views.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -100,7 +100,7 @@ class Shown:
         self._relations: list[Relation] = []
 
     def show(self, sql: str, tables: Mapping[str, pa.Table | Relation]) -> str:
-        """Puts rows behind names, in the types they have in the lake; gives the statement to run."""
+        """Makes rows visible under names, with the lake's types; returns the statement to run."""
         for name, rows in tables.items():
             relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
             self._relations.append(relation)
@@ -115,11 +115,11 @@ class Shown:
         return sql
 
     def failure(self, error: duckdb.Error) -> DuckLakeError | None:
-        """What an error says of a file that was read; None where it says nothing of one."""
+        """Returns the error for a file that DuckDB failed to read; None if the error is about no file."""
         return next((found for relation in self._relations if (found := relation.failure(error)) is not None), None)
 
     def hide(self) -> None:
-        """Takes the rows away."""
+        """Removes the rows from the connection."""
         for view in self._views:
             self._connection.execute(f"DROP VIEW IF EXISTS temp.main.{view}")
         for relation in self._relations:
@@ -128,7 +128,7 @@ class Shown:
 
 
 def carried(name: str, table: pa.Table) -> Relation:
-    """Rows that Arrow carries, as a relation over a table of that name."""
+    """Returns an Arrow table as a relation over a table with that name."""
     columns = [quote_identifier(field.name) for field in table.schema]
     values = [
         f"{shown_sql(column, from_field(field) if is_marked(field) else None, values)} AS {column}"
@@ -138,17 +138,17 @@ def carried(name: str, table: pa.Table) -> Relation:
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
-    """Runs a statement; its rows in Arrow, in fields that say which type of the model they carry."""
+    """Runs a statement; returns its rows as Arrow, with the model's types noted in the fields."""
     return fetch_with_types(connection, sql)[0]
 
 
 def fetch_with_types(
     connection: duckdb.DuckDBPyConnection, sql: str, known: Sequence[str] | None = None
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """As `fetch`, with DuckDB's names of the columns' types; of a statement that changes rows their count.
+    """Runs a statement as `fetch`, and returns DuckDB's type names too; for a change of rows, returns their count.
 
     Args:
-        known: the names of the types, where `sql` is a query that has been described: it is bound once less.
+        known: the type names of a query that has been described, which saves one binding.
     """
     if known is not None:
         own = [connection.type(kind) for kind in known]
@@ -166,7 +166,7 @@ def fetch_with_types(
     texts = [bits_as_text(kind) for kind in relation.types]
     rows = relation.to_arrow_table
     if any(map(_needs_carrying, kinds)) or any(texts):
-        # by position: names may be there twice, and a view that gave new ones would stay in the database
+        # by position: names may be duplicated, and a view with new names would stay in the database
         places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
 
         def at_depth(depth: int) -> pa.Table:
@@ -185,7 +185,7 @@ def _needs_carrying(kind: DataType | None) -> bool:
 
 
 def _marked(rows: pa.Table, names: Sequence[str], kinds: Sequence[DataType | None]) -> pa.Table:
-    """Rows that DuckDB gave, in fields that say which type of the model they carry."""
+    """Returns DuckDB's rows with the model's types noted in the fields."""
     table = in_zone(plain(rows), "UTC")
     fields = []
     for name, kind, field in zip(names, kinds, table.schema, strict=True):
@@ -195,7 +195,7 @@ def _marked(rows: pa.Table, names: Sequence[str], kinds: Sequence[DataType | Non
 
 
 def _changes_rows(sql: str) -> bool:
-    """Whether a statement gives the count of the rows it changed, which is lost where it is asked for as a relation."""
+    """Whether a statement returns the number of changed rows, which DuckDB loses for a relation."""
     if _RETURNING.search(sql):
         return False
     statements = duckdb.extract_statements(sql)
@@ -203,8 +203,8 @@ def _changes_rows(sql: str) -> bool:
 
 
 def _sealed(time_zone: str) -> duckdb.DuckDBPyConnection:
-    """This thread's connection for a time zone, without access to anything outside of it."""
-    # GLOBAL, as each cursor has settings of its own
+    """Returns this thread's connection for a time zone; it has no outside access."""
+    # GLOBAL, because each cursor has its own settings
     return of_thread(("rows", time_zone), [("GLOBAL TimeZone", time_zone)])
 
 
@@ -229,12 +229,12 @@ def _unwrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     raise UnsupportedFeatureError(f"Results of the type {name.rsplit('.', 1)[-1]} are not supported yet; cast them.")
 
 
-#: What DuckDB 1.5 says of names of more than three parts, which only tables in nested schemas of a lake have.
+#: DuckDB 1.5's message for names with more than three parts, which only tables in nested schemas have.
 _LONG_NAME = "NameListToString NOT IMPLEMENTED"
 
 
 def translated(error: duckdb.Error) -> DuckLakeError:
-    """The error of ours for one of DuckDB's, in one line."""
+    """Returns this package's error for one of DuckDB's, in one line."""
     of_line = csv_line_error(str(error))
     if of_line is not None:
         return of_line

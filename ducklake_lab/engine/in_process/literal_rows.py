@@ -1,4 +1,4 @@
-"""Rows of VALUES that hold literals only: DuckDB inserts them into a table of its own, as the reference does."""
+"""Converts VALUES with literals to rows: DuckDB inserts them into a table of its own, as the reference does."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 _TABLE = "_ducklake_rows"
-#: What this thread made last.
+#: The last table of this thread.
 _made = threading.local()
 
 
 @dataclass(frozen=True)
 class _Made:
-    """The table for rows, in a database.
+    """The table for literal rows, in a database.
 
     Attributes:
-        columns: those that it was made for.
-        wanted: SQL of their values, as Arrow carries them.
-        schema: theirs.
+        columns: the columns for which it was made.
+        wanted: SQL of their values in Arrow's form.
+        schema: the Arrow schema of these values.
     """
 
     database: duckdb.DuckDBPyConnection
@@ -37,13 +37,13 @@ class _Made:
 
 
 def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column], time_zone: str) -> pa.Table | None:
-    """The rows of an INSERT, in all columns of its table; None where DuckDB refuses them, or Arrow has no form for one.
+    """Returns the rows of an INSERT with all columns; None if DuckDB refuses them, or Arrow has no form for a column.
 
     Args:
         values: VALUES and its rows: literals, NULL, and DEFAULT.
         given: the columns that each row has values for.
-        columns: those of the table; the defaults of those that are not given are literals, too.
-        time_zone: in which times without one are read.
+        columns: the columns of the table; defaults of the other columns are literals, too.
+        time_zone: the time zone for times without one.
     """
     if any(has_part(column.data_type, ("variant",)) for column in columns):
         return None
@@ -57,12 +57,12 @@ def literal_rows(values: str, given: Sequence[Column], columns: Sequence[Column]
         finally:
             database.rollback()  # the table stays, empty, for the next rows
     except duckdb.Error:
-        return None  # the binder says where the error is
+        return None  # the binder finds the position of the error
     return rows.rename_columns(made.schema.names).cast(made.schema)
 
 
 def _prepared(database: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> _Made:
-    """Makes the table, unless the last one had the same columns."""
+    """Creates the table, unless the last one has the same columns."""
     last: _Made | None = getattr(_made, "last", None)
     if last is not None and last.database is database and last.columns == tuple(columns):
         return last

@@ -1,6 +1,6 @@
 """Reads a ScanPlan in process with DuckDB into Arrow: for previews, profiles and small diffs, never for pipelines.
 
-What is read here is small: files of object stores are fetched whole, by the one way to files that there is.
+It reads little: files of object stores are fetched whole, through the common access to files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCATION = pa.schema([(FILE_NAME, pa.string()), (FILE_INDEX, pa.uint64())])
 
 
 def read(plan: ScanPlan, *, virtual: bool = False, located: bool = False) -> pa.Table:
-    """The rows of a plan under the table's columns, then the virtual ones if wanted, and then where they are.
+    """Returns the rows of a plan with the table's columns, then on request the virtual columns, then the row locations.
 
     Raises:
         DataFileError: a file of the plan is missing or unreadable.
@@ -64,7 +64,7 @@ def _located(plan: ScanPlan) -> pa.Table:
 
 
 def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
-    """The rows that were deleted between two states of the files, virtual columns included."""
+    """Returns the rows that were deleted between two states of the files, with virtual columns."""
     schema = schema_of(plan.columns, virtual=True)
     parts = []
     for group in distinct_files(deleted):
@@ -79,7 +79,7 @@ def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
 
 
 def _inlined(plan: ScanPlan, virtual: bool) -> pa.Table:
-    assert plan.inlined is not None  # asked for only where there are rows
+    assert plan.inlined is not None  # requested only for plans with inlined rows
     rows = plan.inlined.rows
     table = rows.select([column.name for column in plan.columns])
     if virtual:

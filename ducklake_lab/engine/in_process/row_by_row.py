@@ -1,4 +1,4 @@
-"""Whether a query may be run on a part of the rows at a time: each row of its result comes from one row, and from no more."""
+"""Recognises queries that can run on parts of the rows: each result row comes from exactly one row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from ducklake_lab.duckdb import library as duckdb
 
-#: Parsed expressions whose value is known from one row, if their functions' values are.
+#: Classes of parsed expressions that depend on one row, if their functions do.
 _CLASSES = frozenset(
     "BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION LAMBDA OPERATOR TYPE".split()
 )
-#: Functions of the session, although DuckDB has them as functions of their arguments.
+#: Functions that depend on the session, although DuckDB marks them as functions of their arguments.
 _OF_SESSION = frozenset(("current_setting", "getvariable"))
 
 
@@ -20,8 +20,8 @@ def is_row_by_row(connection: duckdb.DuckDBPyConnection, sql: str, view: str) ->
     """Whether a query selects from the view alone, without grouping, ordering or limits, and by functions of each row.
 
     Args:
-        connection: where functions are looked up; a macro, or a function of the user's own, is not followed.
-        sql: a query whose columns are qualified; `current_date` looks like one that is not.
+        connection: a connection to look up functions; macros and the user's own functions do not qualify.
+        sql: a query with qualified columns; an unqualified one could be `current_date`.
     """
     ((serialized,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
     parsed = json.loads(serialized)
@@ -57,9 +57,9 @@ def _expressions(tree: object) -> Iterator[dict[str, Any]]:
 
 
 def _are_of_arguments(connection: duckdb.DuckDBPyConnection, names: set[str]) -> bool:
-    """Whether all are functions of DuckDB's own whose values depend on their arguments only."""
+    """Whether all names are DuckDB's own functions whose values depend only on their arguments."""
     found = connection.execute(
-        # some depend on the session's time zone for times that have one; workers know it
+        # some also depend on the session's time zone, which workers know
         "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability <> 'VOLATILE') "
         "AND bool_or(stability = 'CONSISTENT') "
         "FROM duckdb_functions() WHERE list_contains($1, lower(function_name)) GROUP BY ALL",

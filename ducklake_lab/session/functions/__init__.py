@@ -41,5 +41,5 @@ FUNCTIONS = {function.name: function for family in _FAMILIES for function in fam
 
 
 def functions_of(transactions: Transactions, engine: SparkEngine) -> Functions:
-    """All functions, for the lakes of a session."""
+    """Returns all table functions, bound to the lakes of a session."""
     return Functions(transactions, engine, FUNCTIONS)

@@ -1,4 +1,4 @@
-"""add_data_files: takes Parquet files that are there already into a table (spec: metadata/adding_files)."""
+"""add_data_files: registers existing Parquet files as data files of a table (spec: metadata/adding_files)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""table_changes, table_insertions, table_deletions: rows of a table, so an engine's to read."""
+"""table_changes, table_insertions, table_deletions: calls that an engine answers with rows of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ At = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class FeedCall:
-    """A call of one of the three; both bounds are inclusive."""
+    """A call of one of the three functions; both bounds are inclusive."""
 
     name: str
     lake: Lake
@@ -25,7 +25,7 @@ class FeedCall:
 
 
 def _feed(call: Call) -> FeedCall:
-    # ducklake_table_changes names the schema before the table
+    # ducklake_table_changes takes the schema before the table
     schema, table, start, end = call.args if len(call.args) == 4 else (call.schema, *call.args)
     schema = str(call.named("schema", schema))
     start, end = (call.lake.instant(bound) if isinstance(bound, date) else bound for bound in (start, end))
@@ -40,7 +40,7 @@ def _columns(call: Call) -> Columns:
     table = call.lakes.state(feed.lake, feed.end).table_in_text(feed.schema, feed.table)
     own = tuple((column.name, column.data_type) for column in table.columns)
     if feed.name != "table_changes":
-        return own  # and the virtual columns rowid and snapshot_id
+        return own  # the table functions also offer the virtual columns rowid and snapshot_id
     return (("snapshot_id", BIGINT), ("rowid", BIGINT), ("change_type", VARCHAR), *own)
 
 

@@ -1,4 +1,4 @@
-"""list_files: the files of a table, and what is deleted from them."""
+"""list_files: the data files of a table with their delete files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.transaction.transaction import Transaction
 
 _NAMES: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR))
-#: Compacts one table: (files read, files written) for each new file.
+#: Compacts one table; yields (files read, files written) for each new file.
 _Compact = Callable[[Transaction, Table], Iterable[tuple[int, int]]]
 _FLUSHED: Columns = (*_NAMES, ("rows_flushed", DataType("int128")))
 _COMPACTED: Columns = (*_NAMES, ("files_processed", BIGINT), ("files_created", BIGINT))
@@ -77,12 +77,12 @@ def _compact(call: Call, compact: _Compact) -> pa.Table:
 
 
 def _tables(call: Call, state: CatalogState, schema: str | None, name: str | None) -> list[Table]:
-    """The table of that name, or all tables, of a schema or of all, by id; with sort keys that can be evaluated."""
+    """Returns the chosen tables by id; macros in their sort keys are expanded."""
     return [with_plain_sort_keys(state, table) for table in _chosen(call, state, schema, name)]
 
 
 def _chosen(call: Call, state: CatalogState, schema: str | None, name: str | None) -> list[Table]:
-    """The table of that name, or all tables, of a schema or of all, by id."""
+    """Returns the tables by id: one by its name, all in a schema, or all in the lake."""
     if name is not None:
         if schema is not None:
             return [state.table_in_text(str(schema), str(name))]

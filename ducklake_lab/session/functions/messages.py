@@ -1,4 +1,4 @@
-"""set_commit_message: what the snapshot of the open transaction will say (spec: ducklake_snapshot_changes)."""
+"""set_commit_message: the commit message of the open transaction (spec: ducklake_snapshot_changes)."""
 
 from __future__ import annotations
 

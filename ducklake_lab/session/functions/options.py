@@ -109,7 +109,7 @@ def _age(key: str, value: object) -> str:
     return text
 
 
-#: key -> (what it is, how its value is checked and stored)
+#: key -> (description, function that checks a value and returns its stored text)
 _KEYS: dict[str, tuple[str, Callable[[str, object], str]]] = {
     "data_inlining_row_limit": ("Rows up to which an insert is kept in the catalog", _count),
     "parquet_compression": (f"Codec of Parquet files: {', '.join(_CODECS)}", _codec),
@@ -128,9 +128,9 @@ _KEYS: dict[str, tuple[str, Callable[[str, object], str]]] = {
     "write_deletion_vectors": ("Whether deletions are written as deletion vectors (Puffin)", _flag),
     "sort_on_insert": ("Whether an insert sorts its rows by the table's sort keys", _flag),
 }
-#: Options that no schema and no table has.
+#: Options for whole lakes only.
 _OF_LAKES = ("delete_older_than", "expire_older_than")
-#: Options that a table may have.
+#: Options for lakes, schemas and tables.
 OF_TABLES = tuple(key for key in _KEYS if key not in _OF_LAKES)
 _FIXED = {
     "version": "Version of the DuckLake format",
@@ -148,18 +148,18 @@ def _set_option(call: Call) -> pa.Table:
 
 
 def store(transactions: Transactions, lake: Lake, scope: Scope, given: Mapping[str, object]) -> None:
-    """Sets options in the open transaction, or at once; no snapshot is made.
+    """Sets options in the open transaction, or immediately if there is none; makes no snapshot.
 
     Raises:
-        UsageError: an option does not exist, does not take the value, or is one of whole lakes only.
-        BindError: rows would be inlined whose table has a column with a reserved name.
+        UsageError: an option is unknown, refuses the value, or exists for whole lakes only.
+        BindError: the option inlines rows of a table that has a column with a reserved name.
     """
     texts = dict(_checked(key, value) for key, value in given.items())
     _change(transactions, lake, scope, texts)
 
 
 def reset(transactions: Transactions, lake: Lake, scope: Scope, names: Iterable[str]) -> None:
-    """Takes options away, so that those of the next scope apply; one that is not set stays so. Raises as `store`."""
+    """Removes options, so that the next wider scope applies; ignores unset options. Raises as `store`."""
     _change(transactions, lake, scope, {_known(name): None for name in names})
 
 
@@ -182,7 +182,7 @@ def _known(name: str) -> str:
 
 
 def _checked(name: str, value: object) -> tuple[str, str]:
-    """An option and the text that is stored of its value."""
+    """Returns the name of an option and its value as stored text."""
     key = _known(name)
     if value is None:
         raise UsageError(f"The option {key} cannot be NULL.")
@@ -190,7 +190,7 @@ def _checked(name: str, value: object) -> tuple[str, str]:
 
 
 def _check_inlining(lakes: Lakes, lake: Lake, scope: Scope, value: str | None) -> None:
-    """Raises BindError where a table that would be inlined then has a column named as one of an inlined table's own."""
+    """Raises BindError if the option inlines rows of a table with a column name that inlined data reserves."""
     with lake.connect() as connection:
         options = lake.options(connection)
     values = {**options.values, **_values(lakes, lake)}
@@ -212,7 +212,7 @@ def _check_inlining(lakes: Lakes, lake: Lake, scope: Scope, value: str | None) -
 
 
 def _values(lakes: Lakes, lake: Lake) -> dict[tuple[str | None, int | None, str], str]:
-    """The options set in the lake, with those of the open transaction."""
+    """Returns the options of the lake, including those that the open transaction sets."""
     with lake.connect() as connection:
         values = {(scope, scope_id, key): value for scope, scope_id, key, value in read_options(connection)}
     transaction = lakes.transaction
@@ -225,10 +225,10 @@ def _values(lakes: Lakes, lake: Lake) -> dict[tuple[str | None, int | None, str]
 
 
 def scope_of_table(table: Table) -> Scope:
-    """The scope of a table's own options.
+    """Returns the scope for options of one table.
 
     Raises:
-        UsageError: the open transaction made the table.
+        UsageError: the open transaction created the table.
     """
     return _committed("table", table.table_id)
 

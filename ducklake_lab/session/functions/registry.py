@@ -1,4 +1,4 @@
-"""What a table function of a lake is, and how a call finds it."""
+"""Table functions of a lake, and the resolution of calls."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.transactions import Transactions
 
-#: Names and types of a result's columns.
+#: Names and types of the result columns.
 Columns = tuple[tuple[str, DataType], ...]
-#: Effects beside a result: changes that the open transaction holds, or files deleted at once, which no ROLLBACK returns.
+#: Effects: none, changes staged in the open transaction, or immediate deletion of files, which ROLLBACK cannot undo.
 Effects = Literal["none", "staged", "immediate"]
 
 BOOLEAN, BIGINT, UBIGINT = DataType("boolean"), DataType("int64"), DataType("uint64")
-#: The zone of times without one in arguments that are named, as in the reference, whatever the session's is.
+#: Time zone of named arguments without one: UTC, as in the reference, in any session time zone.
 NAMED_ZONE = "UTC"
 VARCHAR, BLOB, TIMESTAMPTZ = DataType("varchar"), DataType("blob"), DataType("timestamptz")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call with its constant arguments; that of the lake is taken out.
+    """A call with its constant arguments, without the argument that names the lake.
 
     Attributes:
-        transactions: of the session, with its lakes.
-        engine: starts Spark if it is called.
-        name: of the function, short, in lower case.
-        schema: the schema the function was named in (`lake.schema.f`), or "main".
-        kwargs: named arguments, names in lower case.
+        transactions: the transactions and lakes of the session.
+        engine: returns the engine, and starts Spark if necessary.
+        name: the short name of the function, in lower case.
+        schema: the schema that qualifies the function (`lake.schema.f`), or "main".
+        kwargs: named arguments; the names are in lower case.
     """
 
     transactions: Transactions
@@ -57,12 +57,12 @@ class Call:
         return self.transactions.lakes
 
     def argument(self, position: int, name: str, default: object = None) -> Any:
-        """An argument that can be given by position or by name; `default` where it is not given, or NULL."""
+        """Returns an argument given by position or by name; `default` if it is absent or NULL."""
         value = self.args[position] if position < len(self.args) else self.kwargs.get(name)
         return default if value is None else value
 
     def named(self, name: str, default: object = None) -> Any:
-        """A named argument; `default` where it is not given, or NULL."""
+        """Returns a named argument; `default` if it is absent or NULL."""
         value = self.kwargs.get(name)
         return default if value is None else value
 
@@ -72,12 +72,12 @@ class Function:
     """A table function of a lake.
 
     Attributes:
-        columns: of its result; computed where they depend on the arguments.
-        evaluate: gives the rows, or what is to be read by an engine.
-        arguments: fewest and most arguments by position, that of the lake not counted.
+        columns: the result columns, or a function of the call that computes them.
+        evaluate: returns the rows, or a source that an engine reads.
+        arguments: smallest and largest number of positional arguments, without the lake.
         named: names of its named arguments.
-        effects: what it does beside giving rows. A function with any runs once, as a statement of its own only
-            (ADR 67). One whose effects are staged writes in `call.transactions.writing(call.lake)`.
+        effects: changes that the function makes. A function with effects runs once, as a statement of its own only
+            (ADR 67). One with staged effects writes in `call.transactions.writing(call.lake)`.
     """
 
     name: str
@@ -88,11 +88,11 @@ class Function:
     effects: Effects = "none"
 
     def acts(self, call: Call) -> bool:
-        """Whether a call has effects; `dry_run` only lists them."""
+        """Whether a call has effects; a `dry_run` call has none."""
         return self.effects != "none" and call.named("dry_run") is not True
 
     def check(self, call: Call) -> None:
-        """Raises UsageError for arguments it does not take."""
+        """Raises UsageError for wrong arguments."""
         for name in call.kwargs:
             if name not in self.named:
                 raise UsageError(f"{self.name} has no argument {name}.{did_you_mean(name, self.named)}")
@@ -112,7 +112,7 @@ class Functions:
         self._by_name = functions
 
     def knows(self, catalog: str | None, schema: str | None, name: str) -> bool:
-        """Whether a name can be that of a lake's function: `lake.f`, `ducklake_f`, or `f` of the lake in use."""
+        """Whether a name may be a function of a lake: `lake.f`, `ducklake_f`, or `f` in the current lake."""
         alias = catalog or schema
         if alias is not None:
             return self._lakes.find(alias) is not None
@@ -124,7 +124,7 @@ class Functions:
     def columns(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Columns | None:
-        """The columns of a function's result; None where it is no function of a lake. Runs nothing."""
+        """Returns the columns of a function's result without running it; None if it is no function of a lake."""
         found = self._find(catalog, schema, name, args, kwargs)
         if found is None:
             return None
@@ -140,15 +140,15 @@ class Functions:
         *,
         effects: Literal["run", "skip", "refuse"] = "refuse",
     ) -> Any:
-        """The rows as an Arrow table, or what is to be read by an engine.
+        """Returns the rows as an Arrow table, or a source that an engine reads.
 
         Args:
-            effects: `run` where the call is a statement of its own; `skip` gives no rows of a function with effects.
+            effects: `run` for a call that is a whole statement; `skip` returns no rows from a function with effects.
 
         Raises:
-            EntryNotFoundError: there is no such function.
+            EntryNotFoundError: the function does not exist.
             UsageError: its arguments are wrong, or it has effects and the statement reads a snapshot of the past.
-            UnsupportedFeatureError: it has effects, which are not to run here.
+            UnsupportedFeatureError: it has effects, and the call is part of another statement.
             TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
         found = self._find(catalog, schema, name, args, kwargs)
@@ -175,7 +175,7 @@ class Functions:
     def acts(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> bool:
-        """Whether a call has effects; False where there is no such function."""
+        """Whether a call has effects; False for an unknown function."""
         found = self._find(catalog, schema, name, args, kwargs)
         return found is not None and found[0].acts(found[1])
 
@@ -217,6 +217,6 @@ def arrow_schema(columns: Columns) -> pa.Schema:
 
 
 def rows_of(columns: Columns, rows: Iterable[Sequence[object]]) -> pa.Table:
-    """Rows given as sequences of Python values."""
+    """Returns an Arrow table made from sequences of Python values."""
     names = [name for name, _ in columns]
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], arrow_schema(columns))

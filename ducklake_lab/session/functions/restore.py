@@ -1,4 +1,4 @@
-"""restore: a table as it was at an earlier snapshot, as a new snapshot."""
+"""restore: makes a new snapshot in which a table is as it was at an earlier snapshot."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _RESTORED: Columns = (("schema_name", VARCHAR), ("table_name", VARCHAR), ("snaps
 def restore_table(
     transactions: Transactions, engines: Engines, lake: Lake, schema: str, name: str, to: int | date | str
 ) -> tuple[str, str, int]:
-    """Restores a table, by its name of now or of then; (schema, table, snapshot that it is like now).
+    """Restores a table by its present or its former name; returns (schema, table, id of the restored snapshot).
 
     Args:
-        to: a text is an id, a time or a tag, as `named_snapshot` reads it.
+        to: a snapshot id or time; `named_snapshot` reads a text as an id, a time or a tag.
     """
     to = named_snapshot(to) if isinstance(to, str) else to
     with transactions.writing(lake) as transaction:

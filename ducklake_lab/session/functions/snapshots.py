@@ -34,7 +34,7 @@ SNAPSHOTS: Columns = (
 )
 _ID: Columns = (("id", UBIGINT),)
 
-#: Kinds of `changes_made` in the order and under the names in which snapshots() lists them.
+#: Kinds in `changes_made`, in the order and with the labels of snapshots().
 _CHANGE_NAMES = {
     "created_schema": "schemas_created",
     "dropped_schema": "schemas_dropped",
@@ -69,7 +69,7 @@ def _snapshots(call: Call) -> pa.Table:
 
 
 def history_rows(history: Iterable[SnapshotInfo]) -> pa.Table:
-    """Snapshots as snapshots() shows them."""
+    """Returns snapshots in the form of snapshots()."""
     rows = []
     for info in history:
         changes: dict[str, list[str]] = {}
@@ -100,7 +100,7 @@ def _current_snapshot(call: Call) -> pa.Table:
 
 
 def _last_committed_snapshot(call: Call) -> pa.Table:
-    """The newest snapshot that was committed through this attachment of the lake; NULL for none."""
+    """Returns the newest snapshot that this attachment of the lake committed; NULL if there is none."""
     return rows_of(_ID, [(call.lake.last_committed,)])
 
 

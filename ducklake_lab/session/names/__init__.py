@@ -1,1 +1,1 @@
-"""Attached lakes, and what a name in SQL refers to."""
+"""Attached lakes, and the resolution of names in SQL."""

@@ -1,4 +1,4 @@
-"""The lakes attached to a session, the states they are read at, and the tables that names refer to."""
+"""The attached lakes of a session, the states in which statements read them, and the resolution of table names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ducklake_lab.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a name points: a lake, the entries it is looked up in, a schema's name and an entry's."""
+    """The target of a name: a lake, its entries, the schema's name and the entry's name."""
 
     lake: Lake
     state: CatalogState
@@ -43,15 +43,15 @@ class Place:
 
 
 class Lakes:
-    """Attached lakes by alias, the current one, and the state at which each is read.
+    """Attached lakes by alias, the current lake, and the state in which each is read.
 
     Args:
         database: the session's own database.
-        turn: of the session; all that is here belongs to the thread that has it.
+        turn: the session's turn; only the thread that holds it may use this object.
 
     Attributes:
-        options: what the session sets for its lakes.
-        reads: the snapshots and the staged changes that statements read.
+        options: the session's settings for its lakes.
+        reads: the snapshots and staged changes that statements read.
     """
 
     def __init__(self, database: SessionDatabase, turn: Turn | None = None) -> None:
@@ -68,7 +68,7 @@ class Lakes:
         return iter(self._by_alias.values())
 
     def add(self, lake: Lake) -> None:
-        """Attaches a lake; unqualified names are its own if no other lake's are."""
+        """Attaches a lake; it becomes the current lake if there is none."""
         self._by_alias[lake.alias] = lake
         if self._current is None:
             self._current = (lake.alias, "main")
@@ -79,10 +79,10 @@ class Lakes:
         return next((lake for name, lake in self._by_alias.items() if name.casefold() == folded), None)
 
     def get(self, alias: str | None = None) -> Lake:
-        """The lake of that alias, or the current one.
+        """Returns the lake with that alias, or the current lake.
 
         Raises:
-            EntryNotFoundError: there is none of that name.
+            EntryNotFoundError: no lake has the alias, or no lake is in use.
             UsageError: no lake is attached.
         """
         if not self._by_alias:
@@ -98,22 +98,22 @@ class Lakes:
 
     @property
     def at_home(self) -> bool:
-        """Whether unqualified names are those of the session's own database."""
+        """Whether unqualified names belong to the session's own database."""
         return self._current is None
 
     def leave(self) -> None:
-        """USE memory: unqualified names are those of the session's own database from now on."""
+        """Runs USE memory: unqualified names now belong to the session's own database."""
         self._current = None
         self._database.use(("memory",))
 
     def metadata_of(self, name: str) -> Lake | None:
-        """The lake whose catalog database goes by that name."""
+        """Returns the lake whose catalog database has that name."""
         folded = name.casefold()
         return next((lake for lake in self if lake.metadata_name.casefold() == folded), None)
 
     @property
     def current(self) -> Lake | None:
-        """The lake of unqualified names; None where none is in use."""
+        """The current lake; None if none is in use."""
         return self._by_alias[self._current[0]] if self._current is not None else None
 
     def remove(self, lake: Lake) -> None:
@@ -131,11 +131,11 @@ class Lakes:
         return self._current[1] if self._current is not None else "main"
 
     def schema_in_use(self, lake: Lake) -> str:
-        """The schema of unqualified names in a lake."""
+        """Returns the schema of unqualified names in a lake."""
         return self.current_schema if self._current is not None and self._current[0] == lake.alias else "main"
 
     def use(self, parts: tuple[str, ...]) -> None:
-        """USE lake, USE schema or USE lake.schema."""
+        """Runs USE lake, USE schema or USE lake.schema."""
         if len(parts) > 2:
             raise UsageError("USE takes a lake, a schema or lake.schema; a nested schema cannot be in use.")
         schema = schema_path(parts[-1:])
@@ -153,10 +153,10 @@ class Lakes:
 
     @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
-        """Around one statement: catalogs are opened once for it, and it reads each lake at one snapshot.
+        """Runs one statement in the block: opens catalogs once, and reads each lake at one snapshot.
 
         Args:
-            at: what the statement reads of the current lake where it does not say; it cannot write then.
+            at: the default snapshot of the current lake; a statement with one cannot write.
         """
         with self.turn.taken():
             self.keep_open()
@@ -168,11 +168,11 @@ class Lakes:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Around whatever uses the lakes: other threads wait, and an error of a damaged catalog says what is wrong with it.
+        """Takes the turn for work on lakes in the block, and explains errors of a damaged catalog.
 
         Raises:
-            KeyboardInterrupt: the user stopped it, whatever DuckDB raises then.
-            SessionBusyError: another thread works with the session for too long.
+            KeyboardInterrupt: the user interrupted, even if DuckDB raised another error for it.
+            SessionBusyError: another thread uses the session for too long.
         """
         with self.turn.taken():
             try:
@@ -193,7 +193,7 @@ class Lakes:
             lake.database.keep_open()
 
     def release(self) -> None:
-        """Lets go of catalog files, so that others can use them while a job runs."""
+        """Closes catalog files, so that other clients can use them during a job."""
         for lake in self:
             lake.database.release()
 
@@ -201,21 +201,21 @@ class Lakes:
 
     @property
     def transaction(self) -> Transaction | None:
-        """The transaction that statements write in, whose staged changes they read; None where there is none."""
+        """The open transaction, which statements read and write in; None if there is none."""
         return self.reads.transaction
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a BEGIN holds all lakes at their snapshots."""
+        """Whether a BEGIN pins the snapshots of all lakes."""
         return self.reads.held
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:
-        """The entries of a lake: at a snapshot, else with the open transaction's changes, else the newest."""
+        """Returns the entries of a lake: at a snapshot, or with the open transaction's changes, or the newest."""
         is_current = self._current is not None and lake.alias == self._current[0]
         return self.reads.state(lake, self.reads.at if at is None and is_current else at)
 
     def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
-        """Where `[catalog.][schema.]name` points; the first part may be a lake or a schema."""
+        """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema."""
         if catalog is not None:
             if self.find(catalog) is None and schema is not None and self._current is not None:
                 lake = self.get()
@@ -234,13 +234,13 @@ class Lakes:
         return Place(lake, self.state(lake, at), self.current_schema, name)
 
     def parse(self, name: str, at: At = None) -> Place:
-        """Where a dotted name in a string points; parts may be quoted."""
+        """Resolves a dotted name in a string; parts may be quoted."""
         found = TableName.of(split_name(name))
         return self.place(found.catalog, found.schema, found.name, at)
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name in a string, which may be quoted."""
+    """Splits a dotted name in a string; parts may be quoted."""
     try:
         return split_dotted(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Attaching a lake: what the options of a call or of ATTACH mean together."""
+"""Attaches lakes; interprets the options of `attach` and of ATTACH."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.sql import operations as op
 
-#: The options that SQL knows.
+#: The options of ATTACH in SQL.
 OPTIONS = tuple(field.name for field in fields(AttachOptions) if field.name != "create_folders")
 
 
 def attach(
     lakes: Lakes, secrets: Secrets, uri: str, alias: str | None, options: AttachOptions, replaced: Lake | None = None
 ) -> Lake:
-    """Attaches a lake to a session's lakes; the errors are those of `Session.attach`.
+    """Attaches a lake to a session; raises the errors of `Session.attach`.
 
     Args:
-        replaced: a lake whose place it takes, once it is open.
+        replaced: a lake that the new one replaces once it is open.
     """
     with lakes.turn.taken():
         uri, stored = secrets.resolve(uri)
@@ -58,7 +58,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     """Runs ATTACH.
 
     Args:
-        value: gives the value of an option that is more than a literal.
+        value: evaluates an option that is not a literal.
     """
     options = {key.casefold(): value(given) for key, given in statement.options.items()}
     options.pop("type", None)
@@ -80,7 +80,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
             )
     alias = statement.alias or parse_uri(secrets.resolve(statement.uri)[0]).default_alias
     if isinstance(options.get("snapshot_time"), date | str):
-        # as in the reference, whatever the session's time zone is
+        # the reference reads it in UTC too, in any session time zone
         options["snapshot_time"] = instant(options["snapshot_time"], "UTC")
     attached = lakes.find(alias)
     if attached is not None and statement.if_not_exists:
@@ -89,12 +89,12 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     replaced = attached if statement.replace else None
     attach(lakes, secrets, statement.uri, statement.alias, AttachOptions(**options), replaced)
     if at_home:
-        # as in DuckDB, ATTACH leaves it to USE to choose a lake
+        # DuckDB's ATTACH does not change the current database either
         lakes.leave()
 
 
 def _check_metadata_parameter(name: str, value: object) -> None:
-    """Options for the database of the catalog: its type is in the URI already, and waiting has a fixed limit."""
+    """Raises for unsupported options of the catalog database; its type and its wait times have no effect."""
     if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql"):
         raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
     if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):

@@ -1,4 +1,4 @@
-"""Public methods of classes that work with lakes: one at a time in a session, and with errors that explain a damaged catalog."""
+"""Wraps public methods of classes that work with lakes: one thread at a time, errors of damaged catalogs explained."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _AT_ONCE = "answers_at_once"
 
 
 def at_once(getter: _Getter) -> _Getter:
-    """A getter that changes and reads nothing of lakes: it answers while another thread works, too."""
+    """Marks a getter that neither reads nor changes lakes; it answers while another thread works."""
     setattr(getter, _AT_ONCE, True)
     return getter
 
 
 def works_on_lakes(worker: _Worker) -> _Worker:
-    """A class whose public methods work with the lakes in `self._lakes`, within `Lakes.working`."""
+    """Runs the public methods of a class that has `self._lakes` within `Lakes.working`."""
 
     def working(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -31,11 +31,11 @@ def works_on_lakes(worker: _Worker) -> _Worker:
 
     for name, member in list(vars(worker).items()):
         if name.startswith("_") or hasattr(member, "__wrapped__"):
-            continue  # what has a decorator of its own sees to it itself
+            continue  # a member with a decorator takes the turn in its own way
         if isinstance(member, FunctionType):
             setattr(worker, name, working(member))
         elif isinstance(member, property) and member.fget is not None and member.fset is None:
-            # what can be set is the session's own, and nothing of a lake
+            # a property with a setter concerns the session only, no lake
             if not hasattr(member.fget, _AT_ONCE):
                 setattr(worker, name, property(working(member.fget)))
     return worker

@@ -1,4 +1,4 @@
-"""States at which lakes are read: one snapshot of each in a statement or a transaction, with its staged changes."""
+"""States in which lakes are read: one snapshot of each in a statement or transaction, plus staged changes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.transaction import Transaction
 
-#: A snapshot: its id, a time at which it was the newest, or its tag; None for the newest.
+#: A snapshot: its id, a time at which it was the newest, or its tag; None means the newest.
 At = int | datetime | str | None
 
 
 class ReadStates:
-    """The snapshots that a session has pinned, and the transaction whose staged changes it reads.
+    """The pinned snapshots of a session, and the transaction whose staged changes it reads.
 
     Attributes:
-        transaction: what statements write in; its lake is read with its changes.
-        held: a BEGIN keeps the pins until its end.
-        at: what the statement reads of the current lake where it does not say.
-        pins: snapshots by the alias of a lake.
+        transaction: the transaction that statements write in; its lake is read with its changes.
+        held: a BEGIN keeps the pins until the transaction ends.
+        at: the default snapshot of the current lake for the statement.
+        pins: snapshots by lake alias.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ReadStates:
 
     @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
-        """Around one statement, which reads each lake at one snapshot."""
+        """Runs one statement in the block; it reads each lake at one snapshot."""
         self.at, self._in_statement = at, True
         try:
             yield
@@ -48,7 +48,7 @@ class ReadStates:
             self.pins.pop(alias, None)
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:
-        """The entries of a lake: at a snapshot, else with the open transaction's changes, else the newest."""
+        """Returns the entries of a lake: at a snapshot, or with the open transaction's changes, or the newest."""
         if at is None and self.transaction is not None and self.transaction.lake is lake:
             return self.transaction.state
         if at is not None:
@@ -65,12 +65,12 @@ class ReadStates:
         return state
 
     def is_newest(self, lake: Lake, state: CatalogState) -> bool:
-        """Whether a state is the newest snapshot of the lake, as this statement found it, and no transaction is open."""
+        """Whether a state is the newest snapshot that this statement found, with no open transaction."""
         pinned = self.pins.get(lake.alias)
         at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
         return at_newest and self.transaction is None and not self.held
 
     def is_uncommitted(self, state: CatalogState) -> bool:
-        """Whether a state is that of the open transaction, which has changed something."""
+        """Whether a state belongs to the open transaction and contains changes."""
         own = self.transaction
         return self.held and own is not None and own.state is state and own.has_changes

@@ -1,6 +1,6 @@
-"""Secrets that say where a lake is, how to log in to its catalog's server, and to the store of its files.
+"""Secrets with the location of a lake, the login of its catalog server, or the login of its file store.
 
-They live as long as the session, are never written anywhere, and their contents are never shown.
+They live as long as the session. They are never stored, and their contents are never shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, Unsupporte
 from ducklake_lab.object_access import OPTIONS, access_of, grant, revoke
 from ducklake_lab.sql import operations as op
 
-#: What METADATA_PARAMETERS can give as the type of a catalog.
+#: Types of catalogs that METADATA_PARAMETERS accepts.
 CATALOG_TYPES = ("duckdb", "sqlite", "postgres", "postgresql", "mysql")
 
 _NAME = re.compile(r"\w*", re.ASCII)
@@ -29,7 +29,7 @@ _LAKE_OPTIONS = (
     "metadata_parameters",
     "encrypted",
 )
-#: Options of a server's secret, as the words of its connection string.
+#: Options of a server's secret -> keywords of the connection string.
 _SERVER_OPTIONS = {
     "postgres": {
         "host": "host", "hostaddr": "hostaddr", "port": "port", "database": "dbname", "dbname": "dbname",
@@ -60,12 +60,12 @@ class Secrets:
         weakref.finalize(self, revoke, self._owner)
 
     def create(self, statement: op.CreateSecret, options: Mapping[str, object]) -> None:
-        """Keeps a secret.
+        """Creates a secret.
 
         Raises:
-            EntryExistsError: there is one of that name.
-            UsageError: it has an option that its kind does not have.
-            UnsupportedFeatureError: it is to outlive the session.
+            EntryExistsError: a secret has that name already.
+            UsageError: an option does not exist for this kind of secret.
+            UnsupportedFeatureError: the secret is PERSISTENT.
         """
         if statement.persistent:
             raise UnsupportedFeatureError(
@@ -75,7 +75,7 @@ class Secrets:
         known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
         for key in options:
             if key not in known and key not in ("provider", "scope"):
-                # after a lost quote, what was read as an option may be a part of the secret
+                # after a missing quote, this option name may be part of the secret itself
                 hint = did_you_mean(key, known) or f" It has {', '.join(known)}."
                 raise UsageError(f"A secret of type {statement.kind} has no such option.{hint}")
         if name.casefold() in self._by_name and not statement.replace:
@@ -87,21 +87,21 @@ class Secrets:
         self._by_name[name.casefold()] = Secret(name, statement.kind, dict(options))
 
     def close(self) -> None:
-        """Forgets all."""
+        """Drops all secrets."""
         revoke(self._owner)
         self._by_name.clear()
 
     def drop(self, statement: op.DropSecret) -> None:
-        """Forgets a secret."""
+        """Drops a secret."""
         revoke(self._owner, statement.name.casefold())
         if self._by_name.pop(statement.name.casefold(), None) is None and not statement.if_exists:
             raise EntryNotFoundError(f'There is no secret "{statement.name}".{self._hint(statement.name)}')
 
     def resolve(self, uri: str) -> tuple[str, dict[str, Any]]:
-        """What a URI stands for that may name a secret, `ducklake:my_secret`: the lake's URI and options to attach it.
+        """Resolves a URI that may name a secret, `ducklake:my_secret`, to the lake's URI and options.
 
         Raises:
-            EntryNotFoundError: there is no such secret.
+            EntryNotFoundError: the secret does not exist.
         """
         text = uri.removeprefix("ducklake:")
         if text == uri or not _NAME.fullmatch(text):
@@ -149,5 +149,5 @@ def _default_name(kind: str) -> str:
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
-    """A MAP as Arrow gives it, or a dictionary."""
+    """Returns the pairs of a MAP in Arrow's form, or of a dictionary."""
     return list(value.items()) if isinstance(value, Mapping) else list(value)

@@ -1,4 +1,4 @@
-"""Views and macros as a catalog stores them, for the planner."""
+"""Converts views and macros between their stored form in a catalog and the planner's form."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.sql.bind.expansion import without_macros
 from ducklake_lab.sql.plan import StoredMacro, StoredView
 
-#: Stands in the text of a view for the name its lake is attached under.
+#: Placeholder for the lake's alias in the stored text of a view.
 _CATALOG = "{DUCKLAKE_CATALOG}."
 _QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 
 
 def stored_view(place: Place, view: View) -> StoredView:
-    """A view as the planner takes it."""
+    """Returns a view in the planner's form."""
     if view.dialect.casefold() != "duckdb":
         raise UnsupportedFeatureError(
             f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
@@ -29,12 +29,12 @@ def stored_view(place: Place, view: View) -> StoredView:
 
 
 def stored_macro(place: Place, macro: Macro) -> StoredMacro:
-    """A macro as the planner takes it."""
+    """Returns a macro in the planner's form."""
     return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
 
 
 def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:
-    """The table, the macros in its sort keys put in as what they stand for: rows are sorted where there are no lakes."""
+    """Returns the table with macros in its sort keys expanded; the process that sorts rows has no lakes."""
     if table.sort is None or not state.macros:
         return table
     schema = state.schema_of(table)
@@ -48,13 +48,13 @@ def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:
 
 
 def portable(sql: str, alias: str) -> str:
-    """The text with the lake's alias, where it qualifies a name, replaced by what stands for it."""
+    """Replaces the lake's alias by the placeholder, wherever it qualifies a name."""
     pattern = re.compile(rf"({_QUOTED})|(?<![\w.\"]){re.escape(alias)}\.")
     return pattern.sub(lambda match: match[1] or _CATALOG, sql)
 
 
 def resolved(sql: str, alias: str) -> str:
-    """The text of a view with the lake's alias in place."""
+    """Replaces the placeholder in the text of a view by the lake's alias."""
     quoted = quote_identifier(alias) + "."
     pattern = re.compile(rf"({_QUOTED})|{re.escape(_CATALOG)}")
     return pattern.sub(lambda match: match[1] or quoted, sql)

@@ -1,4 +1,4 @@
-"""DuckDB's own listings with the entries of lakes in them: duckdb_tables(), information_schema, SHOW TABLES."""
+"""DuckDB's system listings, extended by the entries of lakes: duckdb_tables(), information_schema, SHOW TABLES."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ducklake_lab.session.names.stored_definitions import resolved
 from ducklake_lab.sql.plan import MOST_EXPANSIONS
 from ducklake_lab.sql.types import type_or_none
 
-#: Columns of a query whose names are looked up first in a lake and schema, or where the session is, and which stands for so
-#: many views within views at most; empty where it cannot be bound.
+#: (query, lake and schema that resolve its names first or None, limit of nested view expansions)
+#: -> columns of the query; empty if it cannot be bound.
 QueryColumns = Callable[[str, tuple[str, str] | None, int], list[tuple[str, DataType]]]
 
-#: The comments of views' columns, by view id and column.
+#: Comments of view columns, by view id and column.
 ViewComments = Mapping[int, Mapping[str, str]]
 
-#: Ids of a lake's entries begin here, those of the next lake that much later.
+#: Distance between the first ids of two lakes in listings; the first lake's ids start here.
 _OIDS = 1_000_000
-#: What a view may stand for in a listing of a lake in which many stand for too much.
+#: A view's limit of nested expansions if other views of the lake have used up the common limit.
 _FEWEST_EXPANSIONS = 16
-#: Columns of text that DuckDB 2.0 added to listings, by their functions.
+#: Text columns that DuckDB 2.0 added to listings, by function.
 _LATER = {"duckdb_schemas": "parent_schema"}
-#: DuckDB's numbers of types.
+#: DuckDB's type ids.
 _TYPE_IDS = {
     "boolean": 10, "int8": 11, "int16": 12, "int32": 13, "int64": 14, "date": 15, "time": 16, "timestamp_s": 17,
     "timestamp_ms": 18, "timestamp": 19, "timestamp_ns": 20, "float32": 22, "float64": 23, "varchar": 25, "blob": 26,
@@ -54,7 +54,7 @@ class ViewColumn:
     """A column of a view.
 
     Attributes:
-        stored: its name in the view's query, by which the lake knows its comment; "" if it is not known.
+        stored: its name in the view's query, under which the lake stores its comment; "" if unknown.
         comment: its comment, or None.
     """
 
@@ -65,7 +65,7 @@ class ViewColumn:
 
 
 class SystemTables:
-    """The functions that list entries, with those of the attached lakes, and the views that are made of them."""
+    """The functions and system views that list entries, extended by those of the attached lakes."""
 
     def __init__(self, lakes: Lakes, database: SessionDatabase, query_columns: QueryColumns) -> None:
         self._lakes = lakes
@@ -82,15 +82,15 @@ class SystemTables:
         self._bodies: dict[tuple[str, str], str | None] = {}
         self._shapes: dict[str, tuple[tuple[str, DataType], ...]] = {}
         self._allowed = MOST_EXPANSIONS
-        # of each lake: its views, and what those that stand for more were allowed to stand for
+        # by lake: its views, and by view id the expansion limit at which a view with too many expansions failed
         self._endless: dict[str, tuple[Mapping[int, View], dict[int, int]]] = {}
 
     def is_function(self, name: str) -> bool:
-        """Whether a function lists entries of lakes too."""
+        """Whether a function's listing includes entries of lakes."""
         return name.casefold() in self._functions
 
     def columns(self, name: str) -> tuple[tuple[str, DataType], ...]:
-        """The columns of a function's result."""
+        """Returns the columns of a function's result."""
         folded = name.casefold()
         if folded not in self._shapes:
             described = self._database.describe(f"FROM {folded}()")
@@ -101,7 +101,7 @@ class SystemTables:
         return self._shapes[folded]
 
     def rows(self, name: str) -> pa.Table:
-        """What a function lists."""
+        """Returns the rows of a listing function."""
         self._allowed = MOST_EXPANSIONS
         folded = name.casefold()
         lakes = ", ".join(quote_text(lake.alias) for lake in self._lakes)
@@ -118,12 +118,12 @@ class SystemTables:
         return pa.concat_tables([own, pa.Table.from_pylist(found, own.schema)]) if found else own
 
     def schema_oid(self, lake: Lake, schema: str) -> int:
-        """The id by which listings know a schema; of nested ones the last name may be that of others."""
+        """Returns the id of a schema in listings."""
         number = next(number for number, other in enumerate(self._lakes, 1) if other is lake)
         return number * _OIDS + self._lakes.state(lake).schema(schema).schema_id
 
     def view_query(self, schema: str | None, name: str) -> str | None:
-        """The query of a system view that lists entries, e.g. information_schema.tables; None for all other names."""
+        """Returns the query of a system view that lists entries, e.g. information_schema.tables; else None."""
         key = ((schema or "main").casefold(), name.casefold())
         if key not in self._bodies:
             found = self._database.run(
@@ -233,9 +233,9 @@ class SystemTables:
                 }
 
     def view_comments(self, lake: Lake, state: CatalogState) -> ViewComments:
-        """The comments of the columns of views, by view id and the names that the columns have in the view.
+        """Returns the comments of view columns, by view id and column name in the view.
 
-        Where a view's query cannot be bound they are the names of the query.
+        If a view's query cannot be bound, the names are those in the query.
         """
         self._allowed = MOST_EXPANSIONS
         found = {}
@@ -253,9 +253,9 @@ class SystemTables:
     def _columns_of(
         self, lake: Lake, view: View, query: str, place: tuple[str, str] | None = None
     ) -> list[tuple[str, DataType]]:
-        """The columns of a view's query; none of one that stands for too many views.
+        """Returns the columns of a view's query; none if the view expands to too many views.
 
-        Each of those halves what the others may stand for in one listing, and is not tried again while the lake's views
+        Each such view halves the limit for the others in one listing. It is not tried again while the lake's views
         are the same.
         """
         views = self._lakes.state(lake).views
@@ -272,10 +272,10 @@ class SystemTables:
             return []
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
-        """The columns of a view; none where its query cannot be bound.
+        """Returns the columns of a view; none if its query cannot be bound.
 
         Args:
-            stored: look up the names in its query, also where no column has a comment.
+            stored: look up the names in the view's query, even if no column has a comment.
         """
         shown = self._shown_columns(lake, schema, view)
         inner = [name for name, _ in shown]
@@ -312,7 +312,7 @@ def _place(lake: Lake, base: int, schema_id: int, schema: str) -> dict[str, obje
 
 
 def _shape(index: int, name: str, kind: DataType) -> dict[str, object]:
-    """What duckdb_columns() shows of a column's type."""
+    """Returns the type columns of duckdb_columns() for one column."""
     row: dict[str, object] = {
         "column_name": name,
         "column_index": index,
@@ -336,11 +336,11 @@ def default_text(column: Column) -> str | None:
 
 
 def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
-    """CREATE TABLE as DuckDB writes it.
+    """Returns CREATE TABLE as DuckDB writes it.
 
     Args:
-        place: what comes before the table's name.
-        name: quotes a name; only those that are no plain words are quoted by default.
+        place: the qualifier before the table's name.
+        name: quotes a name; by default only if necessary.
     """
     name = name or _name
     columns = ", ".join(
@@ -353,7 +353,7 @@ def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] |
 
 @cache
 def _reserved() -> frozenset[str]:
-    """DuckDB's reserved words."""
+    """Returns DuckDB's reserved words."""
     found = evaluate("SELECT keyword_name AS k FROM duckdb_keywords() WHERE keyword_category = 'reserved'", {})
     return frozenset(found.column("k").to_pylist())
 

@@ -1,1 +1,1 @@
-"""The rows behind the sources of a query, and the rows of a result."""
+"""Sources of a query's rows, and the rows of a result."""

@@ -1,4 +1,4 @@
-"""Charts of rows: a few thousand points, counted and summed by SQL; what is left out is said."""
+"""Charts of rows: a few thousand points that SQL counts and sums; notes say which rows are missing."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from ducklake_lab.session.rows.columns import ViewColumn
 
 KINDS = ("bar", "line", "scatter", "histogram")
 AGGREGATES = ("count", "sum", "avg", "min", "max")
-#: What the SQL of a chart calls the rows that pass.
+#: Name of the filtered rows in the SQL of a chart.
 _SEEN = "ducklake_seen"
-#: Bars, points of a line or marks of a scatter, intervals of a longer line, of a histogram, and of a crowded scatter.
+#: Most bars, points, intervals of a longer line, of a histogram, and (across, up) of a crowded scatter.
 MOST_BARS, MOST_POINTS, LINE_BINS, BINS, ACROSS, UP = 40, 2000, 400, 40, 60, 40
-#: Colours of the values of a column, each readable on white and on near-black, and how many have one.
+#: One colour per value of the colour column, readable on white and near-black. More values get no colour.
 PALETTE = ("#4f7fd6", "#c07c00", "#159a72", "#d9482f", "#8a63d2", "#1590a8", "#b8598f", "#7d8590")
 MOST_SERIES = len(PALETTE)
 
 
 class Drawable(Protocol):
-    """Rows that a chart can be drawn of."""
+    """Rows for a chart."""
 
     @property
     def columns(self) -> Sequence[ViewColumn]: ...
 
     @property
     def partial(self) -> bool:
-        """Whether these are the first rows of more."""
+        """Whether the rows are only the first part of a result."""
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     @property
     def sql(self) -> str:
-        """A statement that gives the rows."""
+        """A statement that returns the rows."""
 
     def seen(self, names: Sequence[str]) -> pa.Table:
-        """Some columns of the rows, under their names."""
+        """Returns some columns of the rows, under their names."""
 
     def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The rows of a query over tables of rows."""
+        """Returns the rows of a query over tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is drawn.
+    """The choices that define a chart.
 
     Attributes:
-        kind: one of KINDS.
-        y: None where rows are counted.
-        aggregate: one of AGGREGATES, of bars and lines; None of others.
-        color: a column whose values are drawn in a colour each; None for one colour.
-        bins: one of UNITS, for the intervals of an x of times; None where they are chosen by its span.
+        kind: a value from KINDS.
+        y: the measured column; None to count rows.
+        aggregate: a value from AGGREGATES for bars and lines; None for other kinds.
+        color: a column with one colour per value; None for one colour.
+        bins: a value from UNITS, the intervals for times on x; None to choose by their span.
     """
 
     kind: str
@@ -76,17 +76,17 @@ class Chart:
     """Points to draw.
 
     Attributes:
-        title: what was aggregated, over what.
-        x_title, y_title: what the axes measure.
-        x_role: "category" where points stand beside each other, else "number" or "time".
-        points: `label` and `value` are DuckDB's texts of x and y, `x` and `y` the numbers to draw, of times seconds since
-            1970; `until`, `x_end`, `value_until` and `y_end` the same of the ends of intervals, which do not belong to
-            them; `rows` how many rows a point stands for; `series` is the text of its value of the column of colours,
-            and `color` the number of that, from 0 on; both are NULL where there are no colours. Points of one value of x have
-            one `place`.
-        ticks: positions on an axis of times, and what stands there; () where labels of points will do.
-        notes: what the chart leaves out, for whom reads it.
-        sql: gives x, y, the ends of intervals and the number of rows.
+        title: the aggregate and its columns.
+        x_title, y_title: labels of the axes.
+        x_role: "category" for points side by side, else "number" or "time".
+        points: `label` and `value` are DuckDB's texts of x and y; `x` and `y` are the numbers to draw, seconds since
+            1970 for times. `until`, `x_end`, `value_until` and `y_end` are the exclusive upper ends of intervals.
+            `rows` counts the rows behind a point. `series` is the text of the point's colour value,
+            and `color` that value's number, from 0; both are NULL without colours. Points with equal x have
+            equal `place`.
+        ticks: positions and texts on a time axis; () if the points' labels suffice.
+        notes: sentences about rows that the chart omits.
+        sql: returns x, y, the interval ends and the number of rows.
     """
 
     choice: Choice
@@ -101,7 +101,7 @@ class Chart:
 
     @property
     def labels(self) -> list[str]:
-        """What the points stand for on the x axis, no two alike."""
+        """The distinct x labels of the points."""
         texts = self.points.column("label").to_pylist()
         places = self.points.column("place").to_pylist()
         known = dict(zip(places, texts, strict=True))
@@ -110,7 +110,7 @@ class Chart:
 
     @property
     def series(self) -> list[tuple[str, pa.Table]]:
-        """The points of each colour with the name of what it stands for; all of them, nameless, where there is but one."""
+        """The points by colour, with its name; one nameless series if there is only one."""
         numbers = self.points.column("color").to_pylist()
         if None in numbers or not numbers:
             return [("", self.points)]
@@ -129,13 +129,13 @@ class Chart:
 
 
 def choose(columns: Sequence[ViewColumn], given: Choice) -> Choice:
-    """Fills in what is not given, by the types of the columns.
+    """Completes a choice by the types of the columns.
 
     Args:
         given: `kind` and `x` may be empty.
 
     Raises:
-        UsageError: there is no such kind, aggregate or interval, or no column that suits it.
+        UsageError: the kind, aggregate or interval is unknown, or no column suits it.
     """
     chosen = _axes(columns, given.kind or None, given.x or None, given.y, given.aggregate)
     kinds = {column.name: column.kind for column in columns}
@@ -156,7 +156,7 @@ def _axes(
     roles = {column.name: role(column.kind) for column in columns}
     times = [name for name, its in roles.items() if its == "time"]
     numbers = [name for name, its in roles.items() if its == "number"]
-    # keys are numbers that nobody sums
+    # nobody sums keys
     measures = [name for name in numbers if not _is_key(name)]
     numbers = measures or numbers
     categories = [name for name, its in roles.items() if its == "category"]
@@ -204,7 +204,7 @@ def _is_key(name: str) -> bool:
 
 
 def draw(view: Drawable, choice: Choice) -> Chart:
-    """The points of a chart of the rows that pass.
+    """Returns the chart of the filtered rows.
 
     Raises:
         ConstraintError: a sum does not fit its type.
@@ -213,7 +213,7 @@ def draw(view: Drawable, choice: Choice) -> Chart:
 
 
 class _Drawing:
-    """Makes one chart; its SQL reads `seen`, of the columns that it needs."""
+    """Makes one chart. Its SQL reads `seen`, the columns that the chart needs."""
 
     def __init__(self, view: Drawable, choice: Choice) -> None:
         self._view = view
@@ -224,9 +224,9 @@ class _Drawing:
         self._source = f"(\n{view.sql}\n)"
         self._notes: list[str] = []
         self._over = ""
-        #: Every point is one row: nothing is summed.
+        #: Each point is one row; nothing is aggregated.
         self._is_single = False
-        #: SQL of what a row's colour stands for.
+        #: SQL of a row's colour value.
         self._series = None if choice.color is None else self._category(choice.color)
 
     def chart(self) -> Chart:
@@ -256,7 +256,7 @@ class _Drawing:
         )
 
     def _leave_out_colors(self) -> None:
-        """Keeps the rows of the values that most rows have, where there are too many for a colour each."""
+        """Keeps the rows with the most frequent colour values, if there are more values than colours."""
         if self._series is None:
             return
         values = self._evaluate(f"SELECT count(*) FROM (SELECT {self._series} AS s FROM {_SEEN} GROUP BY ALL)")
@@ -275,7 +275,7 @@ class _Drawing:
         )
 
     def _colored(self, text: str = "") -> str:
-        """SQL that adds the value of the colour to what is selected, or to an order."""
+        """Returns SQL that adds the colour value to a select list or an order."""
         return "" if self._series is None else f", {text or self._series}"
 
     def _bars(self) -> str:
@@ -327,20 +327,20 @@ class _Drawing:
         return self._binned(BINS, MOST_POINTS, "count(*)", "1")
 
     def _aggregated_bins(self, most: int, limit: int) -> str:
-        """As `_binned`, of the values of y."""
+        """Returns intervals of x with an aggregate of y."""
         self._leave_out(self._choice.x)
         self._leave_out_nulls()
         held = quote_identifier(self._choice.y) if self._choice.y is not None else "1"
         return self._binned(most, limit, f"{self._choice.aggregate}(held)", held)
 
     def _binned(self, most: int, limit: int, y: str, held: str) -> str:
-        """An aggregate of what is held by each row, by intervals of x.
+        """Returns an aggregate of `held` over the rows, by intervals of x.
 
         Args:
-            limit: how many intervals there may be, where a user has chosen them.
+            limit: the most intervals if a user chose their width.
 
         Raises:
-            UsageError: there are more.
+            UsageError: the width gives more intervals than that.
         """
         bins = self._bins(self._choice.x, most)
         self._over = f", in intervals of {bins.width}"
@@ -388,7 +388,7 @@ class _Drawing:
         )
 
     def _points(self, sql: str) -> pa.Table:
-        """What the SQL gives, as numbers to draw and texts to read."""
+        """Returns the points from the SQL, as numbers to draw and texts to read."""
         names = self._names(sql)
         position = {"number": "{}::DOUBLE", "time": "epoch({})::DOUBLE", "category": "NULL::DOUBLE"}[self._role]
         until = '"until"' if "until" in names else "NULL"
@@ -411,19 +411,19 @@ class _Drawing:
 
     def _ticks(self, sql: str) -> tuple[tuple[float, str], ...]:
         kind = self._kinds[self._choice.x]
-        assert kind is not None  # it is a time
+        assert kind is not None  # the role is "time"
         high = '"until"' if "until" in self._names(sql) else "x"
         ends = f"SELECT x, {high} AS high FROM ({sql})"
         return ticks(lambda text: self._view.evaluate(text, {_SEEN: self._rows}), ends, kind)
 
     def _leave_out(self, name: str) -> None:
-        """Notes how many rows have no finite value to draw."""
+        """Notes the number of rows without a finite value."""
         counted = self._evaluate(f"SELECT count(*) FROM {_SEEN} WHERE NOT coalesce({self._is_finite(name)}, false)")
         if counted:
             self._notes.append(f"{_rows(counted)} without a finite {name} not drawn")
 
     def _leave_out_nulls(self) -> None:
-        """Notes how many NULLs an aggregate leaves out."""
+        """Notes the number of NULLs that an aggregate ignores."""
         if self._choice.y is None:
             return
         nulls = self._evaluate(f"SELECT count(*) - count({quote_identifier(self._choice.y)}) FROM {_SEEN}")
@@ -442,7 +442,7 @@ class _Drawing:
         return str(self._choice.y) if is_plain else f"{self._choice.aggregate} of {self._choice.y}"
 
     def _category(self, column: str) -> str:
-        """SQL of a value that is no position: values of types that have no order are texts."""
+        """Returns SQL of a category value; types without order become text."""
         kind = self._kinds[column]
         name = quote_identifier(column)
         plain = kind is not None and not kind.is_nested and kind.name not in ("json", "variant", "geometry")
@@ -453,7 +453,7 @@ class _Drawing:
 
     def _bins(self, name: str, most: int, where: str = "") -> Bins:
         kind = self._kinds[name]
-        assert kind is not None  # it is a number or a time
+        assert kind is not None  # the role is "number" or "time"
         place = number(name, kind)
         ends = self._view.evaluate(
             f"SELECT coalesce(min({place}), 0), coalesce(max({place}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
@@ -463,7 +463,7 @@ class _Drawing:
         return bins_of(name, kind, low, high, most, self._choice.bins if name == self._choice.x else None)
 
     def _evaluate(self, sql: str) -> int:
-        """The only number of a query."""
+        """Returns the single number of a query."""
         return int(self._view.evaluate(sql, {_SEEN: self._rows}).column(0)[0].as_py() or 0)
 
 

@@ -1,4 +1,4 @@
-"""Intervals that a chart counts rows in, and the ticks of its axis of times, all computed by DuckDB."""
+"""Intervals of charts, and the ticks of time axes; DuckDB computes both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ducklake_lab.model.types import INTEGERS, TIMESTAMPS, DataType
 
 Role = Literal["number", "time", "category"]
 
-#: What a user may ask for, with the interval in DuckDB's SQL.
+#: Units that a user may choose, with the interval in DuckDB's SQL.
 UNITS = {
     "minute": "1 minute",
     "hour": "1 hour",
@@ -25,7 +25,7 @@ UNITS = {
     "quarter": "3 months",
     "year": "1 year",
 }
-#: Seconds of the units that steps are made of; the shortest month, so that there are never more intervals than meant.
+#: Seconds of each unit; the shortest month, so that there are never too many intervals.
 _SECONDS = {
     "microsecond": 1e-6,
     "second": 1.0,
@@ -43,25 +43,25 @@ _STEPS = (
     *((number, "month") for number in (1, 3)),
     *((digit * 10**power, "year") for power in range(4) for digit in (1, 2, 5)),
 )
-#: Ticks may stand at these, too.
+#: Additional steps between ticks.
 _BETWEEN = ((2, "day"), (14, "day"), (2, "month"), (6, "month"))
-#: Times in these years, in seconds since 1970, fall into intervals of the calendar.
+#: Seconds since 1970 of the first and last time with calendar intervals.
 _FIRST, _LAST = -62_135_596_800.0, 253_402_300_800.0
-#: Ticks of an axis.
+#: Most ticks on an axis.
 _TICKS = 9
 
 Evaluate = Callable[[str], pa.Table]
 
 
 def role(kind: DataType | None) -> Role:
-    """What a column may be on an axis."""
+    """Returns the role of a type on an axis."""
     if kind is not None and kind.is_numeric:
         return "number"
     return "time" if kind is not None and (kind.name == "date" or kind.name in TIMESTAMPS) else "category"
 
 
 def number(name: str, kind: DataType | None) -> str:
-    """SQL of the position of a column's value: a DOUBLE, of times the seconds since 1970."""
+    """Returns SQL of a value's position as a DOUBLE; seconds since 1970 for times."""
     quoted = quote_identifier(name)
     return f"epoch({quoted})::DOUBLE" if role(kind) == "time" else f"{quoted}::DOUBLE"
 
@@ -71,10 +71,10 @@ class Bins:
     """Intervals of a column's values.
 
     Attributes:
-        value: SQL of what `key` takes, of a row.
-        key: gives SQL of what names the interval that holds a value.
-        low, high: give SQL of its ends, in the column's type where that is whole; the upper one does not belong to it.
-        width: how wide intervals are, for people.
+        value: SQL expression of a row, the input of `key`.
+        key: returns SQL that identifies the interval of a value.
+        low, high: return SQL of the ends, in the column's type if it is exact there; the upper end is exclusive.
+        width: the width of an interval, as readable text.
     """
 
     value: str
@@ -85,14 +85,14 @@ class Bins:
 
 
 def bins_of(name: str, kind: DataType, low: float, high: float, most: int, unit: str | None = None) -> Bins:
-    """At most `most` intervals and one more: round numbers, or those of the calendar that suit the span of the times.
+    """Returns at most `most` + 1 intervals, with round numbers, or calendar units that suit the span of times.
 
     Args:
-        low, high: the least and the greatest position, finite.
-        unit: of UNITS, where a user has chosen; there may be more intervals then.
+        low, high: the smallest and largest position, both finite.
+        unit: the user's choice from UNITS; then there may be more intervals.
 
     Raises:
-        UsageError: times are too far away for intervals of the calendar, which a user has chosen.
+        UsageError: a user chose calendar intervals for times outside the years 1 to 9999.
     """
     if role(kind) == "time":
         if low >= _FIRST and high < _LAST:
@@ -103,7 +103,7 @@ def bins_of(name: str, kind: DataType, low: float, high: float, most: int, unit:
 
 
 def _step(span: float, most: int, kind: DataType, more: tuple[tuple[int, str], ...] = ()) -> str:
-    """The least step of which there are at most `most` in a span of seconds, as DuckDB's interval; dates have whole days."""
+    """Returns the shortest interval that divides a span of seconds into at most `most` steps; whole days for dates."""
     least = _SECONDS["day"] if kind.name == "date" else 0.0
     known = ((count * _SECONDS[unit], count, unit) for count, unit in (*_STEPS, *more))
     steps = sorted(step for step in known if step[0] >= least)
@@ -115,7 +115,7 @@ def _of_calendar(name: str, kind: DataType, step: str) -> Bins:
     value = quote_identifier(name)
     interval = f"INTERVAL '{step}'"
     is_zoned = kind.name == "timestamptz"
-    # Days and months are those of the session's time zone. Hours are counted through: one may come twice.
+    # Days and months follow the session's time zone. Hours are elapsed time: one label may occur twice.
     is_local = is_zoned and step.endswith(("day", "days", "month", "months", "year", "years"))
     if is_zoned and not is_local:
         return Bins(value, lambda v: f"time_bucket({interval}, {v})", str, lambda k: f"{k} + {interval}", _width(step))
@@ -130,7 +130,7 @@ def _of_calendar(name: str, kind: DataType, step: str) -> Bins:
 
 
 def _width(step: str) -> str:
-    """A step for people."""
+    """Returns a step as readable text."""
     count, unit = step.split()
     if unit.startswith("microsecond"):
         return f"{int(count) / 1e6:.6f}".rstrip("0") + " seconds"
@@ -149,7 +149,7 @@ def _of_numbers(name: str, kind: DataType, bins: RoundBins) -> Bins:
 
 
 def _edge(bins: RoundBins, kind: DataType, key: str) -> str:
-    """SQL of the lower end of a bin, in the type of the column where that is whole."""
+    """Returns SQL of the lower end of an interval, in the column's type if it is exact there."""
     edge = f"({bins.edge_sql(key)})"
     if kind.name in INTEGERS and "128" not in kind.name:
         return f"{edge}::HUGEINT"
@@ -170,14 +170,14 @@ def _round_width(bins: RoundBins, kind: DataType) -> str:
 
 
 def ticks(evaluate: Evaluate, points: str, kind: DataType) -> tuple[tuple[float, str], ...]:
-    """Round times along an axis, as far apart as the span asks for: positions, and what stands there.
+    """Returns the ticks of a time axis: round times, with their positions and texts.
 
     Args:
-        points: SQL of the points' x, and of `high`, where each ends.
+        points: SQL with the points' x, and `high`, the end of each.
         kind: the type of x.
 
     Returns:
-        () of a single time, and of times too far away for the calendar.
+        () for a single time, and for times outside the calendar's range.
     """
     ends = evaluate(f"SELECT min(epoch(x)), max(epoch(high)) FROM ({points})")
     low, high = (column[0].as_py() for column in ends.columns)

@@ -1,4 +1,4 @@
-"""Columns of rows that are looked through or drawn."""
+"""Columns of displayed or drawn rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ducklake_lab.model.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """A column that is looked at.
+    """A column of displayed rows.
 
     Attributes:
-        type: DuckDB's name of its type.
-        kind: the same, taken apart; None of types that no table has, of whose values only texts are compared.
+        type: DuckDB's name for its type.
+        kind: the parsed type; None for types that no table can have, whose values compare as text only.
     """
 
     name: str

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Rows changed by some snapshots, not read yet.
+    """The rows that a range of snapshots changed, not read yet.
 
     table_changes gives `snapshot_id`, `rowid`, `change_type` (insert, delete, update_preimage, update_postimage), then
     the table's columns as of the last snapshot. table_insertions and table_deletions give those columns, then the
-    virtual ones if wanted.
+    virtual ones on request.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Feed:
     virtual: bool = False
 
     def result(self, engine: SparkEngine) -> Result:
-        """The rows: read now in process, or lazily by Spark."""
+        """Returns the rows: read now in process, or lazily by Spark."""
         info = RunInfo(placement=engine.place(facts_of(self.plan.files)))
         if info.placement is not None and info.placement.is_here:
             return Result(arrow=self.arrow(), info=info, engine=engine)
@@ -50,15 +50,15 @@ class Feed:
             return Result(frame=self.frame(spark), types=types, info=info, engine=engine)
 
     def arrow(self) -> pa.Table:
-        """The rows, read in process; what happened to them in order."""
+        """Returns the rows, read in process, in the order of their changes."""
         return self._rows(None, ordered=True).arrow()
 
     def here(self) -> Here:
-        """The rows, to be read in process."""
+        """Returns the rows as a source for reading in process."""
         return here(self._rows(None))
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a lazy Spark DataFrame."""
+        """Returns the rows as a lazy Spark DataFrame."""
         return self._rows(spark).frame(spark)
 
     def _rows(self, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
@@ -71,7 +71,7 @@ class Feed:
 
 
 def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
-    """Plans to read rows changed by snapshots `start` to `end`, both inclusive."""
+    """Plans the read of rows that snapshots `start` to `end` changed, both inclusive."""
     lake = call.lake
     with lake.connect() as connection:
         last = lake.snapshot(connection, call.end)

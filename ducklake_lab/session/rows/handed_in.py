@@ -1,4 +1,4 @@
-"""Rows that a program or a notebook has, which SQL reads by name: DataFrames, Arrow tables, results."""
+"""Rows from a program or notebook that SQL reads by name: DataFrames, Arrow tables, results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ducklake_lab.session.rows.result import Result
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: What `rows_of` takes, for messages.
+#: Kinds of rows that `rows_of` accepts, for messages.
 KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
 
 
 def is_rows(value: object) -> bool:
-    """Whether a value is a table that SQL can read."""
+    """Whether SQL can read a value as a table."""
     if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     if isinstance(value, Result):
@@ -28,17 +28,17 @@ def is_rows(value: object) -> bool:
 
 
 def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
-    """An Arrow table of rows that are in memory, or the Spark DataFrame itself.
+    """Returns rows in memory as an Arrow table, or a Spark DataFrame unchanged.
 
-    The levels of a pandas index that have names become columns, before the others; those without names are left out.
+    Named levels of a pandas index become the first columns; unnamed levels are dropped.
 
     Args:
-        value: a pandas, Polars or Spark DataFrame, a result, or what else has the Arrow C stream interface.
-        name: what messages call it.
+        value: a pandas, Polars or Spark DataFrame, a result, or an object with the Arrow C stream interface.
+        name: its name in messages.
 
     Raises:
-        UsageError: it is no table, holds what Arrow has no type for or DuckDB would cut, can be read only once, or has no columns, one
-            without a name, or two of one name.
+        UsageError: it is no table, can be read only once, or has no columns, unnamed columns or duplicate names;
+            or it has values without an Arrow type, or values that DuckDB would truncate.
     """
     if isinstance(value, Result) and value.is_query:
         return value.carried() if value.in_process else value.spark()
@@ -73,7 +73,7 @@ def _rows_of(value: Any, name: str) -> pa.Table | DataFrame:
 
 def _of_pandas(frame: Any, name: str) -> pa.Table:
     levels = [level for level in frame.index.names if level is not None]
-    # Arrow would call one without a name "None", and refuses two alike
+    # Arrow would name an unnamed column "None", and refuses duplicate names
     _check_names([*levels, *frame.columns], name)
     found = pa.Table.from_pandas(frame, preserve_index=False)
     if not levels:
@@ -84,10 +84,10 @@ def _of_pandas(frame: Any, name: str) -> pa.Table:
 
 
 def _check_names(names: Iterable[object], frame: str) -> None:
-    """Refuses columns that SQL cannot name.
+    """Raises UsageError for columns that SQL cannot name.
 
     Raises:
-        UsageError: there are none, one has no name, or two have one.
+        UsageError: there are no columns, or unnamed columns or duplicate names.
     """
     texts = ["" if name is None or name != name else str(name) for name in names]
     if not texts:
@@ -104,10 +104,10 @@ def _check_names(names: Iterable[object], frame: str) -> None:
 
 
 def _check_digits(rows: pa.Table, frame: str) -> None:
-    """Refuses nanoseconds that DuckDB would cut.
+    """Raises UsageError for nanoseconds that DuckDB would truncate.
 
     Raises:
-        UsageError: there are some.
+        UsageError: a value has such nanoseconds.
     """
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         for chunk in column.chunks:
@@ -118,15 +118,15 @@ def _check_digits(rows: pa.Table, frame: str) -> None:
 
 
 def _is_cut(kind: pa.DataType) -> bool:
-    """Whether DuckDB reads an Arrow type of nanoseconds as one of microseconds."""
+    """Whether DuckDB reads an Arrow type with nanoseconds as one with microseconds."""
     return pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def _check_objects(frame: Any, name: str) -> None:
-    """Refuses Polars' columns of Python objects, whose addresses would be written.
+    """Raises UsageError for Polars columns of Python objects; otherwise their addresses would be written.
 
     Raises:
-        UsageError: there is one.
+        UsageError: such a column exists.
     """
     for column, kind in frame.schema.items():
         if "Object" in str(kind):
@@ -134,12 +134,12 @@ def _check_objects(frame: Any, name: str) -> None:
 
 
 def _in_microseconds(rows: pa.Table) -> pa.Table:
-    """The rows with times of TIME's own unit where no digit is lost: Polars has nanoseconds only."""
+    """Returns the rows with times in microseconds, unless a digit would be lost; Polars only has nanoseconds."""
     schema = pa.schema([field.with_type(_with_microseconds(field.type)) for field in rows.schema])
     try:
         return rows if schema == rows.schema else rows.cast(schema)
     except pa.ArrowInvalid:
-        return rows  # TIME_NS, which a query can read
+        return rows  # DuckDB reads it as TIME_NS
 
 
 def _with_microseconds(kind: pa.DataType) -> pa.DataType:
@@ -157,7 +157,7 @@ def _with_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:
-    """Whether a value is a DataFrame of a package, which nobody imports to find out."""
+    """Whether a value is a DataFrame of a package; does not import the package."""
     return any(
         parent.__name__ == kind and parent.__module__.partition(".")[0] == package for parent in type(value).__mro__
     )
@@ -168,11 +168,11 @@ def _streams(value: object) -> bool:
 
 
 class HandedIn:
-    """Rows by the name that SQL has for them, for the time of one text.
+    """Rows by their name in SQL, during one text.
 
     Args:
-        tables: rows handed in with the text; they hide tables of lakes. Names do not depend on case.
-        variables: values that stand for rows where no table has their name, as in DuckDB; case matters.
+        tables: rows passed with the text; they hide tables of lakes. Names are case-insensitive.
+        variables: values that serve as rows if no table has the name, as in DuckDB; case-sensitive.
     """
 
     def __init__(
@@ -189,19 +189,19 @@ class HandedIn:
         self._read: dict[str, pa.Table | DataFrame] = {}
 
     def table(self, name: str) -> pa.Table | DataFrame | None:
-        """The rows that were handed in under a name."""
+        """Returns the rows that were passed under a name."""
         found = self._tables.get(name.casefold())
         return self._once(*found) if found is not None else None
 
     def variable(self, name: str) -> pa.Table | DataFrame | None:
-        """The rows that a variable holds; None where there is none, or it holds something else."""
+        """Returns the rows in a variable; None if the variable is missing or no table."""
         if name not in self._variables:
             return None
         value = self._variables[name]
         return self._once(name, value) if is_rows(value) else None
 
     def hint(self, name: str) -> str:
-        """What a message adds that misses a table: why a variable is none, or a close name."""
+        """Returns a hint for a missing table: the type of a variable of that name, or a similar name."""
         if name in self._variables:
             return f' The variable "{name}" is of type {type(self._variables[name]).__name__}, which is no table.'
         tables = [known for known, _ in self._tables.values()]

@@ -1,4 +1,4 @@
-"""What joins with small tables leave of large ones: the values of their keys, so that files without any are skipped."""
+"""Derives predicates on large tables from the join keys of small tables, to skip files without matches."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.sql.plan import JoinKey
 
-#: Values of a key up to which each counts; of more, only the smallest and the largest do.
+#: Most values of a key that a predicate lists; above it, only the minimum and maximum are used.
 MAX_VALUES = 1000
 
 
 def implied(keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan, Predicate | None]]) -> Predicate | None:
-    """What rows must fulfil to have a match in each of some small sources; None where nothing is known of them.
+    """Returns a predicate that all rows with matches in the small sources fulfil; None if none follows.
 
     Args:
-        small: plans that are read in process, by view, and what is known of the rows of theirs that matter.
+        small: plans that are read in process, by view, each with the predicate on its relevant rows.
     """
     terms = [_of_key(key, *small[key.view]) for key in keys if key.view in small]
     known = [term for term in terms if term is not None]
@@ -45,7 +45,7 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
     columns = tuple(column for column in plan.columns if column.name.casefold() in wanted)
     if len(columns) < len(wanted):
         return None
-    # names that DuckDB distinguishes
+    # DuckDB distinguishes these names
     names = {column.name.casefold(): f"c{index}" for index, column in enumerate(columns)}
     rows = local_reader.read(replace(plan, table=replace(plan.table, columns=columns)))
     tables = {"t": rows.rename_columns(list(names.values()))}
@@ -59,7 +59,7 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
 
 
 def _values(found: pa.ChunkedArray) -> list[object]:
-    """The values of a key in the form in which predicates have them."""
+    """Returns the values of a key in the form that predicates use."""
     kind: MomentKind | None = None
     if pa.types.is_date32(found.type):
         kind = "date"

@@ -1,4 +1,4 @@
-"""DuckDB's log of the session, and in it the queries to the catalogs of lakes (spec: advanced_features/logging)."""
+"""DuckDB's log of the session, including the queries to catalogs of lakes (spec: advanced_features/logging)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import re
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.engine.in_process.database import SessionDatabase
 
-#: Functions of DuckDB's that set up its log.
+#: DuckDB's functions that configure its log.
 FUNCTIONS = frozenset(("enable_logging", "disable_logging", "truncate_duckdb_logs"))
-#: The type of what is logged of catalogs; only DuckDB's own extension has it registered.
+#: The log type for catalog queries; only DuckDB's own extension registers it.
 LOG_TYPE = "DuckLakeMetadata"
-#: What `duckdb_logs_parsed` gives for that type.
+#: The columns of `duckdb_logs_parsed` for that type.
 PARSED = (
     "SELECT * EXCLUDE (message), unnest(message::STRUCT(catalog VARCHAR, query VARCHAR, elapsed_ms BIGINT)) "
     f"FROM duckdb_logs WHERE type = '{LOG_TYPE}'"
 )
 _NAMED = re.compile(f"'{LOG_TYPE}'", re.IGNORECASE)
-#: A type that DuckDB knows, and of which little is logged in between.
+#: A log type that DuckDB knows, with few entries meanwhile.
 _STAND_IN = "HTTP"
 
 
 def set_up_log(function: str, sql: str, options: SessionOptions, database: SessionDatabase) -> None:
-    """Runs a call of one of the functions; from then on queries to catalogs are logged, or no longer.
+    """Runs a call of such a function, and starts or stops the log of catalog queries.
 
-    They are where their type is named, or none is and the level decides. What writes them is a query itself.
+    They are logged if the call names their type, or names none and the log level includes them.
 
     Args:
-        function: its name in lower case.
+        function: the function's name in lower case.
         sql: the statement.
     """
     is_named = _NAMED.search(sql) is not None
@@ -36,7 +36,7 @@ def set_up_log(function: str, sql: str, options: SessionOptions, database: Sessi
     types = {name for name in settings.column("types")[0].as_py().split(",") if name}
     is_wanted = is_named or not types
     if is_named:
-        # settings may name types that are not registered
+        # DuckDB refuses settings with unregistered types
         types.add(LOG_TYPE)
         if _STAND_IN not in sql.upper():
             types.remove(_STAND_IN)

@@ -1,4 +1,4 @@
-"""Rows that a name in SQL stands for, as a plan's sources carry them."""
+"""Rows behind a name in SQL, as the sources of a plan carry them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LakeTable:
-    """A table of a lake, found by its name once.
+    """A table of a lake; its name is resolved once.
 
     Attributes:
-        at: the snapshot of its AT clause; None where it is read at the statement's.
+        at: the snapshot in its AT clause; None for the statement's snapshot.
     """
 
     lake: Lake
@@ -35,10 +35,10 @@ class LakeTable:
 
 @dataclass(frozen=True, slots=True)
 class HandedInRows:
-    """Rows handed in under a name: a Spark DataFrame or an Arrow table.
+    """Rows passed under a name: a Spark DataFrame or an Arrow table.
 
     Attributes:
-        shown: what people call them.
+        shown: their name in messages.
     """
 
     columns: tuple[tuple[str, DataType], ...]
@@ -59,10 +59,10 @@ class MetadataTable:
 
 @dataclass(frozen=True, slots=True)
 class SystemListing:
-    """A system view that lists entries of lakes too.
+    """A system view whose listing includes entries of lakes.
 
     Attributes:
-        plan: of the query behind it.
+        plan: the plan of its query.
     """
 
     plan: QueryPlan

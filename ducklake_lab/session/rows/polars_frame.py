@@ -1,4 +1,4 @@
-"""Rows as a Polars DataFrame: every value as it is, or an error that names the column."""
+"""Rows as a Polars DataFrame: exact values, or an error that names the column."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def polars_frame(carried: pa.Table, time_zone: str) -> pl.DataFrame:
-    """The rows of a table as a Polars DataFrame, times with a zone as texts.
+    """Returns rows as a Polars DataFrame; times with a zone become texts.
 
     Args:
         carried: rows in the Arrow forms of their types; see model/types.py.
-        time_zone: of timestamps with one.
+        time_zone: the time zone of TIMESTAMPTZ values.
 
     Raises:
         UsageError: Polars is not installed, or has no type for a column.
@@ -35,7 +35,7 @@ def polars_frame(carried: pa.Table, time_zone: str) -> pl.DataFrame:
     for at, field in enumerate(carried.schema):
         kind = from_field(field)
         if has_part(kind, ("interval",)) or (has_part(kind, ("timetz",)) and has_part(kind, ("variant",))):
-            # Polars stops Python for some of these
+            # Polars would abort the process for some of these types
             raise UsageError(
                 f'Polars has no type for {kind.sql()}, that of the column "{field.name}"; '
                 "cast it to VARCHAR, or take the rows as arrow."
@@ -43,7 +43,7 @@ def polars_frame(carried: pa.Table, time_zone: str) -> pl.DataFrame:
         values = carried.column(at)
         try:
             if kind.name in ("int128", "uint128"):
-                # decimals of Polars have 38 digits, these numbers 39
+                # a Polars decimal has 38 digits, these integers up to 39
                 texts = polars.Series(field.name, pc.cast(values, pa.string()).to_pylist(), dtype=polars.String)
                 columns.append(texts.cast(polars.Int128 if kind.name == "int128" else polars.UInt128))
                 continue

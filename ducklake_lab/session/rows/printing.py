@@ -15,22 +15,22 @@ from ducklake_lab.duckdb.handing import parts, texts_to_show
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.model.types import INTEGERS, DataType, from_field
 
-#: Characters that a terminal may obey, and JSON need not escape.
+#: Control characters that terminals may interpret and JSON does not escape.
 _CONTROLS = re.compile("[\x7f-\x9f]")
-#: How DuckDB writes a DECIMAL without digits before its point.
+#: A DECIMAL of DuckDB without a digit before the point.
 _NO_DIGIT_BEFORE_POINT = re.compile(r"(?<!\d)\.")
-#: Rows whose texts are made at once.
+#: Rows converted to text at once.
 _ROWS_AT_ONCE = 10_000
 
 
 def json_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
-    """Lines of one JSON array, an object for each row, whose numbers keep all their digits.
+    """Yields the lines of one JSON array with an object for each row; numbers keep all digits.
 
-    Booleans, numbers, structs, lists and values of type JSON are JSON's, maps are objects with texts as names. Other values,
-    infinities and NaN are DuckDB's texts of them.
+    Booleans, numbers, structs, lists and JSON values are JSON. Maps are objects with texts as names. Other values,
+    infinities and NaN are texts in DuckDB's form.
 
     Raises:
-        UsageError: two columns have one name.
+        UsageError: two columns have the same name.
     """
     if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
         raise UsageError(f'Two columns are named "{repeated[0]}", which JSON cannot tell apart; rename one with AS.')
@@ -50,18 +50,18 @@ def json_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
 
 
 def _column(column: pa.Table, time_zone: str) -> Sequence[str]:
-    """The JSON of each value of a table's only column."""
+    """Returns the JSON of each value of a one-column table."""
     try:
         kind = from_field(column.schema.field(0))
     except UnsupportedFeatureError:
         return [_value(value, DataType("varchar")) for value in texts_to_show(column, time_zone)[0]]
-    # files may hold texts as JSON that DuckDB would refuse to read
+    # a file's JSON column may hold text that DuckDB refuses to read
     found = column.column(0).to_pylist() if kind.name in ("varchar", "json") else parts(column, time_zone)
     return [_value(value, kind) for value in found]
 
 
 def _value(value: object, kind: DataType) -> str:
-    """The JSON of DuckDB's text of a value, or of the texts in a nested one."""
+    """Returns the JSON of a value, from DuckDB's text of it or the texts of its parts."""
     if value is None:
         return "null"
     if kind.is_nested:
@@ -82,7 +82,7 @@ def _nested(value: object, kind: DataType) -> str:
     if isinstance(value, dict):
         kinds = dict(kind.children)
         return f"{{{', '.join(f'{_text(name)}: {_value(item, kinds[name])}' for name, item in value.items())}}}"
-    assert isinstance(value, list)  # of elements, or of a map's keys with their values
+    assert isinstance(value, list)  # of a list's elements, or of a map's pairs
     if kind.name == "list":
         ((_, element),) = kind.children
         return f"[{', '.join(_value(item, element) for item in value)}]"
@@ -104,7 +104,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is JSON by the standard; files may hold others in columns of this type."""
+    """Whether a text is valid JSON; JSON columns of files may hold other text."""
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a name in SQL means: an entry of a lake, of a catalog's database, of the session's own, or rows handed in."""
+"""Resolves names in SQL: entries of lakes, catalog databases and the session's database, and rows from the program."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ from ducklake_lab.sql.types import type_or_none
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Stands in DuckDB's catalog for a temporary view that reads lakes, so that DuckDB keeps its name and its columns.
+#: DuckDB's text for a temporary view over lakes; it keeps the view's name and columns in DuckDB's catalog.
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
 _VIEW = re.compile(_VIEW_TEXT.format(r"(\d+)"), re.ASCII)
 _BIGINT = range(-(2**63), 2**63)
-#: A constant that is a plain integer, with few enough digits for a BIGINT.
+#: A plain integer constant with few enough digits for a BIGINT.
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
-#: How the names of system views begin that need no schema.
+#: Prefixes of system views that need no schema.
 _SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
 
 
 class NameResolver:
-    """Resolves names for the planner; it reads metadata only.
+    """Resolves names for the planner. It reads metadata only.
 
     Args:
-        run: the result of a plan; for constant expressions and for system views.
-        columns_of: the (name, type) of a plan's columns, None where DuckDB cannot tell.
+        run: runs a plan, for constant expressions and system views.
+        columns_of: returns (name, type) for the columns of a plan; None if DuckDB cannot bind it.
 
     Attributes:
-        registered: rows handed in, by the name under which plans see them.
-        spark_view: the Spark DataFrame of a temporary view of a running Spark; None where there is none.
+        registered: rows from the program, by their name in plans.
+        spark_view: returns the DataFrame of a temporary Spark view; None without a running Spark or such a view.
         functions: the table functions of lakes.
         system: the system tables that list entries of lakes.
     """
@@ -95,7 +95,7 @@ class NameResolver:
         self.most_expansions = MOST_EXPANSIONS
 
     def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
-        """The rows that a name stands for: handed in, of a catalog's database, listed by a system view, or of a lake."""
+        """Returns the rows behind a name: from the program, a catalog table, a system view, or a lake table."""
         if (handed_in := self._handed_in_rows(name)) is not None:
             return handed_in
         if (lake := self._metadata_lake(name)) is not None:
@@ -115,7 +115,7 @@ class NameResolver:
     def function(
         self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
-        """The columns of a table function of a lake; None if it is none."""
+        """Returns the columns of a lake's table function; None if it is none."""
         if name.schema is None and not args and self.system.is_function(name.name):
             return self.system.columns(name.name)
         if self.is_log(name, args):
@@ -127,7 +127,7 @@ class NameResolver:
         )
 
     def is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
-        """Whether a call asks for logged queries to catalogs, whose form the session's database does not know."""
+        """Whether a call reads the log of catalog queries, a log type that DuckDB does not know."""
         return (
             name.schema is None
             and name.name.casefold() == "duckdb_logs_parsed"
@@ -144,13 +144,13 @@ class NameResolver:
         except ExpansionError:
             raise
         except DuckLakeError:
-            return []  # of a view whose tables are gone, which is listed all the same
+            return []  # a listed view whose tables are gone
         finally:
             self.most_expansions = MOST_EXPANSIONS
         return _typed(found)
 
     def moment(self, at: op.At | None) -> At:
-        """The snapshot id, tag or time of an AT clause."""
+        """Returns the snapshot id, tag or time of an AT clause."""
         if at is None:
             return None
         if at.version_sql is not None:
@@ -168,7 +168,7 @@ class NameResolver:
         return instant(moment, self._database.global_time_zone())
 
     def value(self, argument: object) -> Any:
-        """A Python value of an argument, which may be a constant expression."""
+        """Returns the Python value of an argument, which may be a constant expression."""
         if not isinstance(argument, op.SqlConstant):
             return argument
         if _INTEGER.fullmatch(argument.sql):
@@ -180,19 +180,19 @@ class NameResolver:
         return {name: self.value(argument) for name, argument in kwargs.items()}
 
     def texts(self, query: op.Query) -> Sequence[str]:
-        """The rows of a query of one column of texts."""
+        """Returns the rows of a query with one text column."""
         found: list[str] = self._run(plan_or_leave(query, self)).arrow().column(0).to_pylist()
         return found
 
     def settings(self) -> Settings:
-        """The settings that change what a query means."""
+        """Returns the settings that change the meaning of a query."""
         return self._database.settings(meaningful())
 
     def place(self, name: op.TableName, at: op.At | None = None) -> Place:
         return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
 
     def owns(self, name: op.TableName) -> bool:
-        """Whether a name is one of the session's own database, as DuckDB's search path has it: temp, then the current."""
+        """Whether a name is in the session's own database, in DuckDB's search order: temp, then the current one."""
         if self._listing(name) is not None:
             return False
         if name.catalog is not None:
@@ -206,7 +206,7 @@ class NameResolver:
         return self._lakes.at_home or self._database.has_temporary(name.name)
 
     def _listing(self, name: op.TableName) -> str | None:
-        """The query of a system view that lists entries of lakes too; None for all other names."""
+        """Returns the query of a system view that lists entries; None for other names."""
         named_so = name.name.casefold().startswith(_SYSTEM_PREFIXES) if name.schema is None else False
         if not named_so and (name.schema or "").casefold() not in _SYSTEM_SCHEMAS:
             return None
@@ -216,10 +216,10 @@ class NameResolver:
         return self._lakes.find(name) is None and self._database.is_attached(name)
 
     def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        """The columns of a query over the session's own database and files; None where it cannot be bound.
+        """Returns the columns of a query over the session's database and files; None if it cannot be bound.
 
         Raises:
-            SqlError: a file that it names cannot be read.
+            SqlError: a file in the query cannot be read.
         """
         try:
             found = self._database.describe(query)
@@ -228,7 +228,7 @@ class NameResolver:
         return [(name, type_or_none(kind)) for name, kind in found]
 
     def is_metadata_table(self, name: op.TableName) -> bool:
-        """Whether a name is one of a lake's catalog database."""
+        """Whether a name is a table of a lake's catalog database."""
         return self._metadata_lake(name) is not None
 
     def _metadata_lake(self, name: op.TableName) -> Lake | None:
@@ -236,7 +236,7 @@ class NameResolver:
         return self._lakes.metadata_of(alias) if alias is not None else None
 
     def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
-        """The view of that name; None where there is none."""
+        """Returns the view with that name; None if there is none."""
         try:
             place = self.place(name, at)
         except EntryNotFoundError:
@@ -245,7 +245,7 @@ class NameResolver:
         return stored_view(place, view) if view is not None else None
 
     def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        """The macro of that qualified name; None where there is none."""
+        """Returns the macro with that qualified name; None if there is none."""
         try:
             place = self.place(name)
         except (EntryNotFoundError, UsageError):
@@ -254,7 +254,7 @@ class NameResolver:
         return stored_macro(place, macro) if macro is not None else None
 
     def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        """The macros of a schema, or of the current one, by kind and folded name."""
+        """Returns the macros of a schema, by default the current one, by kind and folded name."""
         lake = self._lakes.current if place is None else self._lakes.find(place[0])
         if lake is None:
             return {}
@@ -268,16 +268,16 @@ class NameResolver:
             if macro.schema_id == schema.schema_id
         }
 
-    # What only this session has
+    # Objects of this session only
 
     def add_view(self, view: StoredView) -> str:
-        """Keeps a temporary view that reads lakes; gives the text by which `temporary_view` finds it again."""
+        """Stores a temporary view over lakes; returns the text by which `temporary_view` finds it."""
         number = len(self._views) + 1
         self._views[number] = view
         return _VIEW_TEXT.format(number)
 
     def temporary_view(self, name: op.TableName) -> StoredView | None:
-        """The temporary view of that name, if it reads lakes: the session's database has others whole."""
+        """Returns a temporary view over lakes by its name; DuckDB itself resolves all others."""
         if name.schema is not None or not self._views:
             return None
         found = _VIEW.search(self._database.temporary_view(name.name) or "")
@@ -285,7 +285,7 @@ class NameResolver:
 
     @contextmanager
     def handing_in(self, rows: HandedIn) -> Iterator[None]:
-        """Around the statements of a text: names may mean these rows."""
+        """Makes rows from the program visible to the statements in the block."""
         before = self._handed_in, self._by_variable
         self._handed_in, self._by_variable = rows, {}
         try:
@@ -296,9 +296,9 @@ class NameResolver:
             self._handed_in, self._by_variable = before
 
     def handed_in(self, name: op.TableName) -> op.TableName | None:
-        """The name that plans have for rows handed in with the text, which hide tables; None where there are none.
+        """Returns the plan's name for rows passed with the text, which hide tables; None if there are none.
 
-        Out of all lakes, where the session's database has no table of the name, it is what `replacement` gives.
+        Without a current lake, it falls back to `replacement` if the session's database has no such table.
         """
         found = self._registered_rows("table", name, self._handed_in.table)
         if found is None and name.schema is None and self._lakes.at_home and not self._is_here(name):
@@ -306,13 +306,13 @@ class NameResolver:
         return found
 
     def replacement(self, name: op.TableName) -> op.TableName | None:
-        """The name that plans have for a variable, or a temporary view of Spark's, where no table has its name."""
+        """Returns the plan's name for a variable or a temporary Spark view; used if no table has the name."""
         return self._registered_rows("variable", name, self._handed_in.variable) or self._registered_rows(
             "view", name, self.spark_view
         )
 
     def hint(self, name: op.TableName) -> str:
-        """What the message of a missing table says of rows handed in."""
+        """Returns a hint on rows from the program for the message of a missing table."""
         return self._handed_in.hint(name.name) if name.schema is None else ""
 
     def _registered_rows(
@@ -329,7 +329,7 @@ class NameResolver:
         return self._by_variable[key]
 
     def _is_here(self, name: op.TableName) -> bool:
-        """Whether the database in use, which is no lake, has a table of that name."""
+        """Whether the current database, which is no lake, has a table with that name."""
         try:
             self._database.describe(f"FROM {quote_identifier(name.name)}")
         except DuckLakeError:
@@ -346,10 +346,10 @@ class NameResolver:
         """Makes an Arrow table or a Spark DataFrame visible to plans under a new name.
 
         Args:
-            shown: what messages call them.
+            shown: their name in messages.
 
         Raises:
-            UsageError: two columns differ in no more than the case of their names.
+            UsageError: two column names differ only in case.
         """
         name = self.new_view_name()
         if isinstance(rows, pa.Table):
@@ -367,10 +367,10 @@ class NameResolver:
 
 
 def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None) -> QueryPlan:
-    """The plan of a query; what is not understood here is left to DuckDB.
+    """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB.
 
     Args:
-        text: the query as it was written, where it is a statement of its own.
+        text: the query as written, if it is a whole statement.
     """
     try:
         return plan_query(query, names)
@@ -381,5 +381,5 @@ def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None)
 
 
 def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:
-    """Columns with the types that DuckDB's names of them mean; text where they mean none."""
+    """Returns columns with parsed types; text for unknown types."""
     return [(name, type_or_none(kind) or DataType("varchar")) for name, kind in columns or ()]

@@ -1,4 +1,4 @@
-"""The result of a statement: rows that are computed when they are asked for, once."""
+"""The result of a statement. Its rows are computed once, on demand."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RunInfo:
-    """What stands below a result.
+    """The facts below a displayed result.
 
     Attributes:
-        snapshots: (lake, snapshot id) of what was read or made, each once.
-        files_read: data files left after pruning, of `files_total`; bytes likewise.
-        seconds: time spent so far.
-        placement: where the rows are worked; None where there are none.
-        counted: what was done to the rows that a statement counts.
-        uncommitted: those of `snapshots` with which changes of the open transaction were read, or made.
+        snapshots: (lake, snapshot id) of each snapshot read or made, without duplicates.
+        files_read: data files left after pruning, of `files_total`; the same for bytes.
+        seconds: elapsed time so far.
+        placement: the engine for the rows; None without rows.
+        counted: the word for the counted rows of a statement, e.g. `written`.
+        uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -57,18 +57,18 @@ class RunInfo:
     uncommitted: set[tuple[str, int]] = field(default_factory=set)
 
     def note(self, lake: str, snapshot_id: int, *, uncommitted: bool = False) -> None:
-        """Notes a snapshot that is read or was made, and whether uncommitted changes are read with it."""
+        """Notes a snapshot that is read or made, and whether it includes uncommitted changes."""
         if (lake, snapshot_id) not in self.snapshots:
             self.snapshots.append((lake, snapshot_id))
         if uncommitted:
             self.uncommitted.add((lake, snapshot_id))
 
     def add(self, plan: ScanPlan) -> None:
-        """Counts what a plan reads."""
+        """Adds the files of a plan to the counts."""
         self._count(plan, 1)
 
     def forget(self, plan: ScanPlan) -> None:
-        """Counts it no more."""
+        """Removes the files of a plan from the counts."""
         self._count(plan, -1)
 
     def _count(self, plan: ScanPlan, sign: int) -> None:
@@ -80,11 +80,11 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A query in process that runs when its rows are asked for.
+    """A query that runs in process on the first request for its rows.
 
     Attributes:
-        columns: their names and DuckDB's names of their types.
-        rows: runs it; gives the first rows, or all for None.
+        columns: names and DuckDB's type names.
+        rows: runs the query; returns that many first rows, or all for None.
     """
 
     columns: Sequence[tuple[str, str]]
@@ -92,22 +92,22 @@ class Waiting:
 
 
 class Result:
-    """Rows of a query, or the count of a statement that changes rows.
+    """Rows of a query, or the number of rows that a statement changed.
 
     Attributes:
         columns: names, in order.
-        types: DuckDB's names of their types.
-        info: what was read.
-        is_query: whether the rows are a query's, rather than a count or nothing.
-        limit: rows shown in a notebook; None for the usual number.
-        text: the query, as it was written; "" of other statements, and where it was run `at` a snapshot.
-        grid: how notebooks show the rows: in a grid that looks like a table at first (`quiet`), in one with filters and
-            profiles (`open`), or as a table (`none`); None for what `%config DuckLakeMagics.grid` says.
-        time_zone: of times with a zone, as Python values and texts.
+        types: DuckDB's type names.
+        info: facts about the files and snapshots read.
+        is_query: whether the rows come from a query.
+        limit: rows shown in a notebook; None for the default.
+        text: the query as written; "" for other statements, and for a query run `at` a snapshot.
+        grid: display in notebooks: a grid that first looks like a table (`quiet`), a grid with filters and
+            profiles (`open`), or a table (`none`); None follows `%config DuckLakeMagics.grid`.
+        time_zone: the time zone of TIMESTAMPTZ values, as Python values and texts.
 
     Args:
-        on_spark: the same rows as Spark reads them from the files, where they have been read in process; it may give None.
-        waiting: what computes the rows.
+        on_spark: returns the same rows as a Spark read of the files, or None; for rows read in process.
+        waiting: computes the rows.
     """
 
     def __init__(
@@ -151,49 +151,49 @@ class Result:
 
     @property
     def in_process(self) -> bool:
-        """Whether the rows are here already, or are computed here when they are asked for."""
+        """Whether the rows are in this process, or will be computed in it."""
         return self._arrow is not None or self._waiting is not None
 
     @property
     def differs_by_run(self) -> bool:
-        """Whether computing the rows again may give other values, as `now()` does on Spark."""
+        """Whether a second computation may give other values, as with `now()` on Spark."""
         return self._frame is not None and self._arrow is None and differs_by_run(self.text)
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, in the types that DuckDB gives, variants as text; computed once."""
+        """Returns all rows as an Arrow table with DuckDB's types, variants as text; computed once."""
         return in_zone(arrow_table(self.carried()), self.time_zone)
 
     def carried(self) -> pa.Table:
-        """All rows in the Arrow forms of their types (see model/types.py), to be handed on; computed once."""
+        """Returns all rows in the Arrow forms of their types (see model/types.py), for other parts; computed once."""
         if self._arrow is None:
             with self._turn():
-                if self._arrow is None:  # no other thread has computed them meanwhile
+                if self._arrow is None:  # another thread may have computed them meanwhile
                     self._arrow = self._computed()
         return self._arrow
 
     def head(self, rows: int) -> pa.Table:
-        """The first rows as `carried` gives them, at most that many; computes no more than needed."""
+        """Returns at most that many first rows in the form of `carried`; computes no more than needed."""
         found = self._known(rows)
         if found is None:
             with self._turn():
                 found = self._known(rows)
-                if found is None:  # no other thread has computed them meanwhile
+                if found is None:  # another thread may have computed them meanwhile
                     found = self._head = self._computed(rows)
                     if found.num_rows < rows:
                         self._arrow = found
         return in_zone(found.slice(0, rows), self.time_zone)
 
     def _known(self, rows: int) -> pa.Table | None:
-        """What has been computed, where that is enough for the first rows."""
+        """Returns the computed rows, if they suffice for that many first rows."""
         head = self._head if self._head is not None and self._head.num_rows >= rows else None
         return self._arrow if self._arrow is not None else head
 
     def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame, in the types that DuckDB gives."""
+        """Returns all rows as a pandas DataFrame with DuckDB's types."""
         return pandas_frame(self.carried(), self.time_zone)
 
     def polars(self) -> pl.DataFrame:
-        """All rows as a Polars DataFrame, times with a zone as texts.
+        """Returns all rows as a Polars DataFrame; times with a zone become texts.
 
         Raises:
             UsageError: Polars is not installed, or has no type for a column.
@@ -201,15 +201,15 @@ class Result:
         return polars_frame(self.carried(), self.time_zone)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of the Python values that DuckDB gives."""
+        """Returns all rows as tuples of DuckDB's Python values."""
         return python_rows(self.carried(), self.time_zone)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Returns the first row, or None."""
         return next(iter(python_rows(self.head(1), self.time_zone)), None)
 
     def spark(self) -> DataFrame:
-        """A lazy Spark DataFrame of the rows; computes nothing."""
+        """Returns a lazy Spark DataFrame of the rows; computes nothing."""
         with self._turn():
             return self._on_spark_now()
 
@@ -217,7 +217,7 @@ class Result:
         if self._given is not None:
             return self._given
         if self._frame is not None:
-            # columns of its own: other results may have those of the same tables, and be joined with it
+            # new columns: other results may have columns of the same tables, and be joined with this one
             self._given = self._frame.toDF(*self._frame.columns)
             return self._given
         if self._engine is None:
@@ -231,17 +231,17 @@ class Result:
         return self._given
 
     def view(self) -> RowsView:
-        """The rows to look through: sorted, filtered, by page.
+        """Returns the rows for sorting, filtering and paging.
 
-        The first `MAX_ROWS` of them are computed, or `MAX_SPARK_ROWS` where Spark does, once they are needed. Rows that
-        `head` has computed are there before.
+        At most `MAX_ROWS` rows are computed, or `MAX_SPARK_ROWS` by Spark, when they are needed. Rows from
+        `head` are shown before that.
 
         Raises:
-            UsageError: it is not the result of a query, or two of its columns have one name.
+            UsageError: it is not the result of a query, or two of its columns have the same name.
         """
         if not self.text:
             raise UsageError("Only the rows of a query can be looked through; write AT (VERSION => …) in it, not at=….")
-        # names in SQL have no case
+        # names in SQL are case-insensitive
         name, times = Counter(column.casefold() for column in self.columns).most_common(1)[0]
         if times > 1:
             raise UsageError(f'The result has {times} columns "{name}"; name them apart with AS.')
@@ -255,7 +255,7 @@ class Result:
             ViewColumn(name, kind, type_or_none(kind)) for name, kind in zip(self.columns, self.types, strict=True)
         ]
         head = self._head if self._arrow is None else None
-        # whether there are more rows than the head has is not known
+        # the head does not show whether more rows follow, so its last row is left out
         first = head.slice(0, min(head.num_rows - 1, most)) if head is not None and head.num_rows > 1 else None
         return RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
 
@@ -276,18 +276,18 @@ class Result:
         return hook("result.grid")(self)
 
     def _turn(self) -> AbstractContextManager[None]:
-        """Around what the session computes: threads take turns."""
+        """Takes the session's turn, so that only one thread computes."""
         return nullcontext() if self._engine is None else self._engine.turn.taken()
 
     def _computed(self, limit: int | None = None) -> pa.Table:
-        """The first rows, or all of them."""
+        """Returns the first rows, or all rows."""
         started = time.monotonic()
         try:
             if self._waiting is not None:
                 return self._waiting.rows(limit).rename_columns(self.columns)
             if self._frame is None:
                 return pa.table({})
-            assert self._engine is not None  # who hands in a frame hands in its engine
+            assert self._engine is not None  # a caller with a frame also passes its engine
             from ducklake_lab.spark.frames import to_arrow_table
 
             with self._engine.running():
@@ -298,13 +298,13 @@ class Result:
 
 
 def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """The columns in the types of the result: Spark carries some in others, see spark/types.py."""
+    """Returns the columns in the result's types; Spark carries some in other types, see spark/types.py."""
     for index, kind in enumerate(map(type_or_none, types)):
         field = rows.schema.field(index)
         if kind is None:
             continue
         if from_field(field) == kind:
-            # e.g. times, which Spark gives in nanoseconds
+            # for example times, which Spark returns in nanoseconds
             rows = rows.set_column(index, kind.field(field.name), rows.column(index).cast(kind.arrow()))
         else:
             column = cast_columns(
@@ -315,10 +315,10 @@ def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def count_result(count: int, info: RunInfo) -> Result:
-    """The result of a statement that changed rows."""
+    """Returns the result of a statement that changed rows."""
     return Result(arrow=pa.table({"Count": pa.array([count], pa.int64())}), info=info, is_query=False)
 
 
 def nothing(info: RunInfo | None = None) -> Result:
-    """The result of a statement that returns no rows."""
+    """Returns the result of a statement without rows."""
     return Result(info=info, is_query=False)

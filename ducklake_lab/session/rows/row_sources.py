@@ -1,4 +1,4 @@
-"""The rows behind the sources of a query: planned reads, feeds of changes, and tables handed in."""
+"""Sources of a query's rows: planned reads, change feeds, and tables from the program."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
 _numbers = count(1)
-#: Files of a scan up to which its DataFrame is kept for the next statement.
+#: Most files of a scan whose DataFrame is kept for the next statement.
 _KEPT_FILES = 1000
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned read of a lake table, not begun yet."""
+    """A planned read of a lake table that has not begun."""
 
     plan: ScanPlan
     virtual: bool
@@ -38,15 +38,15 @@ class Scan:
 
     @cached_property
     def relation(self) -> Relation:
-        """The rows as a query, whose tables no other scan has."""
+        """The rows as a query over tables that no other scan uses."""
         name = f"_ducklake_scan_{next(_numbers)}"
         return relation_of(self.plan, name, virtual=self.virtual, located=self.located)
 
     @property
     def key(self) -> Hashable:
-        """What its DataFrame depends on; None where that is too much to compare, or to keep.
+        """The key under which its DataFrame is kept; None if the scan has inlined data or too many files.
 
-        Files never change. How an object store is reached does.
+        Data files never change, but the access to an object store does.
         """
         plan = self.plan
         if plan.inlined is not None or len(plan.files) > _KEPT_FILES:
@@ -56,7 +56,7 @@ class Scan:
 
 
 def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
-    """A loaded source as a Spark DataFrame."""
+    """Returns a loaded source as a Spark DataFrame."""
     from ducklake_lab.spark import reader
     from ducklake_lab.spark.frames import from_arrow_table, of_session
 
@@ -70,14 +70,14 @@ def frame_of(rows: Any, engine: SparkEngine) -> DataFrame:
 
 
 def to_duckdb(rows: object) -> pa.Table | Relation:
-    """A loaded source for DuckDB in process: as a query of its files where it reads them, else as an Arrow table."""
+    """Returns a loaded source for DuckDB: a query over its files if DuckDB reads them, else an Arrow table."""
     if isinstance(rows, Feed):
         return rows.here().relation
     return rows.relation if isinstance(rows, Scan) and is_direct(rows.plan.files) else to_arrow(rows)
 
 
 def to_arrow(rows: Any) -> pa.Table:
-    """A loaded source as an Arrow table."""
+    """Returns a loaded source as an Arrow table."""
     if isinstance(rows, Scan):
         return local_reader.read(rows.plan, virtual=rows.virtual, located=rows.located)
     if isinstance(rows, Feed):
@@ -90,7 +90,7 @@ def to_arrow(rows: Any) -> pa.Table:
 
 
 def facts(loaded: Iterable[object], purpose: Purpose = "look", refusal: Exception | None = None) -> Facts:
-    """What is known of loaded sources for their placement."""
+    """Returns the facts about loaded sources that decide their placement."""
     files: list[ScanFile] = []
     total, on_spark = 0, False
     for rows in loaded:

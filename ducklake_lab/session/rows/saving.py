@@ -1,4 +1,4 @@
-"""Rows as files of other programs: CSV, Parquet and Excel."""
+"""Writes rows as CSV, Parquet and Excel files."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from ducklake_lab.model.types import INTEGERS, DataType, from_field
 from ducklake_lab.storage import Storage, is_local
 
 _CSV = "FORMAT csv, HEADER {header}, DELIMITER {delimiter}, QUOTE '\"', ESCAPE '\"', NULLSTR ''"
-#: What a sheet of Excel holds: rows with their head, columns, characters in a cell, digits of a number.
+#: Limits of an Excel sheet: rows with the header, columns, characters in a cell, digits of a number.
 EXCEL_ROWS, EXCEL_COLUMNS, EXCEL_TEXT, EXCEL_DIGITS = 1_048_576, 16_384, 32_767, 15
-#: Days before this one have other numbers in Excel than in a calendar.
+#: Earlier days have other numbers in Excel than in a calendar.
 _EXCEL_BEGINS = date(1900, 3, 1)
-#: What XML cannot hold, or Excel reads as a character by its number.
+#: Characters that XML cannot hold, or that Excel reads as an escape.
 _EXCEL_ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def save(rows: pa.Table, path: str, time_zone: str) -> None:
-    """Writes rows to a file or an object; its ending says which kind of file.
+    """Writes rows to a file or an object. The path's ending chooses the format.
 
-    In CSV and TSV nothing is NULL, and `""` the empty text; other values are DuckDB's texts of them. In Parquet 128-bit integers are
-    decimals, and intervals and times with a zone texts. In Excel a text is what its numbers and dates cannot hold exactly.
+    CSV and TSV write NULL as nothing, the empty text as `""`, and other values as DuckDB's text. Parquet writes
+    128-bit integers as decimals, and intervals and times with a zone as text. Excel gets text for values that it
+    would change.
 
     Raises:
-        UsageError: the ending is none of those, the file cannot be written, or has no room for the rows.
-        UnsupportedFeatureError: what writes Excel files is not installed, or Parquet has no such type.
-        ConstraintError: a number has more than 38 digits, which Parquet cannot hold.
+        UsageError: the ending is unknown, the file cannot be written, or it cannot hold so many rows or columns.
+        UnsupportedFeatureError: openpyxl is not installed, or Parquet lacks a type.
+        ConstraintError: a number has more than 38 digits, Parquet's limit.
     """
     ending = os.path.splitext(path)[1].lower()
     write = _WRITERS.get(ending)
@@ -51,7 +52,7 @@ def save(rows: pa.Table, path: str, time_zone: str) -> None:
     place = Path(path.removeprefix("file://")).expanduser() if local else None
     if place is not None and not place.parent.is_dir():
         raise UsageError(f'"{path}" cannot be written: there is no folder {place.parent}.')
-    # beside its place, so that it is there whole or not at all
+    # first in a file beside it, so that the path has the whole file or none
     try:
         with TemporaryDirectory(prefix=".ducklake-", dir=place and place.parent) as folder:
             made = str(Path(folder) / f"rows{ending}")
@@ -65,7 +66,7 @@ def save(rows: pa.Table, path: str, time_zone: str) -> None:
 
 
 def tab_separated(rows: pa.Table, time_zone: str) -> str:
-    """Rows as spreadsheets take them from the clipboard, without their names; a line for each, none after the last."""
+    """Returns rows as tab-separated text for a spreadsheet, without a header; the last line has no line end."""
     with TemporaryDirectory(prefix="ducklake-") as folder:
         made = str(Path(folder) / "rows.tsv")
         _copy(rows, made, _CSV.format(header="false", delimiter="'\t'"), time_zone)
@@ -73,7 +74,7 @@ def tab_separated(rows: pa.Table, time_zone: str) -> str:
 
 
 def csv_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
-    """Parts of the CSV that `save` writes, with a line of names."""
+    """Yields parts of the CSV text of `save`, with a header line."""
     with TemporaryDirectory(prefix="ducklake-") as folder:
         made = str(Path(folder) / "rows.csv")
         _csv(rows, made, time_zone)
@@ -82,7 +83,7 @@ def csv_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
 
 
 def writes_excel() -> bool:
-    """Whether what writes Excel files is installed."""
+    """Whether the package that writes Excel files is installed."""
     try:
         import openpyxl  # noqa: F401
     except ImportError:
@@ -105,7 +106,7 @@ def _parquet(rows: pa.Table, path: str, time_zone: str) -> None:
 def _copy(
     rows: pa.Table, path: str, options: str, time_zone: str, convert: Callable[[str, DataType], str] | None = None
 ) -> None:
-    """Lets DuckDB write a file."""
+    """Writes a file with DuckDB's COPY."""
     names = [quote_identifier(name) for name in rows.column_names]
     kinds = [_kind(field) for field in rows.schema]
     rows = rows.rename_columns([f"c{at}" for at in range(len(names))])
@@ -133,7 +134,7 @@ def _kind(field: pa.Field) -> DataType | None:
 
 
 def _for_parquet(place: str, kind: DataType) -> str:
-    """What Parquet holds of a value without loss: DuckDB writes these as doubles, milliseconds and times in UTC."""
+    """Returns SQL of a value in a form that Parquet holds without loss; DuckDB alone would lose digits or zones."""
     if kind.name in ("int128", "uint128"):
         return f"CAST({place} AS DECIMAL(38,0))"
     if kind.name in ("interval", "timetz"):
@@ -161,7 +162,7 @@ def _excel(rows: pa.Table, path: str, time_zone: str) -> None:
     def cell(value: object) -> Any:
         if not isinstance(value, str):
             return value
-        # a text that begins with = is no formula
+        # a text that begins with = is not a formula
         made = WriteOnlyCell(sheet, _escaped(value))
         made.data_type = "s"
         return made
@@ -173,7 +174,7 @@ def _excel(rows: pa.Table, path: str, time_zone: str) -> None:
 
 
 def _excel_columns(rows: pa.Table, time_zone: str) -> Iterator[Sequence[object]]:
-    """The values of each column as Excel takes them."""
+    """Yields the values of each column in Excel's types."""
     for field, column in zip(rows.schema, rows.columns, strict=True):
         kind = _kind(field)
         is_plain = kind is not None and (kind.name == "boolean" or (kind.is_numeric and kind.name != "float32"))
@@ -193,7 +194,7 @@ def _excel_columns(rows: pa.Table, time_zone: str) -> Iterator[Sequence[object]]
 
 
 def _excel_value(value: Any, kind: DataType | None) -> object:
-    """A number or date where Excel holds it exactly, else text."""
+    """Returns a number or date if Excel holds it exactly, else text."""
     if value is None or isinstance(value, bool) or kind is None:
         return value
     if kind.name in INTEGERS:
@@ -211,7 +212,7 @@ def _excel_value(value: Any, kind: DataType | None) -> object:
 def _excel_time(text: str, kind: DataType) -> object:
     try:
         moment = date.fromisoformat(text) if kind.name == "date" else datetime.fromisoformat(text)
-    except ValueError:  # infinity, or a year of five digits
+    except ValueError:  # infinity, or a year with five digits
         return text
     if isinstance(moment, datetime):
         fits = (

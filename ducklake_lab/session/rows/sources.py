@@ -1,4 +1,4 @@
-"""Turns the sources of a query plan into rows behind names, for Spark or for DuckDB in process."""
+"""Loads the sources of a query plan, for Spark or for DuckDB in process."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ from ducklake_lab.storage import is_local
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Bytes of data files up to which a side of a join is read to skip files of the other side.
+#: Largest size, in bytes of data files, of a join side that is read to skip files of the other side.
 _SIDE_BYTES = 4 << 20
-#: Scans that are kept from statement to statement, and files up to which one is.
+#: Most scans kept for later statements, and most files of a kept scan.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
-#: What becomes of the effects of a function.
+#: Whether a function with effects runs, returns no rows, or raises.
 Effects = Literal["run", "skip", "refuse"]
 
 
 class Sources:
-    """Plans queries and makes the planned sources readable.
+    """Plans queries and loads their sources.
 
     Attributes:
-        names: what names in SQL mean.
+        names: resolves names in SQL.
     """
 
     def __init__(self, transactions: Transactions, engine: SparkEngine, database: SessionDatabase) -> None:
@@ -76,11 +76,11 @@ class Sources:
     # Rows
 
     def state(self, rows: LakeTable) -> CatalogState:
-        """The entries of the lake at the state that a table of a plan is read at."""
+        """Returns the entries of the lake in the state that the plan reads."""
         return self._lakes.state(rows.lake, rows.at)
 
     def scan(self, lake: Lake, state: CatalogState, table: Table, predicate: Predicate | None = None) -> ScanPlan:
-        """Plans to read a table, the open transaction's changes to it included when it is not read at a snapshot."""
+        """Plans the read of a table, with the open transaction's changes unless it reads a snapshot."""
         transaction = self._lakes.transaction
         own = transaction if transaction is not None and state is transaction.state else None
         with lake.connect() as connection:
@@ -95,23 +95,23 @@ class Sources:
             )
 
     def query(self, query: op.Query, text: str | None = None, *, purpose: Purpose = "look") -> Result:
-        """The result of a query.
+        """Plans and runs a query.
 
         Args:
-            text: the query as it was written, where it is a statement of its own.
-            purpose: what happens to its rows.
+            text: the query as written, if it is a whole statement.
+            purpose: the use of its rows.
 
         Raises:
-            BindError: it names what does not exist, or what is ambiguous.
-            UnsupportedFeatureError: it reads data files in a way that Spark cannot.
+            BindError: a name does not exist or is ambiguous.
+            UnsupportedFeatureError: it reads data files with SQL that Spark cannot run.
         """
         return self.run(self.plan(query, text), purpose=purpose)
 
     def statement(self, query: op.Query, text: str) -> Result:
-        """The result of a query that is a statement of its own, whose only source may be a function with effects.
+        """Runs a query that is a whole statement; its only source may be a function with effects.
 
         Raises:
-            BindError, UnsupportedFeatureError: as `query`, before the function runs.
+            BindError, UnsupportedFeatureError: as in `query`; raised before the function runs.
         """
         plan = self.plan(query, text)
         source = self.acting(query, plan)
@@ -123,7 +123,7 @@ class Sources:
         return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
 
     def acting(self, query: op.Query, plan: QueryPlan) -> Source | None:
-        """The only source of a query, where it is a call of a function with effects; None for all other queries."""
+        """Returns the source of a query that only calls a function with effects; None for other queries."""
         if len(plan.sources) != 1 or not is_of_one_function(query):
             return None
         (source,) = plan.sources
@@ -135,15 +135,15 @@ class Sources:
         return source if acts else None
 
     def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
-        """The plan of a query; what is not understood here is left to DuckDB."""
+        """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB."""
         return plan_or_leave(query, self.names, text)
 
     def run(self, plan: QueryPlan, *, describe: bool = False, purpose: Purpose = "look") -> Result:
-        """The result of a query: computed now in process, or lazily by Spark.
+        """Runs a plan: now in process, or lazily on Spark.
 
         Args:
-            describe: only its columns are wanted; functions with side effects do not run.
-            purpose: what happens to its rows.
+            describe: only the columns are needed; functions with effects do not run.
+            purpose: the use of the rows.
         """
         info = RunInfo()
         loaded = self.load_all(plan, info, describe=describe, purpose=purpose)
@@ -164,7 +164,7 @@ class Sources:
         return Result(frame=self.spark_frame(plan, loaded), types=self.types(shown), info=info, engine=self._engine)
 
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Waiting | None:
-        """The plan, to run when its rows are asked for; None where that could give others than now."""
+        """Returns the plan as a query that runs on demand; None if it could give other rows later than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.duckdb_sql):
             return None
@@ -189,7 +189,7 @@ class Sources:
         return Waiting(columns, rows)
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame | None:
-        """A lazy DataFrame of what has run in process; None where only rows that are here are the same."""
+        """Returns a lazy DataFrame of a query that ran in process; None if a second run could give other rows."""
         if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
             return None
         return self.spark_frame(plan, loaded)
@@ -197,15 +197,15 @@ class Sources:
     def placed(
         self, plan: QueryPlan, loaded: Mapping[str, object], info: RunInfo, purpose: Purpose = "look"
     ) -> Placement:
-        """Where a plan's rows are worked; `info` says so from now on."""
+        """Chooses the engine of a plan and notes it in `info`."""
         refusal = plan.refusal if self._engine.asked == "spark" else None
         if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
-            refusal = None  # Spark's workers find the rows
+            refusal = None  # Spark's workers find the rows with DuckDB
         info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
         return info.placement
 
     def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Fetched | None:
-        """The rows of a query that a digest of its table gives; None where its files have to be read."""
+        """Returns a query's rows from the catalog's statistics; None if the files must be read."""
         if plan.digest is None:
             return None
         wanted, (source, *_) = plan.digest, plan.sources
@@ -228,7 +228,7 @@ class Sources:
     def run_in_process(
         self, plan: QueryPlan, loaded: Mapping[str, object], types: Sequence[str] | None = None
     ) -> Fetched:
-        """Runs a plan in process; `types` are the column types, where the query has been described."""
+        """Runs a plan in process; `types` are the column types, if they are known."""
         try:
             tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
@@ -243,7 +243,7 @@ class Sources:
             raise
 
     def check_for_spark(self, plan: QueryPlan) -> None:
-        """Raises what keeps a plan from running on Spark."""
+        """Raises the reason why a plan cannot run on Spark."""
         if plan.bound or not isinstance(plan.refusal, BindError):
             plan.for_spark()
             return
@@ -254,12 +254,12 @@ class Sources:
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
 
     def types(self, plan: QueryPlan) -> list[str] | None:
-        """DuckDB's names of the types of a query's columns; None where it cannot tell."""
+        """Returns DuckDB's type names of a query's columns; None if DuckDB cannot bind it."""
         columns = self.columns(plan)
         return [kind for _, kind in columns] if columns is not None else None
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
-        """The (name, type) of a query's columns as DuckDB gives them, without running it; None where it cannot."""
+        """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""
         return self._described(plan, self.empty(plan))
 
     def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
@@ -269,9 +269,9 @@ class Sources:
             return None
 
     def row_query(self, plan: QueryPlan, loaded: Mapping[str, object]) -> RowQuery | None:
-        """The plan as a query that workers run over parts of its only table; None where Spark has to run it.
+        """Returns the plan as a query for workers, each over a part of its only table; None if Spark must run it.
 
-        Files that are not near are left to Spark, which reads less of them.
+        Remote files are left to Spark, which reads fewer of their bytes.
         """
         if len(plan.sources) != 1 or not plan.bound:
             return None
@@ -294,7 +294,7 @@ class Sources:
         return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
-        """The sources of a plan without their rows."""
+        """Returns the sources of a plan as empty tables."""
         tables = {}
         for source in plan.sources:
             if source.kind != "local":
@@ -313,7 +313,7 @@ class Sources:
         return self.names.function(source.name, source.args, source.kwargs) or ()
 
     def _with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
-        """The loaded sources of a plan, and those that DuckDB finds by itself, for Spark."""
+        """Returns the loaded sources of a plan for Spark, plus those that DuckDB resolves itself."""
         local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
         return {**loaded, **local}
 
@@ -321,22 +321,22 @@ class Sources:
         return self._database.run(source.query).table
 
     def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
-        """The lazy result of a query in Spark's own SQL, in which tables of lakes may be named.
+        """Returns the lazy result of a query in Spark SQL, which may name tables of lakes.
 
         Raises:
-            UnsupportedFeatureError: it is no query.
+            UnsupportedFeatureError: it is not a query.
         """
         plan = plan_spark_text(text, self.names)
         info = RunInfo()
         loaded = {source.view: self.load(source, info) for source in plan.sources}
-        # only those that it names: a notebook offers all of its variables, which Spark would make literals of
+        # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
         return Result(frame=self.spark_frame(plan, loaded, named), info=info, engine=self._engine)
 
     def spark_frame(
         self, plan: QueryPlan, loaded: Mapping[str, object], params: Mapping[str, object] | None = None
     ) -> DataFrame:
-        """A lazy DataFrame of a plan over its sources, checked."""
+        """Returns a lazy, checked DataFrame of a plan over its sources."""
 
         def made(rows: object) -> tuple[Hashable, Callable[[], DataFrame]]:
             return rows.key if isinstance(rows, Scan) else None, lambda: frame_of(rows, self._engine)
@@ -352,7 +352,7 @@ class Sources:
     def load_all(
         self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
     ) -> dict[str, Any]:
-        """The sources of a plan by view, without local ones; see `load`. Nothing is read but small sides of joins."""
+        """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
         loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
@@ -381,10 +381,10 @@ class Sources:
         return loaded
 
     def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Any:
-        """An Arrow table, a Spark DataFrame, or a ScanPlan with whether it needs virtual columns.
+        """Loads a source: an Arrow table, a DataFrame, a `Feed` or a `Scan`.
 
         Args:
-            effects: what becomes of those of a function, see `Functions.evaluate`.
+            effects: the treatment of a function with effects, see `Functions.evaluate`.
         """
         if source.kind == "function":
             name = source.name
@@ -418,7 +418,7 @@ class Sources:
         raise AssertionError(source)  # the planner names no other rows
 
     def _kept_scan(self, rows: LakeTable, state: CatalogState, source: Source) -> Scan:
-        """A planned read. At the newest snapshot it is kept for later statements: each change of a lake makes a new one."""
+        """Returns a planned read; keeps reads of the newest snapshot for later statements, until the lake changes."""
         lake = rows.lake
         table = state.tables[rows.table.table_id]
         at = (lake, lake.cache.generation, state.snapshot.snapshot_id, self._database.time_zone())

@@ -1,4 +1,4 @@
-"""Rows to look through: sorted, filtered, a page at a time; what is seen can be read as SQL."""
+"""Rows for sorting, filtering and paging; the current selection is available as SQL."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ducklake_lab.session.rows import chart
 from ducklake_lab.session.rows.chart import Chart
 from ducklake_lab.session.rows.columns import ViewColumn
 
-#: Rows held in memory to look through. Of a larger table, files are read until there are so many.
+#: Most rows held in memory for viewing. A larger table is read file by file up to this number.
 MAX_ROWS = 2_000_000
-#: Rows that Spark hands over to look through.
+#: Most rows fetched from Spark for viewing.
 MAX_SPARK_ROWS = 100_000
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<>|!=|<|>|=)\s*(.*)", re.DOTALL)
@@ -36,13 +36,13 @@ _TOP = 6
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The values of one column in the rows that pass the filters.
+    """Statistics of one column over the filtered rows.
 
     Attributes:
-        distinct: how many different values there are.
-        low, high: smallest and largest value as text; None where there are none, or the type has no order.
-        bins: counts in equal intervals from low to high, for numbers and times; () for others.
-        top: (value, count) of the most frequent ones, for others.
+        distinct: the number of distinct values.
+        low, high: smallest and largest value as text; None without values, or for a type without order.
+        bins: counts in equal intervals from low to high, for numbers and times; () for other types.
+        top: (value, count) of the most frequent values, for other types.
     """
 
     column: str
@@ -56,22 +56,22 @@ class Profile:
 
 
 class RowsView:
-    """Rows of a table at one snapshot, or of a result, for looking through.
+    """Rows of a table at one snapshot, or of a result, for viewing.
 
     Attributes:
-        title: what they are.
-        columns: their columns, of which no two have one name.
+        title: the name of the table or result.
+        columns: the columns; no two share a name.
         sort: (column, descending), most significant first.
-        time_zone: in which times are read and shown.
+        time_zone: the time zone for filters and display.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
-        search: a part of the text of any column, as DuckDB writes it; "" for none. Case does not matter.
+        search: a part of the text of any column, in DuckDB's form; "" for none. It is case-insensitive.
 
     Args:
-        statement: gives all rows.
-        source: what SQL reads them from.
-        read: gives the rows that are held, and whether there are more; called once, when they are first needed.
-        whole_rows: how many there are in all, where that is known before.
-        first: rows that are here before the others are read; there are more.
+        statement: a statement that returns all rows.
+        source: the FROM item for SQL over the rows.
+        read: returns the held rows, and whether there are more; called once, on demand.
+        whole_rows: the number of all rows, if it is already known.
+        first: first rows to show before the others are read; more rows follow.
     """
 
     def __init__(
@@ -102,17 +102,17 @@ class RowsView:
 
     @property
     def rows(self) -> pa.Table:
-        """All rows held, their columns named c0, c1, …; read on first use."""
+        """All held rows, with columns c0, c1, …; read on first use."""
         return self._all()[0]
 
     @property
     def partial(self) -> bool:
-        """Not all rows are held: there are too many."""
+        """Whether only some of the rows are held, because there are too many."""
         return self._all()[1]
 
     @property
     def whole_rows(self) -> int | None:
-        """How many there are in all; None where that is not known."""
+        """The number of all rows; None if unknown."""
         return self._whole_rows if self._whole_rows is not None or self.partial else self.total
 
     @property
@@ -121,7 +121,7 @@ class RowsView:
 
     @property
     def first(self) -> int | None:
-        """How many rows are here while the others are not read yet, which the next question about them does."""
+        """The number of first rows while the others are unread; the next request for those reads them."""
         return self._first.num_rows if self._held is None and self._first is not None else None
 
     def _all(self) -> tuple[pa.Table, bool]:
@@ -133,14 +133,14 @@ class RowsView:
 
     @property
     def passing(self) -> int:
-        """How many rows pass."""
+        """The number of filtered rows."""
         return self.total if self._order is None else len(self._order)
 
     def column(self, name: str) -> int:
-        """The place of a column.
+        """Returns the position of a column.
 
         Raises:
-            EntryNotFoundError: there is none of that name.
+            EntryNotFoundError: no column has that name.
         """
         for at, column in enumerate(self.columns):
             if column.name == name:
@@ -152,10 +152,10 @@ class RowsView:
     def look(
         self, sort: Sequence[tuple[str, bool]] = (), filters: dict[str, str] | None = None, search: str = ""
     ) -> int:
-        """Sorts, filters and searches; gives how many rows pass.
+        """Sorts, filters and searches; returns the number of filtered rows.
 
         Raises:
-            EntryNotFoundError, UsageError: an unknown column, or a filter that does not fit its type; nothing changes.
+            EntryNotFoundError, UsageError: a column is unknown, or a filter does not fit its type; nothing changes.
         """
         filters = {name: text for name, text in (filters or {}).items() if text.strip()}
         where = "\n  AND ".join(self._conditions(filters, search, [f"c{at}" for at in range(len(self.columns))]))
@@ -173,7 +173,7 @@ class RowsView:
         return self.passing
 
     def page(self, start: int, count: int) -> pa.Table:
-        """Some of the rows that pass, in order, under the table's column names."""
+        """Returns a range of the filtered rows, in order, under the table's column names."""
         first = self._first if self._held is None else None
         if first is not None and start + count <= first.num_rows:
             rows = first.slice(start, count)
@@ -183,15 +183,15 @@ class RowsView:
         return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
 
     def save(self, path: str | os.PathLike[str], *, part: bool = False) -> int:
-        """Writes the rows that pass, in order, to a file or an object; gives how many.
+        """Writes the filtered rows, in order, to a file or an object; returns their number.
 
         Args:
-            path: ends in .csv, .tsv, .parquet or .xlsx; see `saving.save` for what becomes of the values.
-            part: where not all rows are held, those that are will do.
+            path: a path that ends in .csv, .tsv, .parquet or .xlsx; see `saving.save` for the form of values.
+            part: write the held rows even if they are not all rows.
 
         Raises:
-            UsageError: not all rows are held, the path ends in something else, or cannot be written.
-            UnsupportedFeatureError, ConstraintError: such a file cannot hold a value.
+            UsageError: not all rows are held, the path has another ending, or it cannot be written.
+            UnsupportedFeatureError, ConstraintError: the format cannot hold a value.
         """
         from ducklake_lab.session.rows import saving
 
@@ -204,14 +204,14 @@ class RowsView:
         return self.passing
 
     def seen(self, names: Sequence[str]) -> pa.Table:
-        """Some columns of the rows that pass, in order, under the table's column names."""
+        """Returns some columns of the filtered rows, in order, under the table's column names."""
         places = [self.column(name) for name in dict.fromkeys(names)]
         rows = self.rows.select(places)
         rows = rows if self._order is None else rows.take(self._order)
         return rows.rename_columns([self.columns[at].name for at in places])
 
     def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Runs a query over some rows, in the view's time zone."""
+        """Runs a query over given tables, in the view's time zone."""
         return engine.evaluate(sql, tables, self.time_zone)
 
     def chart(
@@ -224,17 +224,17 @@ class RowsView:
         color: str | None = None,
         bins: str | None = None,
     ) -> Chart:
-        """The rows that pass as points of a chart; what is not given is chosen by the columns' types.
+        """Returns a chart of the filtered rows; types of the columns decide omitted arguments.
 
         Args:
             kind: bar, line, scatter or histogram.
-            y: a column of numbers.
-            aggregate: count, sum, avg, min or max, of bars and lines.
-            color: a column; its eight most frequent values are drawn in a colour each.
-            bins: minute, hour, day, week, month, quarter or year, for intervals of an x of times.
+            y: a numeric column.
+            aggregate: count, sum, avg, min or max, for bars and lines.
+            color: a column; its eight most frequent values get a colour each.
+            bins: minute, hour, day, week, month, quarter or year, the intervals for times on x.
 
         Raises:
-            EntryNotFoundError, UsageError: an unknown column, kind or aggregate, or one that does not suit.
+            EntryNotFoundError, UsageError: a column, kind or aggregate is unknown or unsuitable.
         """
         for name in (x, y, color):
             if name is not None:
@@ -252,12 +252,12 @@ class RowsView:
         color: str | None = None,
         bins: str | None = None,
     ) -> Any:
-        """As `chart`, as a Plotly figure."""
+        """Returns the chart of `chart` as a plotly figure."""
         return hook("chart.plot")(self.chart(kind, x, y, aggregate, color=color, bins=bins))
 
     @property
     def sql(self) -> str:
-        """What is seen, as a statement that gives the same rows in the same order."""
+        """A statement for the filtered rows, in the same order."""
         conditions = self._conditions(
             self.filters, self.search, [quote_identifier(column.name) for column in self.columns]
         )
@@ -272,7 +272,7 @@ class RowsView:
         return text
 
     def profile(self, name: str) -> Profile:
-        """The values of a column in the rows that pass the filters."""
+        """Returns the statistics of a column over the filtered rows."""
         at = self.column(name)
         kind = self.columns[at].kind
         column = self.rows.column(at) if self._order is None else self.rows.column(at).take(self._order)
@@ -299,7 +299,7 @@ class RowsView:
         return Profile(name, rows, nulls, distinct, least, most, bins, top)
 
     def _bins(self, number: str, kind: DataType, tables: dict[str, pa.Table]) -> tuple[int, ...]:
-        """How many values are in each bin; none where all finite values are one and the same."""
+        """Returns the number of values in each interval; () if all finite values are equal."""
         numbers = f"SELECT {number} AS x FROM t WHERE v IS NOT NULL AND isfinite({number})"
         ends = self.evaluate(f"SELECT min(x), max(x) FROM ({numbers})", tables)
         low, high = (column[0].as_py() for column in ends.columns)
@@ -315,10 +315,10 @@ class RowsView:
         return tuple(counts.get(at, 0) for at in range(bins))
 
     def _conditions(self, filters: dict[str, str], search: str, places: Sequence[str]) -> list[str]:
-        """SQL of what a row must fulfil to pass.
+        """Returns the SQL conditions of the filters and the search.
 
         Args:
-            places: what the columns are called there.
+            places: the SQL names of the columns.
         """
         conditions = [self._condition(name, text, places[self.column(name)]) for name, text in filters.items()]
         if search.strip():
@@ -326,7 +326,7 @@ class RowsView:
         return conditions
 
     def _condition(self, name: str, text: str, place: str) -> str:
-        """SQL of a filter as written."""
+        """Returns the SQL condition of one filter."""
         column = self.columns[self.column(name)]
         plain = text.strip()
         if plain.casefold() in ("null", "is null"):
@@ -357,18 +357,18 @@ def _by_place(rows: pa.Table) -> pa.Table:
 
 
 def _has_text(place: str, part: str) -> str:
-    """SQL of whether a value's text has a part, whatever the case of either."""
-    # what Python makes of other letters is not what DuckDB makes of them
+    """Returns the SQL condition that a value's text contains a part, in any case."""
+    # Python and DuckDB fold non-ASCII letters differently
     small = quote_text(part.lower()) if part.isascii() else f"lower({quote_text(part)})"
     return f"contains(lower({place}::VARCHAR), {small})"
 
 
 def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> RowsView:
-    """A table at one snapshot.
+    """Returns a view of a table at one snapshot.
 
     Args:
-        name: the table's, for SQL.
-        table_rows: how many it has.
+        name: the table's name in SQL.
+        table_rows: the number of its rows.
     """
     source = f"{name} AT (VERSION => {snapshot_id})"
     held, partial = _first_files(plan)
@@ -385,7 +385,7 @@ def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_ro
 
 
 def _first_files(plan: ScanPlan) -> tuple[ScanPlan, bool]:
-    """As many of the plan's files as hold MAX_ROWS rows, and whether that leaves some out."""
+    """Returns a plan of the first files with MAX_ROWS rows, and whether it leaves files out."""
     rows = 0
     kept: list[ScanFile] = []
     for file in plan.files:
@@ -403,10 +403,10 @@ def _number(kind: DataType) -> str | None:
 
 
 def _checked(value: str, name: str, kind: DataType) -> str:
-    """The value as SQL of a column's type.
+    """Returns the value as SQL of a column's type.
 
     Raises:
-        UsageError: it is none of that type.
+        UsageError: the value is not of that type.
     """
     if kind.name == "varchar":
         return quote_text(value)

@@ -1,1 +1,1 @@
-"""Runs statements: each kind has its module."""
+"""Runs statements; each kind has a module."""

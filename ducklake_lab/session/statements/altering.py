@@ -1,7 +1,7 @@
-"""What ALTER TABLE makes of a table's columns: pure functions from a table to a changed one.
+"""Changes of columns by ALTER TABLE: pure functions from a table to a changed table.
 
-The rows of nested columns come out as the reference writes them: a field that is added, renamed or widened on its own
-gets a row without defaults.
+The catalog rows of nested columns match the reference: the row of an added, renamed or widened field has no
+defaults.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ducklake_lab.model.types import DataType
 
 
 def existing(table: Table, name: str) -> Column:
-    """The top-level column of that name.
+    """Returns the top-level column with that name.
 
     Raises:
-        BindError: there is none.
+        BindError: the column does not exist.
     """
     column = table.column(name)
     if column is None:
@@ -31,10 +31,10 @@ def existing(table: Table, name: str) -> Column:
 
 
 def path_to(table: Table, names: Sequence[str]) -> list[Column]:
-    """The columns of a dotted name, outermost first; `element`, `key` and `value` lead into lists and maps.
+    """Returns the columns along a dotted name, outermost first, through `element`, `key` and `value` too.
 
     Raises:
-        BindError: a part of it does not exist.
+        BindError: a part of the name does not exist.
     """
     path = [existing(table, names[0])]
     for name in names[1:]:
@@ -54,7 +54,7 @@ def _child(column: Column, name: str) -> Column | None:
 def edited(
     columns: Sequence[Column], path: Sequence[Column], change: Callable[[Column], Column | None]
 ) -> tuple[Column, ...]:
-    """The columns with that at the end of the path changed, or removed where `change` gives None."""
+    """Returns the columns with the last one of the path changed, or removed if `change` returns None."""
     result = []
     for column in columns:
         if column.column_id != path[0].column_id:
@@ -71,7 +71,7 @@ def with_change(table: Table, path: Sequence[Column], change: Callable[[Column],
 
 
 def add_field(table: Table, parents: Sequence[str], field: Column, *, if_not_exists: bool) -> Table:
-    """The table with a field more in one of its structs; `field` is a new column whose ids are free."""
+    """Returns the table with a new field in one of its structs; `field` has free column ids."""
     path = path_to(table, parents)
     struct = path[-1]
     if struct.type != "struct":
@@ -91,7 +91,7 @@ def _bare_field(field: Column) -> Column:
 
 
 def drop_column(table: Table, names: Sequence[str], *, if_exists: bool) -> Table:
-    """The table without a column or a field of a struct."""
+    """Returns the table without a column or a struct field."""
     if if_exists and (table.column(names[0]) is None or not _exists(table, names)):
         return table
     path = path_to(table, names)
@@ -120,10 +120,10 @@ def _exists(table: Table, names: Sequence[str]) -> bool:
 
 
 def rename_column(table: Table, names: Sequence[str], new_name: str, *, keeps_defaults: bool) -> Table:
-    """The table with a column or a field of a struct under another name.
+    """Returns the table with a renamed column or struct field.
 
     Args:
-        keeps_defaults: a field keeps its defaults, as in lakes of DuckLake 1.1.
+        keeps_defaults: a renamed field keeps its defaults, as in lakes with DuckLake 1.1.
     """
     path = path_to(table, names)
     column = path[-1]
@@ -149,26 +149,26 @@ def rename_column(table: Table, names: Sequence[str], new_name: str, *, keeps_de
 
 
 def rewritten(column: Column) -> Column:
-    """A top-level column as its row is written anew."""
+    """Returns a top-level column for its new catalog row."""
     return replace(column, default_value_type=column.default_value_type or "literal")
 
 
 def _field_rewritten(field: Column, keeps_defaults: bool) -> Column:
-    """A field of a struct as its row is written anew; before DuckLake 1.1 its defaults were lost."""
+    """Returns a struct field for its new catalog row; before DuckLake 1.1 it loses its defaults."""
     if keeps_defaults:
         return replace(field, nulls_allowed=False)
     return replace(field, nulls_allowed=False, initial_default=None, default_value="NULL", default_value_type="")
 
 
 def set_type(table: Table, name: str, target: DataType, next_id: int, *, keeps_defaults: bool) -> Table:
-    """The table with a column of another type: a wider one, or a struct with other fields.
+    """Returns the table with a new type for a column: a wider one, or a struct with other fields.
 
     Args:
         next_id: the first free column id.
-        keeps_defaults: fields keep their defaults, as in lakes of DuckLake 1.1.
+        keeps_defaults: fields keep their defaults, as in lakes with DuckLake 1.1.
 
     Raises:
-        BindError: the type does not hold every value the column may have.
+        BindError: the new type cannot hold every value of the old one.
     """
     column = existing(table, name)
     ids = iter(range(next_id, next_id + sum(1 for _ in target.walk()) + 1))
@@ -189,7 +189,7 @@ def _check_wider(column: Column, target: DataType) -> None:
 
 
 def _evolved(column: Column, target: DataType, next_id: Callable[[], int], keeps_defaults: bool) -> Column:
-    """A nested column as another type of its kind: fields matched by name, new ones with new ids."""
+    """Returns a nested column with another type of its kind: matches fields by name, gives new ones new ids."""
     if not column.children:
         if column.data_type == target:
             return column
@@ -212,7 +212,7 @@ def _new(name: str, kind: DataType, next_id: Callable[[], int]) -> Column:
 
 
 def set_not_null(table: Table, name: str, *, required: bool) -> Table:
-    """The table with a column that must, or need not, have a value; its rows are not looked at."""
+    """Returns the table with NOT NULL set or dropped for a column; does not check its rows."""
     column = existing(table, name)
     if column.nulls_allowed != required:
         state = "already has a" if required else "has no"

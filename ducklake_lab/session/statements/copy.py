@@ -1,4 +1,4 @@
-"""COPY: rows of a lake to files, and files into a lake."""
+"""COPY: writes rows of a lake to files, and reads files into a lake."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Copying:
         self._run = run
 
     def to_file(self, statement: op.CopyTo) -> Result:
-        """COPY … TO: the number of rows written."""
+        """Runs COPY … TO; returns the number of written rows."""
         query = parse_query(statement.query)
         plan = self._sources.plan(query, statement.query)
         info = RunInfo(counted="written")
         loaded = self._sources.load_all(plan, info)
-        # in process DuckDB's exact types are kept in the file
+        # in process, the file keeps DuckDB's exact types
         here = self._sources.placed(plan, loaded, info, "change").is_here
         self._make_folder(statement.path)
         if is_object(statement.path) and here:
@@ -63,7 +63,7 @@ class Copying:
         return count_result(self._to_file_on_spark(statement, plan), info)
 
     def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, object]) -> Result:
-        """The file is made here, and then brought to its place."""
+        """Writes the file locally and then uploads it."""
         with TemporaryDirectory(prefix="ducklake-") as folder:
             made = Path(folder) / statement.path.rsplit("/", 1)[-1]
             sql = f"COPY ({plan.duckdb_sql}) TO {quote_text(str(made))} {statement.options}"
@@ -76,7 +76,7 @@ class Copying:
         return _counted(rows, RunInfo(counted="written"))
 
     def _make_folder(self, path: str) -> None:
-        """Makes the folder of a file that is to be next to a lake's own; a lake without files has none yet."""
+        """Creates the folder of a local file under a lake's data path; an empty lake has none yet."""
         if any(path.startswith(lake.data_path) for lake in self._lakes) and is_local(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
 
@@ -94,7 +94,7 @@ class Copying:
             return export(frame, statement.path, kind, partitions, values)
 
     def from_file(self, statement: op.CopyFrom) -> Result:
-        """COPY lake.table FROM: the number of rows inserted. DuckDB reads the file as it would for a table like it."""
+        """Runs COPY lake.table FROM; returns the number of inserted rows. DuckDB reads the file as for such a table."""
         table = self._sources.names.place(statement.table).table()
         chosen = _chosen(table.columns, statement.columns)
         name = f"ducklake_copy_{next(_numbers)}"
@@ -124,7 +124,7 @@ def _counted(rows: pa.Table, info: RunInfo) -> Result:
 
 @contextmanager
 def _readable(path: str) -> Iterator[str]:
-    """Where DuckDB can read a file while the block runs; it reaches no object store by itself."""
+    """Yields a local path of a file during the block; DuckDB itself has no access to object stores."""
     if not is_object(path):
         yield path
         return

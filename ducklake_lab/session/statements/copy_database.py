@@ -1,4 +1,4 @@
-"""COPY FROM DATABASE: the entries and rows of a lake, or of a database of the session's own, into another."""
+"""COPY FROM DATABASE: copies entries and rows of a lake, or of a local database, into another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Callable[[op.Statement], Result]
 
 @dataclass(slots=True)
 class _Database:
-    """What is in a database, in the order in which it can be made; `{}` stands for the qualified name's beginning.
+    """The contents of a database, in an order for creation; `{}` is the placeholder for the qualifier.
 
     Attributes:
         tables: (schema, name, CREATE TABLE).
@@ -41,14 +41,14 @@ class _Database:
 def copy_database(
     transactions: Transactions, database: SessionDatabase, statement: op.CopyDatabase, sql: str, run: Run
 ) -> Result:
-    """Copies schemas, tables, macros, views and rows, as far as asked for; one snapshot if the target is a lake.
+    """Copies schemas, tables, macros, views and rows, as the statement asks; one snapshot if the target is a lake.
 
     Args:
-        sql: the statement's text.
+        sql: the statement as written.
         run: runs a statement.
 
     Returns:
-        Where only rows are copied, how many of each table; else nothing.
+        The number of rows by table, if only rows are copied; else nothing.
     """
     lakes = transactions.lakes
     for name in (statement.source, statement.target):
@@ -85,7 +85,7 @@ def _run(run: Run, sql: str) -> Result:
 
 @contextmanager
 def _transaction(transactions: Transactions) -> Iterator[None]:
-    """The open transaction, or one of its own."""
+    """Joins the open transaction, or opens one for the block."""
     if transactions.lakes.in_transaction:
         yield
         return
@@ -99,7 +99,7 @@ def _transaction(transactions: Transactions) -> Iterator[None]:
 
 
 def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:
-    """What is in a lake; its views read what is copied, rather than the lake."""
+    """Returns the contents of a lake; its views will read the copy, not the lake."""
     state = lakes.state(lake)
     nested = next((schema for schema in state.schemas.values() if schema.parent_id is not None), None)
     if nested is not None:

@@ -1,4 +1,4 @@
-"""Statements that change entries: schemas, tables, columns, partition keys. None of them starts Spark."""
+"""Statements that change schemas, tables, columns and partition keys. They never start Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HasNulls = Callable[[str], bool]
 
 
 def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
-    """Columns of a new table, ids counting from 1, parents before children."""
+    """Returns the columns of a new table; ids count from 1, parents before children."""
     columns: list[Column] = []
     seen: set[str] = set()
     next_id = 1
@@ -43,7 +43,7 @@ def build_columns(definitions: Sequence[op.ColumnDef]) -> tuple[Column, ...]:
 
 
 def build_column(definition: op.ColumnDef, column_id: int) -> Column:
-    """A new column with its default, checked to fit the type."""
+    """Returns a new column; checks its default against its type."""
     column = Column.build(definition.name, definition.type, column_id, nulls_allowed=definition.nulls_allowed)
     if definition.default is None:
         return column
@@ -54,7 +54,7 @@ def build_column(definition: op.ColumnDef, column_id: int) -> Column:
 
 
 def _with_default(column: Column, default: str | None, default_type: str) -> Column:
-    """A column whose new rows get another default; those that are there keep theirs."""
+    """Returns a column with another default for new rows; existing rows keep theirs."""
     if default is not None and column.type in NESTED:
         raise BindError(f"A default value for a column of type {column.data_type.sql()} is not supported.")
     if default is None:
@@ -66,14 +66,14 @@ def _with_default(column: Column, default: str | None, default_type: str) -> Col
 
 
 def _literal_text(default: str, column: Column) -> str:
-    """A default as the text of a value of the column's type, e.g. `7.0` for 7 in a DOUBLE column."""
+    """Returns a default as the text of a value of the column's type, e.g. `7.0` for 7 in a DOUBLE column."""
     types = {"v": column.data_type}
     text = texts(cast_columns(pa.table({"v": [default]}), types), types)[0][0]
     return default if text is None else text
 
 
 class Ddl:
-    """Runs the statements in the open transaction, or each in its own."""
+    """Runs each statement in the open transaction, or in one of its own."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -94,7 +94,7 @@ class Ddl:
             transaction.drop_schema(transaction.state.schema(name), cascade=statement.cascade)
 
     def _schema(self, written: op.TableName) -> tuple[Lake, str]:
-        """The lake and the name of a schema, whose first part may be a lake or a schema."""
+        """Returns the lake and the name of a schema; its first part may be a lake or a schema."""
         first, current = written.schema, self._lakes.current
         if first is not None and self._lakes.find(first) is None and current is not None:
             if self._lakes.state(current).find_schema(schema_path((first,))) is not None:
@@ -109,7 +109,7 @@ class Ddl:
         replace_existing: bool = False,
         partitioned_by: Sequence[op.PartitionKey] = (),
     ) -> Table:
-        """Creates a table in the transaction that is open for writing; gives it."""
+        """Creates a table in the transaction that is open for writing; returns the table."""
         transaction = self._lakes.transaction
         assert transaction is not None  # every caller is inside writing()
         schema = transaction.state.schema(place.schema)
@@ -133,7 +133,7 @@ class Ddl:
         """Runs an ALTER TABLE.
 
         Args:
-            has_nulls: whether a column of the table has no value in some row.
+            has_nulls: whether a column of the table is NULL in some row.
         """
         if getattr(statement, "if_exists", False) and place.find() is None:
             return
@@ -145,12 +145,12 @@ class Ddl:
                 transaction.replace_table(changed)
 
     def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, object]) -> None:
-        """Sets options of a table as `set_option` does; makes no snapshot."""
+        """Sets options of a table, like `set_option`; makes no snapshot."""
         if not (statement.if_exists and place.find() is None):
             options.store(self._transactions, place.lake, options.scope_of_table(place.table()), values)
 
     def reset_options(self, place: Place, statement: op.ResetOptions) -> None:
-        """Takes options of a table away, so that those of its schema or lake apply; makes no snapshot."""
+        """Removes options of a table, so that those of its schema or lake apply; makes no snapshot."""
         if not (statement.if_exists and place.find() is None):
             options.reset(self._transactions, place.lake, options.scope_of_table(place.table()), statement.names)
 
@@ -200,7 +200,7 @@ class Ddl:
 
 
 def _check_encrypted(transaction: Transaction, table: Table, changed: Table) -> None:
-    """Refuses to rename or drop fields of structs that the transaction wrote to encrypted files: those are found by name."""
+    """Refuses to rename or drop struct fields in encrypted files of the transaction, where fields are found by name."""
     staged = transaction.peek(table)
     if staged is None or all(file.file.encryption_key is None for file in staged.files.values()):
         return
@@ -249,7 +249,7 @@ def _rename_column(transaction: Transaction, table: Table, statement: op.RenameC
 
 
 def _keeps_defaults(transaction: Transaction) -> bool:
-    """Whether a field of a struct that gets another name or type keeps its defaults."""
+    """Whether a struct field keeps its defaults when its name or type changes."""
     return versions.is_since(transaction.lake.version, "1.1")
 
 

@@ -1,4 +1,4 @@
-"""The defaults of columns, as values."""
+"""Evaluates the defaults of columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ducklake_lab.sql.spark.stability import differs_by_row
 
 
 def with_defaults(names: NameResolver, table: Table) -> list[Column]:
-    """The columns of a table, defaults that are the same for all rows of a statement as their values."""
+    """Returns the columns of a table; a default that is constant within a statement is replaced by its value."""
     return [_with_default(names, column) for column in table.columns]
 
 

@@ -1,4 +1,4 @@
-"""Statements about views, macros and comments. None of them starts Spark."""
+"""Statements on views, macros and comments. They never start Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ducklake_lab.sql.types import type_or_none
 
 
 class Definitions:
-    """Runs the statements in the open transaction, or each in its own."""
+    """Runs each statement in the open transaction, or in one of its own."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Definitions:
         """Creates a view.
 
         Args:
-            check: raises where the query cannot be read as things are.
+            check: raises if the query cannot be bound.
         """
         place = self._place(statement.name)
         existing = place.state.find_view(place.schema, place.name)
@@ -72,7 +72,7 @@ class Definitions:
         """Creates a macro.
 
         Args:
-            check: raises where what it stands for makes no sense as things are.
+            check: raises if a body cannot be bound.
         """
         place = self._place(statement.name)
         existing = place.state.find_macro(place.schema, place.name, statement.kind)
@@ -127,7 +127,7 @@ class Definitions:
             transaction.replace_table(replace(table, columns=columns))
 
     def _comment_view_column(self, place: Place, view: View, name: str, text: str | None) -> None:
-        """Stores the comment by the column's name in the view's query."""
+        """Stores a comment under the column's name in the view's query."""
         place.lake.check_has("comments of view columns", "1.1")
         title = place.state.qualified_name(view)
         columns = self._view_columns(place.lake, place.state.schema_of(view), view)

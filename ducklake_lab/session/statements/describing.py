@@ -26,7 +26,7 @@ FROM duckdb_views() WHERE NOT internal AND column_count = 0 ORDER BY 1, 2, 3
 
 
 class Describing:
-    """Runs what lists the entries of a schema or the columns of a table or query."""
+    """Runs statements that list the entries of a schema, or the columns of a table or query."""
 
     def __init__(self, lakes: Lakes, sources: Sources, database: SessionDatabase) -> None:
         self._lakes = lakes
@@ -55,7 +55,7 @@ class Describing:
         return f"schema_oid = {self._sources.names.system.schema_oid(lake, schema)}"
 
     def _shown(self, source: tuple[str, ...] | None) -> tuple[str, str]:
-        """The (database, schema) whose tables are shown."""
+        """Returns the (database, schema) to list."""
         if source is None:
             return ("memory", "main") if self._lakes.at_home else (self._lakes.get().alias, self._lakes.current_schema)
         if self._lakes.find(source[0]) is None and self._database.is_attached(source[0]):
@@ -70,10 +70,10 @@ class Describing:
         return lake.alias, self._lakes.state(lake).schema(schema_path(source)).name
 
     def describe(self, statement: op.Describe) -> Result:
-        """Describes a table or a query; SHOW of a setting gives its value.
+        """Describes a table or a query; SHOW of a setting returns its value.
 
         Raises:
-            EntryNotFoundError, BindError: there is none.
+            EntryNotFoundError, BindError: it does not exist.
         """
         if not statement.or_setting or statement.table is None:
             return self._describe(statement)
@@ -116,7 +116,7 @@ class Describing:
         )
 
     def _table(self, name: op.TableName) -> Table | None:
-        """The table of a lake that a name stands for; None where it stands for something else."""
+        """Returns the lake table with that name; None if the name means something else."""
         names = self._sources.names
         if names.handed_in(name) or names.temporary_view(name) or names.owns(name) or names.is_metadata_table(name):
             return None

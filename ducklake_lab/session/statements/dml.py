@@ -47,18 +47,18 @@ from ducklake_lab.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Deleted positions up to which their files are written in process, without a job of Spark's.
+#: Most deleted positions whose delete files are written in process, without a Spark job.
 _FEW_POSITIONS = 100_000
-#: Changed rows up to which one task writes them, without a shuffle.
+#: Most changed rows that one task writes, without a shuffle.
 _FEW_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The rows an UPDATE, DELETE or MERGE touches, and the plan that found them.
+    """The rows that an UPDATE, DELETE or MERGE changes, and the plan that found them.
 
     Attributes:
-        few: rows up to which those of Spark are fetched.
+        few: most rows that are fetched from Spark.
     """
 
     target: ScanPlan
@@ -68,18 +68,18 @@ class Matched:
 
     @property
     def held(self) -> pa.Table | None:
-        """The rows, where they are in memory."""
+        """The rows, if they are in memory."""
         return self.rows.arrow() if isinstance(self.rows, Here) else None
 
     @property
     def frame(self) -> DataFrame:
-        """The rows, where Spark holds them."""
-        assert isinstance(self.rows, OnSpark)  # what is held is not asked for
+        """The rows, if Spark holds them."""
+        assert isinstance(self.rows, OnSpark)  # no caller asks for rows in memory
         return self.rows.data
 
 
 class Dml:
-    """Runs the statements in the transaction that is open for writing."""
+    """Runs statements in the transaction that is open for writing."""
 
     def __init__(self, lakes: Lakes, sources: Sources, engine: SparkEngine) -> None:
         self._lakes = lakes
@@ -95,14 +95,14 @@ class Dml:
     # INSERT
 
     def insert(self, table: Table, plan: QueryPlan) -> int:
-        """Adds the rows of a plan whose output is the table's columns, in order; how many."""
+        """Inserts the rows of a plan with the table's columns in order; returns their number."""
         result = self._sources.run(plan, purpose="change")
         if result.in_process:
             return self.append_arrow(table, result.carried())
         return self.append_frame(table, result.spark())
 
     def append_arrow(self, table: Table, rows: pa.Table, *, inline: bool = True) -> int:
-        """Adds rows that are in memory: a few are inlined, unless that is not wanted, many are written to files."""
+        """Appends rows in memory: inlines a few, unless `inline` is false, and writes many to files."""
         types = {column.name: column.data_type for column in table.columns}
         rows = cast_columns(rows.rename_columns(list(types)), types)
         check_rows(table, rows)
@@ -117,32 +117,32 @@ class Dml:
         return count
 
     def _sorts(self, table: Table) -> bool:
-        """Whether rows are sorted when they are inserted."""
+        """Whether inserted rows are sorted."""
         options = self._transaction.options
         enabled = options.get("sort_on_insert", schema_id=table.schema_id, table_id=table.table_id) != "false"
         return enabled and bool(sort_sql(table.sort))
 
     def _sorted_frame(self, table: Table, frame: DataFrame) -> DataFrame:
-        """The rows in the order of the table's sort keys."""
+        """Returns the rows in the order of the table's sort keys."""
         name = self._sources.names.register(frame.toDF(*[column.name for column in table.columns]))
         try:
             query = parse(f"FROM {quote_identifier(name)} ORDER BY {', '.join(sort_sql(table.sort))}")[0].operation
             assert isinstance(query, op.Query)
             return self._sources.query(query).spark()
         except UnsupportedFeatureError:
-            # which order rows have in a file is a matter of speed only; compaction, in process, sorts them
+            # row order in a file only affects speed; compaction, in process, sorts the rows
             return frame
         finally:
             del self._sources.names.registered[name]
 
     def _write_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> list[WrittenFile]:
-        """Writes rows that are in memory, in process: shipping them to Spark would cost more than writing them."""
+        """Writes rows in memory to files in process; a transfer to Spark would cost more."""
         transaction = self._transaction
         folder = transaction.lake.folder(transaction.state, table)
         return write_rows(table, rows, folder, write_options(transaction.options, table), row_ids)
 
     def append_frame(self, table: Table, frame: DataFrame, *, inline: bool = True) -> int:
-        """Adds the rows of a DataFrame with the table's columns, in order; a few are inlined, unless not wanted."""
+        """Appends a DataFrame with the table's columns in order; inlines few rows, unless `inline` is false."""
         from ducklake_lab.spark import writer
 
         ordered = self._sorts(table)
@@ -155,7 +155,7 @@ class Dml:
             files = writer.write(spark, frame, table, folder, options=options, ordered=ordered)
         count = sum(file.record_count for file in files)
         if inline and 0 < count <= self._row_limit(table) and is_local(folder):
-            # how few rows there were is only known now; the files go, the rows stay
+            # the number of rows is known only now; the files go, the rows stay
             rows = local_reader.read(plan_written(table, files, folder))
             if self._fit(table, rows):
                 Storage().discard(folder + file.path for file in files)
@@ -167,20 +167,20 @@ class Dml:
     # DELETE and UPDATE
 
     def delete(self, table: Table, plan: QueryPlan) -> int:
-        """Deletes the rows of a plan whose output is the virtual columns of the table; how many."""
+        """Deletes the rows of a plan that returns the table's virtual columns; returns their number."""
         with self.matching(plan) as matched:
             self.delete_matched(table, matched)
             return matched.count
 
     def update(self, table: Table, plan: QueryPlan) -> int:
-        """Replaces the rows of a plan whose output is the virtual columns, then the table's columns anew; how many."""
+        """Updates the rows of a plan that returns the virtual columns, then the new values; returns their number."""
         with self.matching(plan) as matched:
             self.delete_matched(table, matched)
             self.append_new_versions(table, matched)
             return matched.count
 
     def append_new_versions(self, table: Table, matched: Matched) -> None:
-        """Adds rows with the row ids they had: the new values follow the virtual columns."""
+        """Appends new versions of rows under their row ids; the new values follow the virtual columns."""
         names = [column.name for column in table.columns]
         transaction = self._transaction
         found = matched.held
@@ -208,9 +208,9 @@ class Dml:
 
     @contextmanager
     def matching(self, plan: QueryPlan) -> Iterator[Matched]:
-        """The rows of a plan whose output begins with the virtual columns of the table it changes.
+        """Finds the rows of a plan that begins with the virtual columns of the changed table.
 
-        They are found in process where little has to be read for it, else with Spark, which keeps them.
+        It runs in process if that reads little, else on Spark, which caches the rows.
         """
         info = RunInfo()
         loaded = self._sources.load_all(plan, info, purpose="change")
@@ -235,7 +235,7 @@ class Dml:
         return self._sources.spark_frame(plan, loaded)
 
     def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, object]) -> DataFrame | None:
-        self._engine()  # running, it knows what its workers can do
+        self._engine()  # a running engine knows the abilities of its workers
         query = self._sources.row_query(plan, loaded)
         if query is None:
             return None
@@ -296,7 +296,7 @@ class Dml:
         return inlined_ids, self._write_matched(table, positions, files)
 
     def truncate(self, place: Place, table: Table) -> int:
-        """Deletes all rows without reading any; how many there were."""
+        """Deletes all rows without reading any; returns their number."""
         plan = self._sources.scan(place.lake, place.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
@@ -304,23 +304,23 @@ class Dml:
         return count
 
     def _row_limit(self, table: Table) -> int:
-        """Rows up to which an insert is kept in the catalog."""
+        """Returns the largest number of rows that an insert inlines."""
         lake = self._transaction.lake
         inlines = can_inline(table.columns, lake.location.backend, lake.version)
         return self._inline_limit(table) if inlines else 0
 
     def _fit(self, table: Table, rows: pa.Table) -> bool:
-        """Whether rows can be kept in the catalog of a table that can keep rows there."""
+        """Whether the values of rows can be inlined; the table's columns are known to allow it."""
         return can_inline_rows(table.columns, rows, self._transaction.lake.location.backend)
 
     def _inline_limit(self, table: Table) -> int:
-        """Deletions of a file up to which they are kept in the catalog."""
+        """Returns the largest number of deletions from a file that are inlined."""
         options = self._transaction.options
         return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
 
 
 def new_values(rows: pa.Table, table: Table) -> pa.Table:
-    """The values that follow the virtual columns, under the names of the table's columns; their types stay known."""
+    """Returns the values after the virtual columns, under the table's column names; their types are kept."""
     first = len(VIRTUAL_COLUMNS)
     values = rows.select(range(first, first + len(table.columns)))
     return values.rename_columns([column.name for column in table.columns])

@@ -1,4 +1,4 @@
-"""EXPLAIN: what a statement would read, and where. Nothing is run but by EXPLAIN ANALYZE."""
+"""EXPLAIN: the tables, files and engine of a statement. Only EXPLAIN ANALYZE runs it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ducklake_lab.sql.plan import QueryPlan, Source
 
 
 def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False) -> Result:
-    """One row, as in DuckDB: (explain_key, explain_value); the value has a line for each table, then the query.
+    """Returns one row (explain_key, explain_value), as DuckDB does; the value has a line per table, then the query.
 
     Args:
-        analyze: run the query too, throw its rows away, and tell what was read and how long it took.
+        analyze: run the query, drop its rows, and report files and time.
 
     Raises:
-        UnsupportedFeatureError: the statement reads nothing, cannot be explained, or is to be run and is no query.
+        UnsupportedFeatureError: the statement reads nothing, cannot be explained, or `analyze` gets no query.
     """
     if analyze and not isinstance(operation, op.Query):
         raise UnsupportedFeatureError(
@@ -54,7 +54,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             info.files_read = info.bytes_read = 0
         elif isinstance(rows, Scan):
             found = rows.plan
-            # the name of the operator in DuckDB
+            # DuckDB's name of the operator
             scan = "TABLE_SCAN " if found.files else ""
             inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
             deletes = sum(file.has_deletes for file in found.files)

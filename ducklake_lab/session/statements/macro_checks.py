@@ -1,4 +1,4 @@
-"""What a new macro may be: nothing that DuckDB refuses is kept in a lake."""
+"""Checks new macros: a lake stores no macro that DuckDB refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ducklake_lab.sql.planning.planner import plan_query
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.sources import Sources
 
-#: How DuckDB ends what it says of a name that nothing has; types of arguments are known when a macro is called.
+#: The end of DuckDB's message for an unknown name; argument types are known only in a call.
 _UNKNOWN = "does not exist"
 
 
@@ -39,10 +39,10 @@ def _declared(parameter: op.MacroParameter) -> str:
 
 
 def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: Sequence[MacroImplementation]) -> None:
-    """Binds what a macro stands for.
+    """Binds the bodies of a macro.
 
     Raises:
-        BindError: a body names a table, column, function or type that there is not.
+        BindError: a body names an unknown table, column, function or type.
     """
     place = sources.names.place(statement.name)
     macro = StoredMacro(place.name, tuple(implementations), place.lake.alias, place.schema)
@@ -53,7 +53,7 @@ def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: S
         except (UnsupportedFeatureError, SqlError) as error:
             if isinstance(error, BindError):
                 raise
-            continue  # other clients may do what we cannot, and a file may be there when it is called
+            continue  # other clients may support it, and a file may exist when the macro is called
         try:
             sources.run(plan, describe=True)
         except DuckLakeError as error:

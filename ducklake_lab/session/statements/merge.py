@@ -1,4 +1,4 @@
-"""MERGE INTO: the rows of its plan, split into what is deleted, replaced and added."""
+"""MERGE INTO: divides the rows of its plan into deleted, replaced and added rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ducklake_lab.sql.planning.merge import ACTION, MESSAGE
 
 
 def merge(dml: Dml, engine: SparkEngine, table: Table, plan: QueryPlan) -> int:
-    """Runs the plan of a MERGE INTO in the transaction that is open for writing; how many rows it acted on.
+    """Runs the plan of a MERGE INTO in the transaction that is open for writing; returns the number of affected rows.
 
-    Rows that are replaced keep their row ids. Added ones go to files, however few, as the reference writes them.
+    Replaced rows keep their row ids. Added rows always go to files, as in the reference.
 
     Raises:
-        ConstraintError: a row of the target is matched by several of the source, or WHEN … THEN ERROR applies.
+        ConstraintError: several source rows match one target row, or WHEN … THEN ERROR applies.
     """
     with dml.matching(plan) as matched:
         counts = _counts(matched, engine)
@@ -58,8 +58,8 @@ _TWICE = (
 
 
 def _counts(matched: Matched, engine: SparkEngine) -> dict[str, int]:
-    """How many rows each action applies to."""
-    if matched.held is not None:  # few rows are counted faster than a query is bound
+    """Returns the number of rows by action."""
+    if matched.held is not None:  # counting a few rows is faster than binding a query
         found = pc.value_counts(matched.held.column(ACTION)).to_pylist()
         return {entry["values"]: entry["counts"] for entry in found}
     return {row["action"]: row["n"] for row in _fetch(matched, engine, _COUNTS)}
@@ -71,7 +71,7 @@ def _fetch(matched: Matched, engine: SparkEngine, sql: str) -> list[dict[str, An
 
 
 def _part(matched: Matched, engine: SparkEngine, actions: Sequence[str], counts: dict[str, int]) -> Matched:
-    """The rows with one of these actions, without the columns that say so; fetched where they are few."""
+    """Returns the rows of some actions, without the action columns; fetches them if they are few."""
     count = sum(counts.get(action, 0) for action in actions)
     with _running(matched.rows, engine):
         found = matched.rows.pick(ACTION, actions, (ACTION, MESSAGE))

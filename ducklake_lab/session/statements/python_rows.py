@@ -1,4 +1,4 @@
-"""Rows of Python values, or of any Arrow types, as the columns of a table."""
+"""Converts Python values, or rows with any Arrow types, to the columns of a table."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import DataType
 
 _LONG = range(-(2**63), 2**63)
-#: What Arrow raises where values have no type together, or not the wanted one.
+#: Arrow's errors for values without a common type, or of another type than wanted.
 _NO_TYPE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
 def table_of(names: Sequence[str], rows: Sequence[Sequence[object]], columns: Sequence[Column]) -> pa.Table:
-    """Rows of Python values in the Arrow types that hold them.
+    """Returns Python values as an Arrow table whose types hold them.
 
     Args:
-        names: of the columns that rows have values for.
-        columns: of the table.
+        names: the columns that rows have values for.
+        columns: the columns of the table.
 
     Raises:
         ConstraintError: no type holds all values of a column.
@@ -41,7 +41,7 @@ def _array(name: str, values: list[object], kind: DataType | None) -> pa.Array:
         try:
             return pa.array([_nested(value, kind) for value in values], kind.arrow())
         except _NO_TYPE:
-            pass  # DuckDB casts the type that the values have
+            pass  # DuckDB casts from the values' own type
     try:
         return pa.array(_plain(values))
     except _NO_TYPE:
@@ -52,7 +52,7 @@ def _array(name: str, values: list[object], kind: DataType | None) -> pa.Array:
 
 
 def _nested(value: object, kind: DataType) -> Any:
-    """A nested value in the form that Arrow takes: maps are lists of pairs."""
+    """Returns a nested value in Arrow's form: maps become lists of pairs."""
     if value is None:
         return None
     parts = dict(kind.children)
@@ -68,7 +68,7 @@ def _nested(value: object, kind: DataType) -> Any:
 
 
 def _plain(values: list[object]) -> list[Any]:
-    """Values of kinds that Arrow knows; DuckDB reads the texts of the others."""
+    """Returns values of types that Arrow knows; others become text, which DuckDB casts."""
     if any(isinstance(value, int) and value not in _LONG for value in values):
         return [str(value) if isinstance(value, int) else value for value in values]
     return [_plain_value(value) for value in values]
@@ -81,14 +81,14 @@ def _plain_value(value: object) -> Any:
 
 
 def filled(rows: pa.Table, columns: Sequence[Column], time_zone: str) -> pa.Table:
-    """Rows of some columns, as all columns of a table in their types: those that are missing have their defaults.
+    """Returns rows with all columns of a table in their types; missing columns get their defaults.
 
     Args:
-        time_zone: in which times without one are read.
+        time_zone: the time zone for times without one.
 
     Raises:
         ConstraintError: a value does not fit its column.
-        UnsupportedFeatureError: a missing column has a default of its own for each row.
+        UnsupportedFeatureError: the default of a missing column differs by row.
     """
     empty = [field.name for field in rows.schema if pa.types.is_null(field.type)]
     types = {c.name: c.data_type for c in columns if c.name in rows.column_names and c.name not in empty}

@@ -1,4 +1,4 @@
-"""Runs parsed statements: each kind goes to the part that knows it."""
+"""Runs parsed statements; dispatches each kind to its module."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
 Attach = Callable[[op.Attach], None]
-#: What one commit of a lake does, whole; a maintenance function commits several times.
+#: Operations that one commit of a lake covers; maintenance functions commit several times.
 _CHANGES = (
     op.Insert,
     op.InsertLiterals,
@@ -112,7 +112,7 @@ class Statements:
         self._engine = engine
 
     def run_statement(self, statement: op.Statement) -> Result:
-        """Runs one statement of a text; gives its result."""
+        """Runs one statement of a text; returns its result."""
         operation = statement.operation
         if not isinstance(operation, op.Rollback | op.Commit):
             self._transactions.check_usable()
@@ -161,7 +161,7 @@ class Statements:
         return self.run(operation)
 
     def run(self, operation: op.Operation) -> Result:
-        """Runs one operation on a lake; gives its result. A change runs again where another commit excludes it."""
+        """Runs one operation on a lake; returns its result. A change that conflicts with another commit runs again."""
         if isinstance(operation, _CHANGES):
             reads = not isinstance(operation, op.InsertLiterals)
             return until_committed(self._transactions, lambda: self._run(operation), reads=reads)
@@ -271,7 +271,7 @@ class Statements:
 
     @contextmanager
     def _changing(self, name: op.TableName) -> Iterator[tuple[Transaction, Place]]:
-        """Around a statement that changes rows: its transaction, and the entry of the name in it."""
+        """Opens the block of a statement that changes rows; yields its transaction and the entry in it."""
         place = self._sources.names.place(name)
         with self._transactions.writing(place.lake) as transaction:
             yield transaction, replace(place, state=transaction.state)
@@ -292,10 +292,10 @@ class Statements:
         return count_result(count, _made_by(transaction))
 
     def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
-        """The rows of an INSERT of literals; None where they are to be planned as others are."""
+        """Returns the rows of an INSERT of literals; None if they must be planned."""
         columns = with_defaults(self._sources.names, table)
         if any(column.default_value_type == "expression" for column in columns):
-            return None  # a value for each row
+            return None  # the default has a value for each row
         return literal_rows(statement.rows, targets(statement.head, columns), columns, self._database.time_zone())
 
     def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
@@ -304,7 +304,7 @@ class Statements:
         except (BindError, UnsupportedFeatureError) as error:
             if statement.query is None:
                 raise
-            # what only DuckDB understands is computed first
+            # first DuckDB computes what Spark cannot
             plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)
             view = self._sources.names.register(self._sources.run(plan, purpose="change").carried())
             rows = parse(f"SELECT * FROM {view}")[0].operation
@@ -396,7 +396,7 @@ class Statements:
         self._ddl.alter(place, statement, has_nulls)
 
     def _check_view(self, statement: op.CreateView) -> None:
-        """Raises where the query of a new view cannot be bound; other clients may do what we cannot."""
+        """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
         place = self._sources.names.place(statement.name)
         try:
             plan = plan_query(statement.query, self._sources.names, (place.lake.alias, place.schema))
@@ -437,14 +437,14 @@ class Statements:
 
 
 def _parsed(statement: op.InsertLiterals) -> op.Insert:
-    """The statement with its rows as a syntax tree."""
+    """Returns the statement with its rows as a syntax tree."""
     operation = parse(statement.text)[0].operation
     assert isinstance(operation, op.Insert)
     return operation
 
 
 def _made_by(transaction: Transaction) -> RunInfo:
-    """The snapshot that a statement made, or the one that its open transaction builds on."""
+    """Returns the snapshot that a statement made, or the base snapshot of its open transaction."""
     snapshot, info = transaction.snapshot or transaction.base.snapshot, RunInfo()
     is_open = transaction.snapshot is None and transaction.has_changes
     info.note(transaction.lake.alias, snapshot.snapshot_id, uncommitted=is_open)

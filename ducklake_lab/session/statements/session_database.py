@@ -1,4 +1,4 @@
-"""Statements about the session's own database: temporary tables, variables, settings, local files."""
+"""Statements on the session's own database: temporary tables, variables, settings, local files."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from ducklake_lab.sql.parse.references import Target, target_of, without_qualifi
 from ducklake_lab.sql.parse.tokens import position
 from ducklake_lab.sql.plan import StoredView
 
-#: First words of statements that return rows, or change nothing of the lakes.
+#: First words of statements that only read, or change no lake.
 _READS = frozenset(
     "SUMMARIZE PIVOT UNPIVOT PIVOT_WIDER PIVOT_LONGER DESCRIBE DESC SHOW FROM SELECT WITH VALUES".split()
 )
-#: Kinds of entries that keep a query.
+#: Kinds of entries that store a query.
 _KEPT = ("VIEW", "MACRO", "FUNCTION")
-#: Settings of DuckDB's that mean nothing here and are accepted, for scripts that set them.
+#: First words of DuckDB's statements without an effect here; accepted for scripts that use them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
 
 
 class LocalStatements:
-    """Runs what belongs to no lake; says which statements these are."""
+    """Runs statements that concern no lake, and recognises them."""
 
     def __init__(
         self, transactions: Transactions, sources: Sources, database: SessionDatabase, engine: SparkEngine
@@ -71,7 +71,7 @@ class LocalStatements:
         if target.kind == "VIEW" and name.schema is None and self._database.has_temporary(name.name):
             return True
         if target.kind in ("SCHEMA", "DATABASE"):
-            # a schema's qualifier is a database, and its bare name one of the current database
+            # the qualifier of a schema is a database; an unqualified schema is in the current database
             where = name.schema
             return self._sources.names.owns(op.TableName(where, "main", name.name)) if where else self._lakes.at_home
         if name.schema is None and creates:
@@ -79,7 +79,7 @@ class LocalStatements:
         return self._sources.names.owns(name)
 
     def metadata_target(self, statement: op.Statement) -> Lake | None:
-        """The lake in whose catalog database a statement writes directly; None for all other statements."""
+        """Returns the lake whose catalog database a statement changes directly; None for other statements."""
         if isinstance(statement.operation, op.InsertLiterals):
             name = statement.operation.table
         elif (target := target_of(statement.sql)) is not None:
@@ -90,11 +90,11 @@ class LocalStatements:
         return self._lakes.metadata_of(alias) if alias is not None else None
 
     def write_metadata(self, lake: Lake, statement: op.Statement) -> Result:
-        """Passes a statement to the catalog's database, whose tables it may name only.
+        """Runs a statement in the catalog database; it may name only tables there.
 
         Raises:
             TransactionError: a transaction is open, or the lake is read-only.
-            CatalogError: the database refuses it.
+            CatalogError: the database refuses the statement.
         """
         if self._lakes.in_transaction:
             raise TransactionError("Metadata tables can be changed only outside of a transaction; COMMIT first.")
@@ -105,7 +105,7 @@ class LocalStatements:
         return count_result(count, RunInfo()) if rows is None else Result(arrow=rows, engine=self._engine)
 
     def run(self, statement: op.Statement) -> Result:
-        """Runs a statement about the session's own database; lakes may be read in it."""
+        """Runs a statement on the session's own database; it may read lakes."""
         first = words_of(statement.sql)[0]
         if first in ("CREATE", "ATTACH"):
             self._database.note_entries()
@@ -121,10 +121,10 @@ class LocalStatements:
         )
 
     def create_view(self, statement: op.Statement, view: op.CreateView) -> Result:
-        """Creates a temporary view. What it reads of lakes is looked up anew each time it is read.
+        """Creates a temporary view. Each read of the view resolves its lake tables anew.
 
         Raises:
-            UnsupportedFeatureError: it reads a lake in a way that only DuckDB understands.
+            UnsupportedFeatureError: it reads a lake with SQL that only DuckDB can run.
         """
         plan = self._sources.plan(view.query)
         if all(source.kind == "local" for source in plan.sources):
@@ -133,7 +133,7 @@ class LocalStatements:
             except BindError as error:
                 raise plan.refusal if isinstance(plan.refusal, BindError) else error from None
         if not plan.bound:
-            plan.for_spark()  # raises why
+            plan.for_spark()  # raises the reason
         if view.name.schema is not None:
             raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
         columns = self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
@@ -164,10 +164,10 @@ class LocalStatements:
         return nothing()
 
     def run_other(self, statement: op.Statement, other: op.Other) -> Result:
-        """Runs a statement that has no operation: in the session's database if it is about it.
+        """Runs a statement without an operation, if it concerns the session's database.
 
         Raises:
-            UnsupportedFeatureError, SqlSyntaxError: it is not.
+            UnsupportedFeatureError, SqlSyntaxError: it does not.
         """
         first = other.words[0]
         if self.owns(statement):
@@ -182,7 +182,7 @@ class LocalStatements:
         if setting is not None and setting.name == "immediate_transaction_mode":
             self._transactions.immediate = bool(self._setting_value(setting))
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
-            return nothing()  # DuckDB checks itself then, and crashes on rows that are handed in
+            return nothing()  # otherwise DuckDB verifies each query, and crashes on rows from the program
         if _prints_profiles(setting, other.words):
             raise UnsupportedFeatureError(
                 "Profiles that DuckDB prints are not supported; EXPLAIN ANALYZE gives that of a query as its result."
@@ -196,7 +196,7 @@ class LocalStatements:
             self._database.note_time_zone()
             return result
         if first == "WITH" and target_of(statement.sql) is not None:
-            raise other.refusal  # a change of rows
+            raise other.refusal  # it changes rows
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal)
         raise other.refusal
@@ -209,7 +209,7 @@ class LocalStatements:
         return self._sources.names.value(op.SqlConstant(setting.value))
 
     def _load(self, statement: op.Statement) -> Result:
-        """Extensions: what lakes need is here already; others are DuckDB's to find."""
+        """Runs LOAD or INSTALL; ignores the extensions for lakes, which are built in."""
         if not _EXTENSIONS & {name.casefold() for name in words_of(statement.sql)}:
             self._database.run(statement.sql)
         return nothing()
@@ -240,7 +240,7 @@ class LocalStatements:
 
 
 def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
-    """Whether DuckDB would print a profile beside each result from now on."""
+    """Whether a setting makes DuckDB print a profile with each result."""
     if setting is not None:
         value = (setting.value or "no_output").strip("'").casefold()
         return setting.name in ("enable_profiling", "enable_profile", "profiling_mode") and value not in (
@@ -257,12 +257,12 @@ _EXTENSIONS = frozenset(
 
 @contextmanager
 def placing(text: str) -> Iterator[None]:
-    """Gives errors of DuckDB, which may have got another text, the place and the function of this one.
+    """Maps errors of DuckDB, which may have run a rewritten text, to positions and functions of this text.
 
     Raises:
-        SqlSyntaxError: the error, with its place where that is certain.
-        BindError: the error, with the function that was written, or with quotes for a text.
-        ConstraintError: the error, with the place of the value.
+        SqlSyntaxError: the error, with its position if that is certain.
+        BindError: the error, with the function as written, or a hint on quotes.
+        ConstraintError: the error, with the position of the value.
     """
     try:
         yield
@@ -288,7 +288,7 @@ def placing(text: str) -> Iterator[None]:
 
 
 def _with_place(message: str, text: str) -> str:
-    """The message with the place of a value that does not fit its type, where the text has it once."""
+    """Adds the position of a value that does not fit its type, if the text contains it once."""
     found = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
     if found is None or text.count(quote_text(found[1])) != 1:
         return message
@@ -297,7 +297,7 @@ def _with_place(message: str, text: str) -> str:
 
 
 def _with_quotes(message: str, text: str, line: int | None, column: int | None) -> str:
-    """The message with a hint where a name that is none may be meant as a text: it stands in double quotes."""
+    """Adds a hint if a wrong column name in double quotes may be meant as text."""
     lines = text.split("\n")
     name = re.search(r'has no column "(.+?)"', message)
     if name is None or "Did you mean" in message or line is None or column is None or line > len(lines):
@@ -308,6 +308,6 @@ def _with_quotes(message: str, text: str, line: int | None, column: int | None) 
 
 
 def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:
-    """Whether both errors are about the same word."""
+    """Whether two errors concern the same word."""
     words = [str(one).casefold().split('"')[1:2] for one in (placed, error)]
     return words[0] == words[1]

@@ -1,4 +1,4 @@
-"""SET and RESET: settings of lakes, as the reference documents them; all others are DuckDB's own."""
+"""SET and RESET: the reference's settings for lakes; all other settings are DuckDB's own."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _STATEMENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-#: Settings for commits that lost a race.
+#: Settings for the retry of commits that conflict.
 _RETRY = ("ducklake_max_retry_count", "ducklake_retry_wait_ms", "ducklake_retry_backoff")
-#: Settings that serve where the lake has no value of its own.
+#: Settings that apply if the lake has no value.
 _DEFAULTS = {
     "ducklake_default_data_inlining_row_limit": "data_inlining_row_limit",
     "ducklake_write_deletion_vectors": "write_deletion_vectors",
 }
-#: Settings that come before the lake's value.
+#: Settings that override the lake's value.
 _FORCED = {"ducklake_target_file_size": "target_file_size"}
-#: The version of lakes where ATTACH says none: of new ones, and required of others.
+#: The default lake version for ATTACH: of new lakes, and required of existing ones.
 _VERSION = "ducklake_default_version"
-#: The storage version of catalog files that are created; it is also DuckDB's own.
+#: The storage version of new catalog files; also a setting of DuckDB itself.
 _STORAGE = "storage_compatibility_version"
 _KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED, _VERSION)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What SET or RESET is about; `value` is SQL, None for RESET."""
+    """The setting of a SET or RESET; `value` is SQL, None for RESET."""
 
     name: str
     value: str | None
 
 
 def read_setting(text: str) -> Setting | None:
-    """The setting of a SET or RESET; None where the text is neither."""
+    """Returns the setting of a SET or RESET; None for other text."""
     match = _STATEMENT.fullmatch(text.strip())
     if match is None or (match["verb"].upper() == "SET") != (match["value"] is not None):
         return None
@@ -54,15 +54,15 @@ def is_lake_setting(setting: Setting) -> bool:
 
 
 def is_duckdb_setting(setting: Setting) -> bool:
-    """Whether a setting of lakes is one of DuckDB's, too."""
+    """Whether a setting for lakes is also a setting of DuckDB."""
     return setting.name == _STORAGE
 
 
 def apply(setting: Setting, value: object, lakes: Lakes) -> None:
-    """Sets a setting of lakes, or with None puts it back to what it was.
+    """Sets a setting for lakes; None resets it.
 
     Raises:
-        UsageError: there is no such setting, or the value does not fit it.
+        UsageError: the setting does not exist, or the value does not fit it.
     """
     options: SessionOptions = lakes.options
     name = setting.name

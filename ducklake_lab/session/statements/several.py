@@ -1,4 +1,4 @@
-"""Several statements of one text: the error of a later one says which it is, and what the earlier ones have left."""
+"""Runs several statements of one text; an error names its statement and the snapshots already committed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ducklake_lab.session.transactions.transactions import Transactions
 
 
 class Several:
-    """The statements of a text, run one after another.
+    """The statements of a text, run one by one.
 
     Args:
-        count: how many there are.
+        count: the number of statements.
     """
 
     def __init__(self, transactions: Transactions, count: int) -> None:
@@ -24,7 +24,7 @@ class Several:
 
     @contextmanager
     def next(self) -> Iterator[None]:
-        """Around a statement; its error says its number, and the snapshots that stay."""
+        """Runs a statement in the block; adds its number and the committed snapshots to its error."""
         self._number += 1
         before = len(self._transactions.committed)
         try:
@@ -37,11 +37,11 @@ class Several:
 
 
 def _staying(snapshots: list[int]) -> str:
-    """`; snapshot 10 stays`, `; snapshots 10 and 11 stay`."""
+    """Returns `; snapshot 10 stays` or `; snapshots 10 and 11 stay`."""
     if not snapshots:
         return ""
     if len(snapshots) == 1:
         return f"; snapshot {snapshots[0]} stays"
-    if len(snapshots) > 3:  # ids of one lake rise
+    if len(snapshots) > 3:  # ids of one lake ascend
         return f"; {len(snapshots)} snapshots, {snapshots[0]} to {snapshots[-1]}, stay"
     return f"; snapshots {', '.join(map(str, snapshots[:-1]))} and {snapshots[-1]} stay"

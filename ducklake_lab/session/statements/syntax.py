@@ -1,4 +1,4 @@
-"""What is wrong with a statement that DuckDB's parser refuses, and what would mend it: nothing is said that was not tried."""
+"""Explains statements that DuckDB's parser refuses. Each suggested correction has been parsed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.parse.tokens import position, spans, without_at
 
-#: Statements whose text DuckDB's parser knows as a whole.
+#: Statements whose whole text DuckDB's parser checks.
 _PARSED = (op.Query, op.Insert, op.Update, op.Delete)
-#: Words that are misspelt, the first of a statement among them.
+#: Keywords that users misspell, including first words of statements.
 _WORDS = (
     "SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN UNION INSERT INTO VALUES UPDATE DELETE CREATE TABLE DROP ALTER "
     "MERGE USING DESCRIBE SUMMARIZE PIVOT UNPIVOT ATTACH DETACH COPY EXPLAIN BEGIN COMMIT ROLLBACK CHECKPOINT BETWEEN "
     "DISTINCT QUALIFY WINDOW EXCEPT INTERSECT WITH TRUNCATE REPLACE"
 ).split()
 _MOST_NAMES = 4
-#: The refusal of a name of more parts than DuckDB's own have.
+#: DuckDB's refusal of a name with more parts than its own names have.
 _PATH = re.compile(r"more parts|Expected 1, 2 or 3 qualifications")
 _BRACES = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
 
 
 def check(statements: Sequence[op.Statement], text: str) -> None:
-    """Raises the error of a statement that no one can make sense of, before anything runs.
+    """Raises the error of a statement that cannot be parsed, before anything runs.
 
     Raises:
-        SqlSyntaxError: DuckDB refuses its text, with the place and what mends it where that is known.
+        SqlSyntaxError: DuckDB refuses the text; the error has a position and a correction if they are known.
     """
     for statement in statements:
         operation = statement.operation
@@ -40,7 +40,7 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
                 check_syntax(statement.sql)
             except SqlSyntaxError as error:
                 if refusal is None and (_PATH.search(str(error)) or _is_known(statement.sql)):
-                    continue  # schemas within schemas, which lakes have, or what more is taken here
+                    continue  # nested schemas and other syntax that lakes support
                 if refusal is not None and not (
                     isinstance(refusal, SqlSyntaxError) and str(refusal).startswith("Syntax error")
                 ):
@@ -51,7 +51,7 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
 
 
 def _is_known(sql: str) -> bool:
-    """Whether DuckDB refuses a statement for a reserved word as a name alone, or for an alias after AT, which it takes before."""
+    """Whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
     sql = without_at(sql)
     for _ in range(_MOST_NAMES):
         try:
@@ -71,7 +71,7 @@ def _is_known(sql: str) -> bool:
 
 
 def _explained(statement: op.Statement, text: str, found: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:
-    """The error with its place in the whole text, and a hint."""
+    """Returns the error with its position in the whole text, and a hint."""
     message = str(found)
     line, column = found.line, found.column
     if found is refusal:
@@ -98,13 +98,13 @@ def _explained(statement: op.Statement, text: str, found: SqlSyntaxError, refusa
 
 
 def hinted(error: SqlSyntaxError, text: str) -> SqlSyntaxError:
-    """An error of DuckDB's parser, with its place, and with what mends the text."""
+    """Returns an error of DuckDB's parser with its position and a correction of the text."""
     hint = _hint(text, _offset(text, error.line, error.column))
     return SqlSyntaxError(f"{str(error).rstrip('.')}{hint or '.'}", line=error.line, column=error.column)
 
 
 def _before(statement: op.Statement, text: str) -> int:
-    """Characters before a statement in its first line."""
+    """Returns the number of characters before a statement in its first line."""
     first = statement.text.split("\n", 1)[0]
     return max(0, text.split("\n")[statement.line - 1].find(first))
 
@@ -116,7 +116,7 @@ def _offset(text: str, line: int | None, column: int | None) -> int:
 
 
 def _hint(text: str, at: int | None) -> str | None:
-    """What mends a statement, as DuckDB's parser agrees; a sentence that ends what was said."""
+    """Returns a correction that DuckDB's parser accepts, as the end of a sentence."""
     found = _braces(text)
     if found is not None:
         return found
@@ -138,7 +138,7 @@ def _hint(text: str, at: int | None) -> str | None:
 
 
 def _braces(text: str) -> str | None:
-    """A hint at parameters, where a name stands in braces outside of quotes."""
+    """Returns a hint on parameters, if a name in braces occurs outside of quotes."""
     for found in _BRACES.finditer(text):
         if any(start == found.start() for start, _ in spans(text)):
             return f": {found[0]} is not filled in; write :{found[1]} for the value of the notebook's variable."

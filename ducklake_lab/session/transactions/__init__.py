@@ -1,1 +1,1 @@
-"""Begin, commit, roll back and run again: the transactions of a session."""
+"""Transactions of a session: begin, commit, rollback and rerun."""

@@ -1,4 +1,4 @@
-"""What the commits of a session say of themselves: who made them, a message, and the statements that did."""
+"""Notes that commits record: author, message and statements."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ducklake_lab.redaction import hide
 from ducklake_lab.sql import operations as op
 from ducklake_lab.transaction.transaction import Transaction
 
-#: Gives what a commit notes beside its statements.
+#: Returns a commit's additional facts.
 Context = Callable[[], Mapping[str, object]]
-#: Kinds of statements whose operations are not called so.
+#: Kinds of statements that differ from the names of their operations.
 _KINDS: dict[type[object], str] = {
     op.InsertLiterals: "INSERT",
     op.SetOptions: "ALTER TABLE",
@@ -39,11 +39,11 @@ class _Running:
 
 
 class CommitNotes:
-    """What the next commits say.
+    """The notes for the next commits.
 
     Attributes:
-        author: gives the author of commits that name none; None for none.
-        context: where the statements run, such as the notebook; None where statements are not noted at all.
+        author: returns the default author of commits, or None.
+        context: returns where statements run, such as the notebook; None turns off the recording of statements.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class CommitNotes:
 
     @contextmanager
     def saying(self, message: str | None) -> Iterator[None]:
-        """Around statements whose commits have a message."""
+        """Sets the commit message of the statements in the block."""
         before, self._message = self._message, message
         try:
             yield
@@ -63,7 +63,7 @@ class CommitNotes:
 
     @contextmanager
     def running(self, statement: op.Statement) -> Iterator[None]:
-        """Around a statement that may commit."""
+        """Records the statement in the block, which may commit."""
         before = self._running
         self._running = _Running(next(_numbers), statement.text, kind_of(statement.operation), time.monotonic())
         try:
@@ -72,11 +72,11 @@ class CommitNotes:
             self._running = before
 
     def say(self, transaction: Transaction) -> None:
-        """Gives a transaction the message of the statement that writes in it."""
+        """Gives a transaction the message of its current statement."""
         transaction.message = self._message if self._message is not None else transaction.message
 
     def note(self, transaction: Transaction) -> None:
-        """Notes the statement that has written in a transaction."""
+        """Notes the statement that wrote in a transaction."""
         running = self._running
         if self.context is None or running is None:
             return
@@ -88,7 +88,7 @@ class CommitNotes:
         noted[running.number] = StatementNote(text, running.kind, time.monotonic() - running.started, is_cut)
 
     def settle(self, transaction: Transaction) -> None:
-        """Gives a transaction that is about to be committed what is noted; a text that it has keeps what it says."""
+        """Adds the notes to a transaction before its commit; keeps an extra info that the user set."""
         if transaction.extra_info is not None:
             transaction.extra_info = with_restored(transaction.extra_info, transaction.restored)
             return
@@ -99,16 +99,16 @@ class CommitNotes:
 
 
 def _shown(text: str) -> tuple[str, bool]:
-    """A statement without its secrets, and whether it is the beginning of one: what is not kept need not be looked at."""
+    """Returns a statement without its secrets, and whether it was cut. Text beyond the cut is not searched."""
     text = text.strip()
     if len(text) <= 2 * LONGEST:
         return hide(text), False
-    # the cut may go through a secret, which a part of it does not show to be one
+    # a cut secret might not be recognised, so the last word goes
     return hide(text[: 2 * LONGEST].rpartition(" ")[0])[:LONGEST], True
 
 
 def kind_of(operation: op.Operation) -> str:
-    """What statements of an operation begin with, such as `UPDATE` or `CREATE TABLE`."""
+    """Returns the first words of an operation's statements, such as `UPDATE` or `CREATE TABLE`."""
     if type(operation) in _KINDS:
         return _KINDS[type(operation)]
     if isinstance(operation, op.Alteration):

@@ -1,4 +1,4 @@
-"""Statements that lose against another commit run again, from the newest snapshot (ADR 53)."""
+"""Runs statements that conflict with another commit again, on the newest snapshot (ADR 53)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.commit import RetryPolicy
 
 _Done = TypeVar("_Done")
-#: Seconds after which a statement does not begin again: to repeat what takes minutes is for its caller to decide.
+#: Seconds after which a statement does not run again; the user decides whether to repeat minutes of work.
 _SECONDS = 60.0
 
 
 def until_committed(transactions: Transactions, run: Callable[[], _Done], *, reads: bool) -> _Done:
-    """The result of the first run that no other commit excludes.
+    """Returns the result of the first run without a conflict.
 
-    A statement of an open transaction runs once: what its caller decided by may be what has changed.
+    A statement in an open transaction runs once: its user may have decided by rows that have changed since.
 
     Args:
-        reads: it reads rows of lakes; others begin on cached rows (ADR 81).
+        reads: the statement reads rows of lakes; other statements begin on cached entries (ADR 81).
 
     Raises:
-        TransactionConflictError: each run was excluded, as often as the session tries; nothing was written.
+        TransactionConflictError: every allowed run conflicted; nothing is written.
     """
     if transactions.is_writing:
         return run()
@@ -39,7 +39,7 @@ def until_committed(transactions: Transactions, run: Callable[[], _Done], *, rea
             try:
                 return run()
             except TransactionConflictError as error:
-                assert transactions.last is not None  # who raises it was writing
+                assert transactions.last is not None  # a statement that raises it has written
                 lake = transactions.last.lake
                 policy = RetryPolicy.of(lake)
                 if runs > policy.max_retries or time.monotonic() - began > _SECONDS:
@@ -49,19 +49,19 @@ def until_committed(transactions: Transactions, run: Callable[[], _Done], *, rea
                 if runs == 1:
                     waits = turn.enter_context(lake.database.turn())
                 if not waits:
-                    # later and later, so that those that met do not all meet again
+                    # waits grow, so that the conflicting clients do not all meet again
                     transactions.lakes.release()
                     time.sleep(policy.wait_seconds * policy.backoff**runs * random.random())
                     transactions.lakes.keep_open()
 
 
 def on_what_is_known(transactions: Transactions, run: Callable[[], _Done]) -> _Done | None:
-    """What a commit begun without asking a catalog gives; None where it has to run with what the catalog says.
+    """Commits on cached entries without asking the catalog; returns None if the statement must run on fresh ones.
 
-    Whatever error comes up may be one only of what was known, so the catalog decides. An error after the commit stays.
+    An error before the commit may come from stale entries, so the catalog decides. An error after the commit stays.
 
     Args:
-        run: reads no rows of lakes.
+        run: a statement that reads no rows of lakes.
     """
     if transactions.is_writing:
         return None

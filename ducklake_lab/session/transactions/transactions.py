@@ -1,4 +1,4 @@
-"""The state machine of a session's transactions: an open one, or one for each statement that writes."""
+"""The transactions of a session: one open transaction, or one per writing statement."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ducklake_lab.transaction.transaction import Transaction
 
 
 class Transactions:
-    """At most one open transaction over the lakes of a session, and the commits of statements outside of it.
+    """At most one open transaction over the lakes of a session, and the commits of statements outside it.
 
     Args:
-        database: the session's own database, which takes part in the transactions.
+        database: the session's own database, which joins the transactions.
 
     Attributes:
-        lakes: what they write to; `lakes.reads` has the open transaction.
-        immediate: a transaction reads all lakes as of its BEGIN, rather than each as of when it is first read.
+        lakes: the lakes they write to; `lakes.reads` has the open transaction.
+        immediate: a transaction pins all lakes at BEGIN, instead of each at its first read.
         notes: the author, message and statements that commits record.
-        committed: snapshots that the statements of the text that runs have made.
-        last: the transaction that a statement last wrote in by itself.
+        committed: snapshots made by the statements of the running text.
+        last: the last transaction of a single statement.
     """
 
     def __init__(self, lakes: Lakes, database: SessionDatabase) -> None:
@@ -52,25 +52,25 @@ class Transactions:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a transaction is open, or a statement is within its own."""
+        """Whether a transaction is open, or a statement is inside its own."""
         return self._reads.held or self._reads.transaction is not None
 
     def check_usable(self) -> None:
-        """Raises TransactionError where a statement of the open transaction has failed."""
+        """Raises TransactionError if a statement of the open transaction has failed."""
         if self._aborted:
             raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
 
     def check_present(self) -> None:
-        """Raises UsageError where the statement reads a snapshot of the past, and so cannot write."""
+        """Raises UsageError if the statement reads a past snapshot, and so cannot write."""
         if self._reads.at is not None:
             raise UsageError(f"Nothing can be written at {self._reads.at}, which is the past; leave at out to write.")
 
     def abort(self) -> None:
-        """A statement of the open transaction has failed: only ROLLBACK is left."""
+        """Marks the open transaction as failed, so that only ROLLBACK is allowed."""
         self._aborted = True
 
     def begin(self, *, preview: bool = False) -> None:
-        """Opens a transaction; in that of a preview nothing runs outside of it."""
+        """Opens a transaction; in a preview, nothing can run outside it."""
         if self._reads.held:
             raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
         self._reads.held, self._is_preview = True, preview
@@ -81,12 +81,12 @@ class Transactions:
 
     @property
     def written(self) -> str | None:
-        """The alias of the lake that the open transaction writes to; None where there is none."""
+        """The alias of the lake that the open transaction writes to; None if there is none."""
         transaction = self._reads.transaction
         return transaction.lake.alias if transaction is not None else None
 
     def commit(self) -> Snapshot | None:
-        """Commits the open transaction; gives the new snapshot, or None where nothing was changed."""
+        """Commits the open transaction; returns the new snapshot, or None if nothing changed."""
         if not self._reads.held:
             raise TransactionError("No transaction is open; BEGIN one first.")
         if self._aborted:
@@ -128,10 +128,10 @@ class Transactions:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Around what happens outside of the open transaction, which goes on afterwards.
+        """Suspends the open transaction during the block.
 
         Raises:
-            TransactionError: that is a preview, of which all has to be undone.
+            TransactionError: the transaction is a preview, whose effects must all be revertible.
         """
         if self._reads.held and self._is_preview:
             raise TransactionError(
@@ -167,10 +167,10 @@ class Transactions:
 
     @contextmanager
     def writing(self, lake: Lake) -> Iterator[Transaction]:
-        """The transaction a statement writes in: the open one, or one that is committed at the end.
+        """Yields the transaction for a statement: the open one, or a new one that commits at the end.
 
-        When the statement fails, its own transaction is rolled back, and an open one must be, unless the statement
-        was only wrong about a name.
+        If the statement fails, its own transaction is rolled back. An open one must be rolled back by the user, unless
+        the statement only had a wrong name.
         """
         self.check_present()
         own = self._reads.transaction
@@ -182,7 +182,7 @@ class Transactions:
             with self._in_open(own or self._begun(lake)) as transaction:
                 yield transaction
         elif own is not None:
-            # within a statement that writes already, such as INSERT … FROM lake.f()
+            # inside a statement that already writes, such as INSERT … FROM lake.f()
             if own.lake is not lake:
                 raise TransactionError(f"The statement writes to {own.lake.alias} already.")
             yield own
@@ -197,21 +197,21 @@ class Transactions:
 
     @contextmanager
     def _in_open(self, transaction: Transaction) -> Iterator[Transaction]:
-        """Around a statement of the open transaction."""
+        """Runs a statement of the open transaction."""
         self._reads.transaction = transaction
         self.notes.say(transaction)
         try:
             yield transaction
             self.notes.note(transaction)
         except (BindError, EntryNotFoundError, EntryExistsError):
-            raise  # found before anything was changed: the transaction goes on, as in DuckDB
+            raise  # raised before any change: the transaction goes on, as in DuckDB
         except BaseException:
             self._aborted = True
             raise
 
     @contextmanager
     def _committed(self, transaction: Transaction) -> Iterator[Transaction]:
-        """Around a statement that is its own transaction."""
+        """Runs a statement as its own transaction."""
         self._reads.transaction = self.last = transaction
         self.notes.say(transaction)
         try:

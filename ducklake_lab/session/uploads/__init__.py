@@ -1,1 +1,1 @@
-"""Files that become rows of tables."""
+"""Uploads: converts files to rows of tables."""

@@ -1,4 +1,4 @@
-"""Columns of files that are uploaded: their names, their types, and the query that reads them."""
+"""Columns of uploaded files: names, types, and the query that reads them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class UploadedColumn:
-    """A column of the files.
+    """A column of the uploaded files.
 
     Attributes:
-        source: its name in the relation of the files.
-        header: what stands over it in the first file; None where the file has no header.
+        source: its name in the relation over the files.
+        header: its header in the first file; None without a header.
         name: its name in the table.
-        kind: the type of its values in the relation; None for texts that stand for them.
-        type: in SQL, in the table.
-        dates: the format of its dates, where a cast does not read them.
-        note: why it has its type.
-        clash: why no type fits all files; "" where one does.
+        kind: the type of its values in the relation; None if they are text.
+        type: its SQL type in the table.
+        dates: the format of its dates, if a cast cannot read them.
+        note: the reason for its type.
+        clash: the reason why no type fits all files; "" if one does.
     """
 
     source: str
@@ -48,11 +48,11 @@ class UploadedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files whose columns have the same types.
+    """Files with the same column types.
 
     Attributes:
-        relation: SQL that stands after FROM.
-        kinds: the type of each column by its source, None for texts that stand for values; columns that the files lack are not in it.
+        relation: SQL after FROM.
+        kinds: the type of each column by its source, None for text; columns that the files lack are absent.
     """
 
     relation: str
@@ -60,14 +60,14 @@ class Part:
 
 
 class Rows(Protocol):
-    """The rows of files of any kind.
+    """The rows of uploaded files in any format.
 
     Attributes:
-        parts: the files by the types of their columns.
-        found: the columns, with the types guessed and the names in the files.
-        form: how the texts of values are written.
-        counts: of what was read, for people; "" where nothing was counted.
-        said: what else people should know.
+        parts: the files, grouped by their column types.
+        found: the columns, with guessed types and the names in the files.
+        form: the text format of values.
+        counts: a readable count of rows and lines; "" if nothing was counted.
+        said: other facts for the user.
     """
 
     @property
@@ -82,21 +82,21 @@ class Rows(Protocol):
     def said(self) -> list[str]: ...
 
     def first_misfit(self, part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
-        """Where the first row of a part is for which a condition holds, and a list of texts that is computed of it."""
+        """Returns where a part's first row that fulfils a condition is, and texts computed from it."""
 
 
 def chosen(
     rows: Rows, target: Table | None, types: Mapping[str, str], *, clean: bool, words: frozenset[str]
 ) -> list[UploadedColumn]:
-    """The columns in the types of a table that they are appended to, in those asked for, or in those guessed.
+    """Returns the columns with the types of the target table, the requested types, or the guessed types.
 
     Args:
         words: keywords that need quotes as names.
 
     Raises:
-        BindError: the table, or the files, have no such column, or there is no such type.
-        SqlError: a column has types in the files that have none in common, and none is asked for.
-        UsageError: a type is asked for that a table has.
+        BindError: the table or the files lack a column, or a type does not exist.
+        SqlError: the types of a column in the files have no common type, and no type is requested.
+        UsageError: a type is requested for an existing table.
     """
     taken: set[str] = set()
     found = [replace(column, name=clean_name(column.name, taken, words)) if clean else column for column in rows.found]
@@ -132,12 +132,12 @@ def _in_table(column: UploadedColumn, target: Table) -> UploadedColumn:
 
 
 def _form_note(column: UploadedColumn) -> str:
-    """What a note says of the form of values, not of the type that was guessed."""
+    """Returns the part of a note on the format of values, without the reason for a guessed type."""
     return column.note if column.dates is not None else ""
 
 
 def query(rows: Rows, columns: Sequence[UploadedColumn]) -> str:
-    """What gives the columns in their types, under their names."""
+    """Returns the query for the columns, with their types and names."""
     return " UNION ALL ".join(
         f"SELECT {', '.join(f'{_value(c, part, rows.form)} AS {quote_identifier(c.name)}' for c in columns)} FROM {part.relation}"
         for part in rows.parts
@@ -163,15 +163,15 @@ def _dates(column: UploadedColumn, target: DataType) -> str | None:
 
 
 def check(ask: Ask, rows: Rows, columns: Sequence[UploadedColumn], *, exact: bool, appends: bool) -> None:
-    """Looks for values that their types cannot hold, or cannot hold without loss.
+    """Checks for values that their types cannot hold, or cannot hold without loss.
 
     Args:
-        columns: those whose types were not guessed.
-        exact: whether a loss is refused.
-        appends: whether the types are those of a table.
+        columns: the columns without guessed types.
+        exact: whether to refuse a loss.
+        appends: whether the types come from an existing table.
 
     Raises:
-        SqlError: there is one; the error names the first.
+        SqlError: such a value exists; the error names the first.
     """
     for part in rows.parts:
         _check_part(ask, rows, part, columns, exact=exact, appends=appends)
@@ -216,12 +216,12 @@ def _check_part(
 
 
 def is_plain(name: str, words: frozenset[str]) -> bool:
-    """Whether SQL takes a name without quotes."""
+    """Whether SQL accepts a name without quotes."""
     return name.isidentifier() and name.lower() not in words
 
 
 def clean_name(name: str, taken: set[str], words: frozenset[str]) -> str:
-    """A name that needs no quotes, in lower case, and that is not taken yet."""
+    """Returns an unused name in lower case that needs no quotes."""
     letters = unicodedata.normalize("NFKC", name).lower()
     plain = re.sub(r"_+", "_", re.sub(r"\W", "_", letters)).strip("_") or "_column"
     plain = plain if is_plain(plain, words) else f"_{plain}"

@@ -1,7 +1,7 @@
-"""CSV files as a relation of texts: every line is a row, or is counted as something else.
+"""CSV files as a relation of text: each line is a row, or is counted otherwise.
 
-DuckDB's own detection leaves out lines before the first one of most columns. So the first line decides here, and
-DuckDB reads the files with every decision given.
+DuckDB's own detection skips lines before the first line with the most columns. Here the first line decides, and
+DuckDB reads the files with fixed options.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ducklake_lab.session.uploads.guessing import Ask, Guess, guess
 from ducklake_lab.session.uploads.texts import Text, breaks_in, line_of_row, records, start_of
 
 _DELIMITERS = (",", "\t", ";", "|")
-#: What separates columns where there is one: no text has it.
+#: The delimiter for a single column: a character that no text contains.
 _NONE = "\x1f"
 _SAMPLE = 200
 _SHOWN = 60
@@ -29,12 +29,12 @@ _SPOKEN = {"\t": "tab", _NONE: "none", " ": "space"}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the beginning of a file says.
+    """The layout of a file, from its first lines.
 
     Attributes:
-        first: the values of its first line that is not left out.
-        before: lines before that one.
-        size: lines that it takes.
+        first: the values of its first line that is not skipped.
+        before: number of lines before that one.
+        size: number of lines in that record.
     """
 
     delimiter: str
@@ -45,7 +45,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Lines of files, by what becomes of them; those below add up to the first."""
+    """Counts of lines by their use; the later ones add up to the first."""
 
     lines: int
     left_out: int
@@ -67,13 +67,13 @@ class Counts:
 
 
 class CsvFiles:
-    """Files of the same columns.
+    """CSV files with the same columns.
 
     Attributes:
-        names: of the columns, by which the rows are known.
-        headers: what stands over the columns; None where the files have no header.
+        names: the column names in the rows.
+        headers: the headers of the columns; None without a header.
         guesses: the type of each column.
-        counts: of all lines.
+        counts: the counts over all lines.
     """
 
     def __init__(self, ask: Ask, texts: Sequence[Text], form: Form) -> None:
@@ -85,7 +85,7 @@ class CsvFiles:
         self._header = bool(form.header)
         guesses = None
         if form.header is None:
-            # of the first file alone, which decides how the others are read
+            # from the first file alone, which decides how the others are read
             self._header = True
             guesses = guess(ask, self._relation(slice(1)), self.columns, form)
             self._header = self._has_header(first, guesses)
@@ -110,12 +110,12 @@ class CsvFiles:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns in `relation`."""
+        """The column names in `relation`."""
         return [f"c{at}" for at in range(self._width)]
 
     @property
     def relation(self) -> str:
-        """SQL that stands after FROM: the rows of all files as texts."""
+        """SQL after FROM: the rows of all files as text."""
         return self._relation(slice(None))
 
     def _relation(self, which: slice) -> str:
@@ -129,7 +129,7 @@ class CsvFiles:
         return f"({' UNION ALL '.join(f'SELECT {selected} FROM {part}' for part in parts)})"
 
     def _read(self, paths: Sequence[str], before: int, order: Sequence[int]) -> str:
-        # these are files, whatever marks of patterns are in their names
+        # these are file names, even with pattern characters in them
         files = ", ".join(quote_text(glob.escape(path)) for path in paths)
         nulls = ", ".join(map(quote_text, ("", *self._form.nulls)))
         options = {
@@ -149,7 +149,7 @@ class CsvFiles:
         return f"read_csv([{files}], {', '.join(f'{name} => {value}' for name, value in options.items())})"
 
     def _has_header(self, first: Layout, rest: Sequence[Guess]) -> bool:
-        """Whether the first line is one of names: it fits not the types of the lines after it, or all are texts."""
+        """Whether the first line has names: its values do not fit the later lines' types, or all lines are text."""
         values = [value if value not in ("", *self._form.nulls) else None for value in first.first]
         own = self._families(values)
         typed = [at for at, found in enumerate(rest) if found.filled and found.family != "VARCHAR"]
@@ -165,10 +165,10 @@ class CsvFiles:
         return [one.family if value is not None else None for value, one in zip(values, found, strict=True)]
 
     def _add(self, text: Text, first: Layout) -> None:
-        """Adds a file that is like the first one.
+        """Adds a file with the layout of the first one.
 
         Raises:
-            SqlError: it differs.
+            SqlError: its layout differs.
         """
         layout = _layout(text, self._form, first.delimiter)
         beginning = f"{text.name} differs from {self._texts[0].name}"
@@ -217,7 +217,7 @@ class CsvFiles:
         """Counts all lines.
 
         Raises:
-            DataFileError: a line is neither a row nor anything else that is known.
+            DataFileError: a line is neither a row nor any other counted kind.
         """
         feed, back = "chr(10)", "chr(13)"
         plain = f"replace(replace(v, {back} || {feed}, {feed}), {back}, {feed})"
@@ -234,7 +234,7 @@ class CsvFiles:
         leading = sum(layout.before for layout in self._layouts) - left_out
         lines = sum(text.lines for text in self._texts)
         if self._width == 1:
-            # an empty line is a row there
+            # with one column, an empty line is a row
             blank = leading
         else:
             in_headers = sum(breaks_in(value)[1] for at in self._layouts for value in at.first) if self._header else 0
@@ -250,11 +250,11 @@ class CsvFiles:
         return found
 
     def first_misfit(self, misfits: str, value: str) -> tuple[str, int, list[str]] | None:
-        """The first row for which a condition holds, as file, line and what is computed of it.
+        """Returns file, line and computed texts of the first row that fulfils a condition; None without one.
 
         Args:
             misfits: a condition on the columns of `relation`.
-            value: SQL of a list of texts.
+            value: SQL of a list of texts to compute.
         """
         for at, text in enumerate(self._texts):
             relation = self._relation(slice(at, at + 1))
@@ -275,10 +275,10 @@ _VARCHAR = "'VARCHAR'"
 
 
 def _layout(text: Text, form: Form, delimiter: str | None = None) -> Layout:
-    """The layout that the beginning of a file has.
+    """Detects the layout of a file from its first lines.
 
     Raises:
-        SqlError: its first line has one column, and all lines from one on have more.
+        SqlError: its first line has one column, but the lines after a title have more.
     """
     lines = start_of(text.path, form.skip)
     given = form.delimiter if delimiter is None else delimiter
@@ -303,7 +303,7 @@ def _layout(text: Text, form: Form, delimiter: str | None = None) -> Layout:
 
 
 def _sample(lines: Sequence[str], delimiter: str, form: Form) -> list[tuple[int, int, list[str]]]:
-    """The first records with the line that each begins in, and the number of its lines."""
+    """Returns the first records, each with the number of its first line and its number of lines."""
 
     def sized() -> Iterator[tuple[int, int, list[str]]]:
         for first, values in records(lines, delimiter, form):
@@ -314,7 +314,7 @@ def _sample(lines: Sequence[str], delimiter: str, form: Form) -> list[tuple[int,
 
 
 def _refuse_title(name: str, form: Form, samples: dict[str, list[tuple[int, int, list[str]]]]) -> None:
-    """Refuses a file whose columns begin below its first line, which nobody left out."""
+    """Refuses a file whose columns begin below a title line that no option skips."""
     for mark, found in samples.items():
         at = next((at for at, (_, _, values) in enumerate(found) if len(values) > 1), None)
         if at is None or len(found) - at < 2 or len({len(values) for _, _, values in found[at:]}) > 1:
@@ -328,10 +328,10 @@ def _refuse_title(name: str, form: Form, samples: dict[str, list[tuple[int, int,
 
 @contextmanager
 def saying_lines(texts: Sequence[Text]) -> Iterator[None]:
-    """Says what to do about a line that DuckDB cannot read, and names files as people do.
+    """Explains a line that DuckDB cannot read, with the file's readable name.
 
     Raises:
-        SqlError: there is such a line.
+        SqlError: such a line exists.
     """
     try:
         yield
@@ -351,7 +351,7 @@ def saying_lines(texts: Sequence[Text]) -> Iterator[None]:
 
 
 def unique_names(headers: Sequence[str | None]) -> list[str]:
-    """Names of columns as DuckDB makes them of headers: trimmed, and numbered where there are none or two alike."""
+    """Returns column names from headers by DuckDB's rules: trimmed, and numbered if empty or duplicate."""
     taken: set[str] = set()
     found = []
     for at, header in enumerate(headers):

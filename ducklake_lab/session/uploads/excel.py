@@ -1,4 +1,4 @@
-"""Sheets of Excel files, cell by cell: what a cell holds decides, and no text is taken for anything else."""
+"""Sheets of Excel files. The type of each cell decides; no text is converted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Sheet:
     """The rows of the sheets of one or more files.
 
     Attributes:
-        headers: what stands in the first row; None where that is a row of values.
-        kinds: of each column: `number`, `text`, `boolean`, `date`, `timestamp`, `time`, or `` for none.
-        table: the columns c0, c1, … of texts, with the sheet's row as `row` and the file's number as `file`.
-        notes: why columns are texts, by number of the column.
-        said: what people should know of the sheets.
-        counts: of rows, as text.
+        headers: the values of the first row; None if that is a data row.
+        kinds: the kind of each column: `number`, `text`, `boolean`, `date`, `timestamp`, `time`, or `` if empty.
+        table: text columns c0, c1, …, with the sheet's row number as `row` and the file's number as `file`.
+        notes: why columns are text, by column number.
+        said: facts about the sheets for the user.
+        counts: a readable count of rows.
     """
 
     headers: list[str | None]
@@ -41,15 +41,15 @@ class Sheet:
 
 
 def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet:
-    """Reads the sheets of Excel files below each other.
+    """Reads the sheets of Excel files, one below the other.
 
     Args:
-        names: of the files, for messages.
+        names: names of the files in messages.
 
     Raises:
-        UnsupportedFeatureError: nothing that reads them is installed.
-        DataFileError: a file is damaged, or a cell has no value or stands outside of the columns.
-        UsageError: there is no such sheet, or the files differ.
+        UnsupportedFeatureError: openpyxl is not installed.
+        DataFileError: a file is damaged, a cell has no value, or a cell is outside the columns.
+        UsageError: the sheet does not exist, or the files differ.
     """
     said: list[str] = []
     columns: list[_Column] = []
@@ -124,7 +124,7 @@ class _Column:
 
     def __init__(self) -> None:
         self._cells: list[Any] = []
-        # where the first cell of each kind is
+        # the first cell of each kind
         self._first: dict[str, str] = {}
 
     def add(self, cell: Any, address: str) -> None:
@@ -133,7 +133,7 @@ class _Column:
             self._first.setdefault(_kind(cell), address)
 
     def kind(self) -> tuple[str, str]:
-        """The kind of all cells, and why it is text where some hold something else."""
+        """The kind of all cells, and the reason for text if the kinds differ."""
         kinds = list(self._first)
         if set(kinds) == {"date", "timestamp"}:
             return "timestamp", ""
@@ -159,7 +159,7 @@ def _kind(cell: Any) -> str:
 
 
 def _text(cell: Any) -> str:
-    """The text of a cell as DuckDB reads it."""
+    """Returns the text of a cell in DuckDB's form."""
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, float):
@@ -172,7 +172,7 @@ def _text(cell: Any) -> str:
 
 
 def _opened(path: str, name: str, form: Form) -> tuple[str, list[str], Iterator[list[_Cell]]]:
-    """The name of a sheet, those of the others, and its rows: each cell with its address."""
+    """Opens a sheet; returns its name, the other sheets' names, and its rows as cells with addresses."""
     try:
         import openpyxl
         from openpyxl.utils.exceptions import InvalidFileException
@@ -196,10 +196,10 @@ def _opened(path: str, name: str, form: Form) -> tuple[str, list[str], Iterator[
 
 
 def _rows(values: Any, formulas: Any, place: str) -> Iterator[list[_Cell]]:
-    """The rows of a sheet; the sizes that some programs note are wrong, so they are not asked.
+    """Yields the rows of a sheet; ignores the sheet sizes in the file, which some programs write wrongly.
 
     Raises:
-        DataFileError: a formula has no value, as nothing has computed it.
+        DataFileError: a formula has no computed value.
     """
     for sheet in (values, formulas):
         sheet.reset_dimensions()
@@ -216,7 +216,7 @@ def _rows(values: Any, formulas: Any, place: str) -> Iterator[list[_Cell]]:
 
 
 def _column(number: int) -> str:
-    """The letters of a 1-based column."""
+    """Returns the letters of a 1-based column."""
     letters = ""
     while number:
         number, rest = divmod(number - 1, 26)

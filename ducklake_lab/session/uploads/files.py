@@ -1,4 +1,4 @@
-"""Files that can be uploaded: those that a path, a pattern, a folder or a URL names, and what reads them."""
+"""Files for upload, found by a path, pattern, folder or URL, and the functions that read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from ducklake_lab.errors import DataFileError, UsageError, did_you_mean
 from ducklake_lab.storage import Storage
 
-#: DuckDB's functions that read files, by the ends of their names; None for Excel's, which openpyxl reads.
+#: DuckDB's reader functions, by ending; None for Excel files, which openpyxl reads.
 _READERS: dict[str, str | None] = {
     ".csv": "read_csv", ".tsv": "read_csv", ".txt": "read_csv", ".parquet": "read_parquet",
     ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json", ".xlsx": None,
@@ -29,8 +29,8 @@ class File:
     """A file to upload.
 
     Attributes:
-        name: what people call it, without what may be a secret in a URL.
-        path: where it is on this machine.
+        name: the readable name, without secrets of a URL.
+        path: its local path.
     """
 
     name: str
@@ -38,19 +38,19 @@ class File:
 
 
 def can_upload(name: str) -> bool:
-    """Whether files of a name can be uploaded."""
+    """Whether the ending of a name can be uploaded."""
     return _ending(name) in _READERS
 
 
 def files_of(source: str, folder: Path) -> list[File]:
-    """The files that a path, a pattern, a folder or a URL names, all on this machine.
+    """Returns the files that a path, pattern, folder or URL names, as local files.
 
     Args:
-        folder: where copies of other places' files are put.
+        folder: a folder for copies of remote files.
 
     Raises:
-        UsageError: there are none, or some differ in kind.
-        DataFileError: one cannot be read.
+        UsageError: there are no files, or they differ in kind.
+        DataFileError: a file cannot be read.
     """
     if re.match(r"https?://", source):
         return [File(shown_source(source), _downloaded(source, folder))]
@@ -61,7 +61,7 @@ def files_of(source: str, folder: Path) -> list[File]:
 
 
 def _remote(source: str) -> list[str]:
-    """The URLs that a URL with marks of a pattern names."""
+    """Returns the URLs that match a URL, which may be a pattern."""
     if not any(mark in source for mark in "*?["):
         return [source]
     base = re.split(r"[*?\[]", source, maxsplit=1)[0].rpartition("/")[0]
@@ -73,7 +73,7 @@ def _remote(source: str) -> list[str]:
 
 
 def _fetched(url: str, folder: Path, number: int) -> str:
-    # folders of partitions hold values
+    # partition folders hold values that the files lack
     named = [part for part in PurePosixPath(urllib.parse.urlsplit(url).path).parts[:-1] if "=" in part]
     target = folder.joinpath(str(number), *named, PurePosixPath(url).name)
     target.parent.mkdir(parents=True)
@@ -83,10 +83,10 @@ def _fetched(url: str, folder: Path, number: int) -> str:
 
 
 def _paths_of(source: str) -> list[str]:
-    """The files that a path, a pattern or a folder names.
+    """Returns the files that a path, pattern or folder names.
 
     Raises:
-        UsageError: there are none, or some differ in kind.
+        UsageError: there are no files, or they differ in kind.
     """
     path = Path(source).expanduser()
     if path.is_dir():
@@ -114,10 +114,10 @@ def _paths_of(source: str) -> list[str]:
 
 
 def reader_of(source: str, files: Sequence[File]) -> str | None:
-    """DuckDB's function that reads the files; None for Excel files.
+    """Returns DuckDB's function that reads the files; None for Excel files.
 
     Raises:
-        UsageError: they differ in kind, nothing reads their kind, or one is empty.
+        UsageError: the files differ in kind, their kind is unknown, or one is empty.
     """
     endings = {_ending(file.path) for file in files}
     unknown = sorted(endings - set(_READERS))
@@ -135,7 +135,7 @@ def reader_of(source: str, files: Sequence[File]) -> str | None:
 
 
 def _ending(path: str) -> str:
-    """The end of a file's name that says how it is read."""
+    """Returns the ending of a file's name without that of a compression."""
     name = PurePosixPath(urllib.parse.urlsplit(path).path if "://" in path else path.replace("\\", "/")).name.lower()
     for compressed in _COMPRESSED:
         name = name.removesuffix(compressed)
@@ -148,7 +148,7 @@ def stem(path: str) -> str:
 
 
 def shown_source(source: str) -> str:
-    """The source for people: a URL without what may be a secret in it."""
+    """Returns a source without the parts of a URL that may be secret."""
     if "://" not in source:
         return source
     parts = urllib.parse.urlsplit(source)
@@ -156,10 +156,10 @@ def shown_source(source: str) -> str:
 
 
 def _downloaded(url: str, folder: Path) -> str:
-    """A copy of what a URL names.
+    """Downloads a URL; returns the path of the copy.
 
     Raises:
-        DataFileError: it cannot be had.
+        DataFileError: the download failed.
     """
     target = folder / (PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "uploaded")
     try:

@@ -1,4 +1,4 @@
-"""Whether values fit a type without loss: each is cast, and its text before and after is compared by DuckDB."""
+"""Checks whether values fit a type without loss: DuckDB casts each value and compares its text before and after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import digits_of, number_text
 
 _VARCHAR = flat("varchar")
-#: Digits after the second that a type keeps.
+#: Fractional digits of a second, by type.
 _FRACTIONS = {"timestamp": 6, "timestamptz": 6, "timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9, "time": 6}
 _TIME_ONLY = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
 
@@ -16,19 +16,19 @@ _TIME_ONLY = "[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?"
 def cast(
     value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None, how: str = "CAST"
 ) -> str:
-    """SQL for a value of a column in the type that it gets.
+    """Returns SQL that casts a value of a column to its type.
 
     Args:
-        source: the type of the value; None for texts of a CSV file.
-        dates: the format of the dates in such texts.
-        how: `CAST`, which fails, or `TRY_CAST`, which gives NULL.
+        source: the type of the value; None for text from a CSV file.
+        dates: the date format of such text.
+        how: `CAST`, which raises, or `TRY_CAST`, which returns NULL.
     """
     if source is None:
         if target.is_numeric:
             number = number_text(value, form)
             if target.name in FLOATS:
                 number = f"CASE WHEN lower(trim({value})) IN ('nan', 'inf', '-inf', 'infinity', '-infinity') THEN {value} ELSE {number} END"
-            # a text that is no number stays one, so that the cast names it
+            # the cast names a text that is no number in its error
             value = f"coalesce({number}, {value})" if how == "CAST" else number
         elif dates is not None:
             strptime = "try_strptime" if how == "TRY_CAST" else "strptime"
@@ -37,12 +37,12 @@ def cast(
 
 
 def reads(value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None) -> str:
-    """A condition that holds for values that are NULL or of the type, whatever a cast loses."""
+    """Returns a condition that a value is NULL or can be cast, with or without loss."""
     return f"({value} IS NULL OR {cast(value, source, target, form, dates, 'TRY_CAST')} IS NOT NULL)"
 
 
 def fits(value: str, source: DataType | None, target: DataType, form: Form, dates: str | None = None) -> str:
-    """A condition that holds for values that a cast does not change, among those that the type `reads`."""
+    """Returns a condition that a castable value does not change in the cast."""
     if source is not None and (widens(source, target) or _keeps_all(target)):
         return "true"
     if target.is_nested:
@@ -60,7 +60,7 @@ def fits(value: str, source: DataType | None, target: DataType, form: Form, date
 
 
 def widens(source: DataType, target: DataType) -> bool:
-    """Whether a type holds all values of another one as they are."""
+    """Whether a type holds all values of another type exactly."""
     if source == target:
         return True
     if source.is_nested and source.name == target.name:
@@ -87,13 +87,13 @@ def widens(source: DataType, target: DataType) -> bool:
 
 
 def _bits(integer: DataType) -> tuple[bool, int]:
-    """Whether an integer has a sign, and bits without it."""
+    """Returns whether an integer type has a sign, and its bits without the sign."""
     signed = not integer.name.startswith("u")
     return signed, int(integer.name.lstrip("uint")) - signed
 
 
 def digits(number: DataType) -> tuple[int, int] | None:
-    """Digits before and after the point that a type's values may need; None for types of other values."""
+    """Returns the most digits before and after the point of a numeric type; None for other types."""
     if number.decimal is not None:
         width, scale = number.decimal
         return width - scale, scale
@@ -105,11 +105,11 @@ def _keeps_all(target: DataType) -> bool:
 
 
 def _kept(before: str, after: str, target: DataType) -> str | None:
-    """A condition that two texts say one value; None for types whose casts lose nothing."""
+    """Returns a condition that two texts have the same value; None for types whose casts lose nothing."""
     if target.is_numeric:
         return f"({before} IS NULL OR {digits_of(before)} = {digits_of(f'CAST({after} AS VARCHAR)')} AND NOT coalesce(isinf(TRY_CAST({after} AS DOUBLE)), false) OR regexp_matches({before}, '[a-df-zA-DF-Z]'))"
     if target.name == "date":
-        # what stands after the day is a time other than midnight, or a zone
+        # after the day: a time other than midnight, or a zone
         return f"NOT regexp_matches(regexp_extract({before}, '[0-9][ T]([0-9].*)$', 1), '[1-9]')"
     if target.name in _FRACTIONS:
         cut = f"length(rtrim(regexp_extract({before}, '[0-9][.]([0-9]+)', 1), '0')) <= {_FRACTIONS[target.name]}"
@@ -123,17 +123,17 @@ def _kept(before: str, after: str, target: DataType) -> str | None:
 
 
 def _of_texts(kind: DataType) -> DataType:
-    """A nested type whose innermost values are texts."""
+    """Returns a nested type with text as its innermost type."""
     if not kind.is_nested:
         return _VARCHAR
     return DataType(kind.name, tuple((name, _of_texts(child)) for name, child in kind.children))
 
 
 def _parts_fit(value: str, kind: DataType, form: Form, source: DataType | None, depth: int = 0) -> str:
-    """A condition that the texts in a nested value fit a type.
+    """Returns a condition that the texts in a nested value fit a type.
 
     Args:
-        source: the type that the texts had; None for one that is not known.
+        source: the original type; None if unknown.
     """
     if source is not None and widens(source, kind):
         return "true"

@@ -1,4 +1,4 @@
-"""How files are written, as far as somebody says it: what `Session.upload` takes besides its arguments."""
+"""Format options of uploaded files: the keyword arguments of `Session.upload`."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any, TypedDict
 
 from ducklake_lab.errors import UsageError, did_you_mean
 
-#: Dates as other programs describe them.
+#: Date formats in the notation of other programs.
 _DATES = re.compile(r"[Yy]{4}|[Mm]{2}|[Dd]{2}")
 
-#: Words for delimiters that are awkward to type.
+#: Words for delimiters that are hard to type.
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "none": "", "space": " "}
 
 
 class UploadOptions(TypedDict, total=False):
-    """What `Session.upload` takes by name.
+    """The keyword arguments of `Session.upload`.
 
     Attributes:
-        types: types of columns, by name, instead of those guessed.
-        date_format: of the dates in CSV files, such as `%m/%d/%Y`, instead of the one guessed.
-        nulls: texts of CSV and Excel files that stand for NULL, such as `NA`; the empty one always does.
-        thousands: what separates the thousands of numbers in CSV files.
-        decimal: what stands before the fraction of numbers in CSV files; a point by default.
-        delimiter: what separates the columns of CSV files: `;`, `tab`, or `none` for files of one column.
-        quote: what stands around values of CSV files that hold delimiters; `"` by default, "" for none.
-        escape: what stands before a quote within such a value; the quote itself by default.
-        header: whether the first line of CSV files, or row of Excel files, has the names of the columns.
-        skip: lines of CSV files, or rows of Excel files, to leave out at their beginning.
-        encoding: of CSV files, such as `latin-1` or `utf-16`; UTF-8 by default.
-        sheet: of Excel files; the first by default.
-        round: round and cut values that do not fit their types, instead of refusing them.
-        clean_names: name columns so that SQL needs no quotes: `Total $` becomes `total`.
+        types: types of columns, by name, instead of guessed types.
+        date_format: the format of dates in CSV files, such as `%m/%d/%Y`, instead of a guessed format.
+        nulls: texts in CSV and Excel files that mean NULL, such as `NA`; the empty text always does.
+        thousands: the thousands separator of numbers in CSV files.
+        decimal: the decimal separator of numbers in CSV files; a point by default.
+        delimiter: the column delimiter of CSV files: `;`, `tab`, or `none` for files with one column.
+        quote: the quote character of CSV files; `"` by default, "" for none.
+        escape: the character before a quote within a quoted value; the quote itself by default.
+        header: whether the first line of CSV files, or first row of Excel files, has the column names.
+        skip: number of lines of CSV files, or rows of Excel files, to skip at the beginning.
+        encoding: the encoding of CSV files, such as `latin-1` or `utf-16`; UTF-8 by default.
+        sheet: the sheet of Excel files; the first by default.
+        round: round or cut values that do not fit their types, instead of refusing them.
+        clean_names: change column names so that SQL needs no quotes: `Total $` becomes `total`.
     """
 
     types: Mapping[str, str] | None
@@ -54,12 +54,12 @@ class UploadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values are written, None for what is guessed.
+    """The format of values; None for parts to guess.
 
     Attributes:
-        escape: before a quote within quotes.
-        skip: lines or rows to leave out at the beginning.
-        dates: a format of `strptime`.
+        escape: the character before a quote within quotes.
+        skip: number of lines or rows to skip at the beginning.
+        dates: a `strptime` format.
     """
 
     dates: str | None = None
@@ -75,10 +75,10 @@ class Form:
     sheet: str | None = None
 
     def refuse_for(self, kind: str) -> None:
-        """Refuses what says nothing about files of a kind: `CSV`, `Excel`, or another.
+        """Refuses options that do not apply to a kind of files: `CSV`, `Excel`, or another.
 
         Raises:
-            UsageError: an option is for files of another kind.
+            UsageError: an option belongs to another kind of files.
         """
         known = {"CSV": _FIELDS - {"sheet"}, "Excel": {"nulls", "header", "skip", "sheet"}}.get(kind, set())
         default = Form()
@@ -98,10 +98,10 @@ _FIELDS = set(_OPTIONS)
 
 
 def form_of(options: Mapping[str, Any]) -> Form:
-    """The form that options describe.
+    """Returns the format that the options describe.
 
     Raises:
-        UsageError: there is no such option, or it cannot be so.
+        UsageError: an option does not exist, or its value is invalid.
     """
     known = UploadOptions.__annotations__
     unknown = next((name for name in options if name not in known), None)

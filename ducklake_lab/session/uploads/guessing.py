@@ -1,4 +1,4 @@
-"""Types that all texts of a column fit without loss; DuckDB reads every text, none is sampled."""
+"""Guesses types that fit all texts of a column without loss. DuckDB reads every text; none is sampled."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.uploads.form import Form
 
-#: Runs a query, and gives its rows.
+#: Runs a query and returns its rows.
 Ask = Callable[[str], list[tuple[Any, ...]]]
 
-#: Texts that files have for NULL.
+#: Texts that often mean NULL in files.
 _NULLS = ("NA", "N/A", "n/a", "NULL", "null", "None", "nan", "-", "?", "#N/A")
 _FIRST = 1000
-#: Digits that DOUBLE always keeps.
+#: Digits that a DOUBLE always keeps.
 _DOUBLE_DIGITS = 15
 _MOST_DIGITS = 38
 _BIGINT = 18
 _EXAMPLES = 3
-#: Texts that DuckDB takes for DATE and the like; a fraction longer than the type's would be cut.
+#: Texts that DuckDB casts to DATE and similar types; a longer fraction would be cut.
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,FRACTION}0*)?)?"
 _DAY = r"[0-9]{4,6}[-/][0-9]{1,2}[-/][0-9]{1,2}( \(BC\))?"
 _ISO_TIME = _CLOCK.replace("FRACTION", "6")
@@ -34,7 +34,7 @@ _TIMES = {
     "TIMESTAMP_NS": f"{_DAY}[ T]{_CLOCK.replace('FRACTION', '9')}",
     "TIMESTAMP WITH TIME ZONE": f"{_DAY}[ T]{_ISO_TIME} ?{_ZONE}",
 }
-#: Shapes of other dates, each digit a 9: which separator, whether the year is first, and the time of the day.
+#: Shapes of other dates, with 9 for each digit: the separator, whether the year is first, and the time of day.
 _SHAPE = re.compile(
     r"(?:9{1,2}([/.-])9{1,2}\1(9{2}|9{4})|(9{4})([/.-])9{1,2}\4(?:9{1,2}))( 9{1,2}:99(?::99)?( [APap][Mm])?)?"
 )
@@ -42,14 +42,14 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The type of a column of texts.
+    """The guessed type of a text column.
 
     Attributes:
-        type: in SQL.
-        format: of `strptime`, for dates that a cast does not read.
-        note: why the column has this type.
+        type: the SQL type.
+        format: a `strptime` format for dates that a cast cannot read.
+        note: the reason for the type.
         filled: whether any value is not NULL.
-        gaps: whether any is.
+        gaps: whether any value is NULL.
     """
 
     type: str
@@ -60,14 +60,14 @@ class Guess:
 
     @property
     def family(self) -> str:
-        """`number`, `time`, `BOOLEAN` or `VARCHAR`."""
+        """The group of the type: `number`, `time`, `BOOLEAN` or `VARCHAR`."""
         if self.type.startswith(("BIGINT", "DOUBLE", "DECIMAL")):
             return "number"
         return "time" if self.type in _TIMES else self.type
 
 
 def number_text(value: str, form: Form) -> str:
-    """SQL for a text of a number as a cast reads it; NULL for a text that is no number.
+    """Returns SQL for a number's text in the form of a cast; NULL for other text.
 
     Args:
         value: SQL of the text.
@@ -85,21 +85,21 @@ def number_text(value: str, form: Form) -> str:
 
 
 def digits_of(number: str) -> str:
-    """SQL for the digits of a number's text that say its value: without zeros at both ends, sign and exponent."""
+    """Returns SQL for the significant digits of a number's text: no outer zeros, sign or exponent."""
     return f"trim(regexp_replace(regexp_replace({number}, '[eE].*$', ''), '[^0-9]', '', 'g'), '0')"
 
 
 def guess(ask: Ask, relation: str, columns: Sequence[str], form: Form) -> list[Guess]:
-    """The type of each column of a relation of texts.
+    """Guesses the type of each column of a text relation.
 
     Args:
-        relation: SQL that stands after FROM.
+        relation: SQL after FROM.
     """
     return _Guessing(ask, relation, columns, form).all()
 
 
 def guess_numbers(ask: Ask, relation: str, columns: Sequence[str]) -> dict[str, Guess]:
-    """The types of columns whose values are texts of numbers."""
+    """Guesses the types of columns with texts of numbers."""
     return _Guessing(ask, relation, columns, Form()).numbers(columns)
 
 
@@ -110,7 +110,7 @@ class _Guessing:
     def all(self) -> list[Guess]:
         first = self._kinds(f"(FROM {self._relation} LIMIT {_FIRST})", self._columns)
         open_ = [name for name in self._columns if first[name].may_be]
-        # what is a number at first is a number or a text
+        # a column that begins with a number is numeric or text
         plain = [name for name in open_ if first[name].number and not self._form.dates]
         counted = self._kinds(self._relation, plain, only_numbers=True)
         counted |= self._kinds(self._relation, [name for name in open_ if name not in plain])
@@ -129,7 +129,7 @@ class _Guessing:
         return result
 
     def _each(self, relation: str, columns: Iterable[str]) -> str:
-        """SQL of the values of some columns below each other, with the column's number."""
+        """Returns SQL of the values of some columns in one column, with the column's number."""
         values = ", ".join(f"{{i: {at}, v: {quote_identifier(name)}}}" for at, name in enumerate(columns))
         return f"(SELECT x.i AS i, trim(x.v) AS v FROM (SELECT unnest([{values}]) AS x FROM {relation}))"
 
@@ -137,13 +137,13 @@ class _Guessing:
         if not columns:
             return {}
         number = number_text("v", self._form)
-        # phone numbers have a plus, and codes leading zeros
+        # a plus marks phone numbers, a leading zero codes
         is_number = f"((({number}) IS NOT NULL AND NOT regexp_matches(v, '^([+]|-?0[0-9])')) OR lower(v) = 'nan')"
         like_date = "regexp_matches(v, '^[0-9]+[-/.][0-9]+[-/.][0-9]+')"
         shape = "regexp_replace(regexp_replace(v, '[0-9]', '9', 'g'), '[.]9{7,}', '.9999999')"
         asked = ["count(v)", "count(*)", f"bool_and({is_number}) AND NOT bool_and(lower(v) = 'nan')"]
         if not only_numbers:
-            # DuckDB takes t, yes and the like for booleans, too; these may be words for anything
+            # DuckDB casts t, yes and the like to booleans too, but they may be ordinary words
             asked.append("bool_and(lower(v) IN ('true', 'false'))")
             asked += [
                 f"bool_and(CASE WHEN v IS NULL THEN NULL WHEN regexp_full_match(v, {quote_text(texts)}) "
@@ -164,7 +164,7 @@ class _Guessing:
         return found
 
     def numbers(self, columns: Sequence[str]) -> dict[str, Guess]:
-        """BIGINT, DOUBLE, or a DECIMAL that keeps all digits; text where none does."""
+        """Returns BIGINT, DOUBLE or a DECIMAL that keeps all digits; text if none does."""
         if not columns:
             return {}
         number = number_text("v", self._form)
@@ -197,7 +197,7 @@ class _Guessing:
         return Guess(f"DECIMAL({width},{after})", note=reason)
 
     def _dates(self, columns: Sequence[str], kinds: Mapping[str, _Kinds]) -> dict[str, Guess]:
-        """Columns of booleans, times and dates, those in formats of their own with the format."""
+        """Returns the columns with booleans, times and dates, and the format if a cast cannot read it."""
         found: dict[str, Guess] = {}
         asked_for = self._form.dates
         if asked_for:
@@ -226,7 +226,7 @@ class _Guessing:
         return found
 
     def _fitting(self, tried: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Those of (column, format) in which the column's values all are."""
+        """Returns the (column, format) pairs whose format fits all values."""
         if not tried:
             return []
         asked = (
@@ -238,8 +238,8 @@ class _Guessing:
         return [one for one, is_so in zip(tried, fits, strict=True) if is_so]
 
     def _nearly(self, columns: Sequence[str]) -> dict[str, str]:
-        """Why columns are texts that hold numbers or dates in several forms, or beside marks of NULL."""
-        # most columns of words are recognised by their first values
+        """Explains columns that stay text: they mix numbers or dates in several forms, or with marks of NULL."""
+        # the first values show that most columns hold words
         some = self._nearly_in(columns, f"(FROM {self._relation} LIMIT {_FIRST})")
         return self._nearly_in(list(some), self._relation)
 
@@ -261,7 +261,7 @@ class _Guessing:
             f"bool_and({date} OR {marks})",
             f"list(DISTINCT e) FILTER ({date})",
         ]
-        # an example of every shape and order, not every value
+        # one example per shape and order, not every value
         each = (
             "(SELECT i, v, min(v) OVER (PARTITION BY i, regexp_replace(v, '[0-9]+', '9', 'g'), "
             "try_strptime(v, ['%d/%m/%Y', '%d.%m.%Y', '%d-%m-%Y']) IS NULL) AS e "
@@ -295,13 +295,13 @@ _KIND = {"DATE": "dates", "TIMESTAMP": "times"}
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """What all values of a column are.
+    """Facts that hold for all values of a column.
 
     Attributes:
-        filled: values that are not NULL.
-        times: types of times that they all fit.
-        shapes: those of texts that look like dates, each digit a 9.
-        shaped: how many values look like dates.
+        filled: the number of values that are not NULL.
+        times: time types that fit all values.
+        shapes: shapes of texts that look like dates, with 9 for each digit.
+        shaped: the number of values that look like dates.
     """
 
     filled: int
@@ -318,12 +318,12 @@ class _Kinds:
 
     @property
     def may_be(self) -> bool:
-        """Whether another type than text may fit the column."""
+        """Whether a type other than text may fit the column."""
         return not self.filled or self.number or self.boolean or bool(self.times) or self.shaped == self.filled
 
 
 def _formats(shapes: Sequence[str]) -> list[str]:
-    """The formats that texts of some shapes can be in: of one separator, order and time of the day."""
+    """Returns the date formats that texts of some shapes may have; [] if a shape has no four-digit year."""
     found: dict[str, None] = {}
     for shape in shapes:
         match = _SHAPE.fullmatch(shape)

@@ -1,4 +1,4 @@
-"""JSON files whose numbers have more digits than DuckDB's reader keeps: such numbers are handed to it as texts."""
+"""JSON files with numbers that DuckDB's reader would round: passes such numbers to it as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.session.uploads.guessing import Ask
 
-#: Texts of numbers that may lose digits; a quick look that finds too many.
+#: Texts of numbers that may lose digits; a fast test with false positives.
 _MANY = r"[0-9][0-9.]{15}|[eE][+-]?[0-9]{2}"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL)
 #: Types that may lose digits of the file, outside of quoted names.
@@ -17,11 +17,11 @@ _LOSSY = re.compile(r'("(?:[^"]|"")*")|\b(?:DOUBLE|HUGEINT|UHUGEINT|UBIGINT)\b')
 
 
 def kept(ask: Ask, paths: Sequence[str], folder: Path, digits_kept: Callable[[Sequence[str]], list[bool]]) -> list[str]:
-    """The files, or copies in which numbers that no DOUBLE holds are texts.
+    """Returns the files, or copies in which numbers that no DOUBLE holds are text.
 
     Args:
-        folder: where copies are put.
-        digits_kept: says of texts of numbers whether DOUBLE holds them.
+        folder: a folder for copies.
+        digits_kept: returns whether DOUBLE holds the numbers in some texts.
     """
     found = []
     for number, path in enumerate(paths):
@@ -43,7 +43,7 @@ def kept(ask: Ask, paths: Sequence[str], folder: Path, digits_kept: Callable[[Se
 
 
 def _quoted(text: str, lossy: set[str]) -> str:
-    """A record as one line, with some of its numbers as texts."""
+    """Returns a record as one line, with some of its numbers as text."""
     parts = _TOKEN.sub(lambda match: f'"{match[0]}"' if match[0] in lossy else match[0], text)
     return re.sub(r"[\r\n]+", " ", parts) + "\n"
 
@@ -53,5 +53,5 @@ def _may_lose(token: str) -> bool:
 
 
 def as_texts(kind: str) -> str:
-    """A type whose numbers are texts."""
+    """Returns a type with text in place of numbers."""
     return _LOSSY.sub(lambda match: match[1] or "VARCHAR", kind)

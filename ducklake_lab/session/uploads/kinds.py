@@ -1,4 +1,4 @@
-"""The rows of files by the kind of these: CSV, Excel, JSON and Parquet."""
+"""Rows of uploaded files by format: CSV, Excel, JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
 from ducklake_lab.session.uploads.texts import text_of
 from ducklake_lab.sql.types import type_or_none
 
-#: Under which SQL reads the rows of Excel files.
+#: The name of the Excel rows in SQL.
 SHEET = "uploaded_sheet"
 _EXCEL = {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "time": "TIME", "interval": "INTERVAL"}
 _READ_AS_TEXT = ("DATE", "TIME", "TIMESTAMP")
@@ -53,15 +53,15 @@ class CsvRows:
 
 
 class ExcelRows:
-    """The rows of sheets.
+    """The rows of Excel sheets.
 
     Attributes:
-        table: what SQL reads as `SHEET`.
+        table: the table that SQL reads as `SHEET`.
     """
 
     def __init__(self, files: Sequence[File], form: Form) -> None:
         form.refuse_for("Excel")
-        # numbers are written there as SQL writes them
+        # Excel numbers are written in SQL's form
         self.form = Form()
         self._sheet = read_sheets([file.path for file in files], [file.name for file in files], form)
         self.table: pa.Table = self._sheet.table
@@ -71,7 +71,7 @@ class ExcelRows:
         self.parts: list[Part] = []
 
     def guess(self, ask: Ask) -> None:
-        """Finds the types of the columns; SQL has to know the table by now."""
+        """Guesses the types of the columns; SQL must be able to read the table by then."""
         sheet = self._sheet
         numbers = guess_numbers(ask, SHEET, [f"c{at}" for at, kind in enumerate(sheet.kinds) if kind == "number"])
         names = unique_names(sheet.headers)
@@ -88,14 +88,14 @@ class ExcelRows:
 
 
 class JsonRows:
-    """The rows of JSON files, which DuckDB gives types."""
+    """The rows of JSON files, with the types of DuckDB's reader."""
 
     def __init__(self, ask: Ask, files: Sequence[File], form: Form, folder: Path) -> None:
         form.refuse_for("JSON")
         self.form = form
         self.said: list[str] = []
         self._ask, self._names = ask, [file.name for file in files]
-        # these are files, whatever marks of patterns are in their names
+        # these are file names, even with pattern characters in them
         self._paths = [quote_text(glob.escape(file.path)) for file in files]
         self._options = ["union_by_name => true"] if len(files) > 1 else []
         self._options += ["sample_size => -1"]
@@ -121,9 +121,9 @@ class JsonRows:
         return {str(name): str(kind) for name, kind, *_ in self._ask(f"DESCRIBE FROM {self._of(self._paths)}")}
 
     def _as_texts(self, described: dict[str, str], folder: Path) -> dict[str, str]:
-        """The columns of JSON files to read as texts, and those with texts in them, with their types.
+        """Returns the columns of JSON files to read as text, or with text inside, with their types.
 
-        Numbers that no DOUBLE holds are texts then, and times keep their fractions and zones.
+        Numbers that no DOUBLE holds become text, and times keep their fractions and zones.
         """
         texts = {name: "VARCHAR" for name, kind in described.items() if kind in _READ_AS_TEXT}
         paths = json_files.kept(self._ask, self._paths, folder, self._digits_kept)
@@ -151,7 +151,7 @@ class JsonRows:
         return [bool(found[number]) for number in numbers]
 
     def _guesses(self, texts: dict[str, str]) -> dict[str, Guess]:
-        """Types of columns that are read as texts: numbers stay numbers, and times are times where they fit."""
+        """Guesses the types of columns that are read as text: numbers stay numbers, times become times if they fit."""
         numbers = [name for name, kind in texts.items() if kind in _NUMBERS]
         times = [name for name in texts if name not in numbers]
         relation = self._of(self._paths)

@@ -1,4 +1,4 @@
-"""Parquet files whose columns may differ: each file is read in its own types, and no value changes in a wider one."""
+"""Parquet files whose columns may differ: each file is read with its own types, then cast without loss."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
 from ducklake_lab.sql.types import type_or_none
 
 _MOST_DIGITS = 38
-#: Files have no integers of 128 bits.
+#: Signed integers; Parquet has none with 128 bits.
 _SIGNED = ("int8", "int16", "int32", "int64")
 _SHOWN = 40
-#: From the coarsest on.
+#: Time types, coarsest first.
 _MOMENTS = ("date", "timestamp_s", "timestamp_ms", "timestamp", "timestamp_ns")
 
 
@@ -35,7 +35,7 @@ class ParquetRows:
     """The rows of Parquet files.
 
     Args:
-        exact: whether a loss of digits is refused.
+        exact: whether to refuse a loss of digits.
 
     Raises:
         DataFileError: a file is damaged.
@@ -67,7 +67,7 @@ class ParquetRows:
     def _column(
         self, name: str, described: Sequence[dict[str, str]], kinds: Sequence[dict[str, DataType | None]]
     ) -> UploadedColumn:
-        """A column of the type that all files have in common; adds its types to those of the files."""
+        """Returns a column with the common type of all files; adds its types to those of the files."""
         own = [
             next((kind for other, kind in types.items() if other.casefold() == name.casefold()), None)
             for types in described
@@ -90,7 +90,7 @@ class ParquetRows:
         return UploadedColumn(name, name, name, _known(found), found, None, "; ".join(note), clash)
 
     def _common(self, name: str, own: Sequence[tuple[int, str]]) -> tuple[str, str, set[int]]:
-        """The type that a column's types have in common, in SQL; why there is none; groups of files without a value."""
+        """Returns the common SQL type, the reason why there is none, and the groups of files without values."""
         first, found = own[0][0], own[0][1]
         empty: set[int] = set()
         for at, kind in own[1:]:
@@ -100,7 +100,7 @@ class ParquetRows:
             if both is not None:
                 found = both.sql()
             elif self._is_empty(name, at):
-                # pandas writes a column without values as one of no type
+                # pandas writes a column without values with the null type
                 empty.add(at)
             elif all(self._is_empty(name, before) for before, _ in own if before < at):
                 empty |= {before for before, _ in own if before < at}
@@ -127,7 +127,7 @@ class ParquetRows:
 
 
 def common(a: DataType, b: DataType) -> DataType | None:
-    """The type in which values of two types may stand beside each other; None where they mean different things."""
+    """Returns the common type for values of two types; None if their values have different meanings."""
     if widens(a, b):
         return b
     if widens(b, a):
@@ -176,13 +176,13 @@ def _common_nested(a: DataType, b: DataType) -> DataType | None:
 
 
 def _alike(files: Sequence[File], *, exact: bool) -> list[list[File]]:
-    """The files grouped by their schemas; checks columns of types that DuckDB has not."""
+    """Groups the files by schema; checks columns with types that DuckDB lacks."""
     groups: dict[str, list[File]] = {}
     for file in files:
         try:
             with pq.ParquetFile(file.path) as parquet:
                 _check_types(parquet, file, exact=exact)
-                # its first line is the address of an object
+                # the first line is the address of an object
                 schema = str(parquet.schema).partition("\n")[2]
         except (pa.ArrowException, OSError) as error:
             reason = str(error).strip().partition("\n")[0].replace(file.path, file.name)
@@ -192,7 +192,7 @@ def _alike(files: Sequence[File], *, exact: bool) -> list[list[File]]:
 
 
 def _check_types(parquet: pq.ParquetFile, file: File, *, exact: bool) -> None:
-    """Looks for values that DuckDB would read as others: wide decimals, and nanoseconds that its types do not keep."""
+    """Checks for values that DuckDB would change: wide decimals, and nanoseconds that its types do not keep."""
     for at in range(len(parquet.schema)):
         column = parquet.schema.column(at)
         kind: dict[str, Any] = json.loads(column.logical_type.to_json())
@@ -212,7 +212,7 @@ def _check_types(parquet: pq.ParquetFile, file: File, *, exact: bool) -> None:
 
 
 def _literal(path: str) -> str:
-    # these are files, whatever marks of patterns are in their names
+    # this is a file name, even with pattern characters in it
     return quote_text(glob.escape(path))
 
 

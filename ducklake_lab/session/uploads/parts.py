@@ -1,4 +1,4 @@
-"""Rows of files that DuckDB reads with types: their count, and where one is."""
+"""Rows of files that DuckDB reads with types: their count, and the location of a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROW = '"number of the row in the files"'
 
 
 def rows_counted(ask: Ask, parts: Sequence[Part]) -> str:
-    """The count of all rows, for people."""
+    """Returns a readable count of all rows."""
     count = sum(int(ask(f"SELECT count(*) FROM {part.relation}")[0][0]) for part in parts)
     return counted(count, "row")
 
@@ -27,11 +27,11 @@ def misfit_in(
     misfits: str,
     value: str,
 ) -> tuple[str, list[str]] | None:
-    """Where the first row of some files is for which a condition holds, and what is computed of it.
+    """Returns where the first row that fulfils a condition is, and texts computed from it; None without one.
 
     Args:
-        relation: SQL that reads files, given as literals.
-        names: of the files, for people.
+        relation: returns SQL that reads files, given as literals.
+        names: readable names of the files.
     """
     # in the order of the files
     rows = ask(

@@ -1,4 +1,4 @@
-"""CSV files as texts: their encoding, their lines, and the values of single lines."""
+"""CSV files as text: encoding, lines, and the values of single lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENCODINGS = (
     "iso-8859-15", "koi8-r", "gb18030", "gbk", "big5", "euc_jp", "euc_kr", "mac_roman", "ascii",
 )  # fmt: skip
 _BLANK = re.compile("\n{2,}")
-#: Characters that cp1252 has where Latin-1 has controls that no text holds.
+#: Bytes that are characters in cp1252, but control characters, rare in text, in Latin-1.
 _WINDOWS = bytes(range(0x80, 0xA0))
 _UNUSED_BY_WINDOWS = b"\x81\x8d\x8f\x90\x9d"
 
@@ -35,11 +35,11 @@ class Text:
     r"""A CSV file.
 
     Attributes:
-        name: what people call it.
-        path: where DuckDB finds it as UTF-8.
-        lines: how many it has, the last one included where nothing ends it.
-        blank: empty lines, without those to leave out at the beginning.
-        ends: what ends lines, of `\n`, `\r\n` and `\r`.
+        name: the readable name.
+        path: the path of its UTF-8 form for DuckDB.
+        lines: the number of lines, with a last line that has no line end.
+        blank: the number of empty lines, without skipped ones.
+        ends: the line ends that occur: `\n`, `\r\n` and `\r`.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Text:
 
 
 def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text:
-    """Reads a file once: counts its lines, and copies it where DuckDB cannot read it as it is.
+    """Reads a file once: counts its lines, and copies it if DuckDB cannot read it directly.
 
     Args:
-        name: what messages call it.
-        folder: where a copy is put.
-        number: of the file, for the name of a copy.
+        name: the name in messages.
+        folder: a folder for a copy.
+        number: the file's number, for the name of a copy.
 
     Raises:
-        DataFileError: it is not in its encoding, or damaged.
-        UsageError: there is no such encoding, or nothing is left of the file.
+        DataFileError: the file is damaged, or has another encoding.
+        UsageError: the encoding does not exist, or no lines are left.
     """
     copied = form.encoding is not None and codecs.lookup(_encoding(form.encoding)).name != "utf-8"
     place = path
@@ -81,19 +81,19 @@ def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text
             raise UsageError(f"{name} has {survey.lines:,} lines; --skip {form.skip} leaves nothing of it.")
         blank -= sum(not line.strip("\r\n") for line in left_out)
         if form.quote and any(form.quote in line for line in left_out):
-            # DuckDB would look for the end of a quoted value beyond the lines to leave out
+            # DuckDB would search for the end of a quoted value beyond the skipped lines
             place = _without(place, left_out, folder / f"{number}-without.csv")
     return Text(name, place, survey.lines, blank, frozenset(survey.ends))
 
 
 def lines_of(path: str) -> Iterator[str]:
-    """The lines of a UTF-8 file with what ends them; decompressed."""
+    """Yields the lines of a UTF-8 file with their line ends, decompressed."""
     with _opened(path) as stream, TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         yield from text
 
 
 def _without(path: str, left_out: list[str], target: Path) -> str:
-    """A copy whose first lines are empty, so that its lines keep their numbers."""
+    """Writes a copy with empty first lines, so that all lines keep their numbers; returns its path."""
     with target.open("w", encoding="utf-8", newline="") as file:
         rest = islice(lines_of(path), len(left_out), None)
         file.writelines(chain((re.sub(r"[^\r\n]", "", line) for line in left_out), rest))
@@ -101,7 +101,7 @@ def _without(path: str, left_out: list[str], target: Path) -> str:
 
 
 class _Survey:
-    """Counts the lines of a text that comes in parts."""
+    """Counts the lines of a text that arrives in parts."""
 
     def __init__(self) -> None:
         self.lines = self.blank = 0
@@ -152,10 +152,10 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _decoded(name: str, path: str, encoding: str) -> Iterator[str]:
-    """The text of a file in parts, without the byte order mark at its beginning.
+    """Yields the text of a file in parts, without the byte order mark.
 
     Raises:
-        DataFileError: it is not in this encoding, or damaged.
+        DataFileError: the file is damaged, or has another encoding.
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig" if _encoding(encoding) == "utf-8" else encoding)()
     lines, start = 1, b""
@@ -181,7 +181,7 @@ def _decoded(name: str, path: str, encoding: str) -> Iterator[str]:
 
 
 def _in_another(name: str, line: int, start: bytes, encoding: str, around: bytes = b"") -> DataFileError:
-    """The error of a file that is not in an encoding, with the one that it may be in."""
+    """Returns the error for a wrong encoding, with the likely one."""
     likely = _likely(start, around)
     shown = "UTF-8" if encoding == "utf-8" else encoding
     do = f"it looks like {likely}: add --encoding {likely}, or name another" if likely else "name its own by --encoding"
@@ -195,7 +195,7 @@ def _likely(start: bytes, around: bytes) -> str | None:
         return "utf-16"
     if 0 in start[:4096]:
         return "utf-16-le" if start[1:4096:2].count(0) >= start[:4096:2].count(0) else "utf-16-be"
-    # what comes before and after decides, too
+    # the bytes around it count, too
     seen = set(start) | set(around)
     if not seen & set(_WINDOWS):
         return "latin-1"
@@ -203,24 +203,24 @@ def _likely(start: bytes, around: bytes) -> str | None:
 
 
 def _encoding(name: str) -> str:
-    """Python's name of an encoding of texts.
+    """Returns Python's name of a text encoding.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: the encoding does not exist.
     """
     try:
         found = codecs.lookup(name)
         if isinstance(found.incrementaldecoder().decode(b""), str):
             return found.name
     except (LookupError, TypeError, ValueError):
-        pass  # unknown, or no encoding of texts
+        pass  # unknown, or not a text encoding
     raise UsageError(
         f'There is no encoding "{name}"; use one of Python\'s, such as {", ".join(_ENCODINGS[:5])}.{did_you_mean(name, _ENCODINGS)}'
     )
 
 
 def records(lines: Iterable[str], delimiter: str, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The values of each record, with the 1-based line that it begins in; none of an empty line."""
+    """Yields the values of each record, with the 1-based number of its first line; no values for an empty line."""
     record = _Record(delimiter, form.quote, form.escape)
     first = 1
     for number, line in zip(count(1), lines, strict=False):
@@ -233,12 +233,12 @@ def records(lines: Iterable[str], delimiter: str, form: Form) -> Iterator[tuple[
 
 
 class _Record:
-    """A record that is read line by line, since quoted values may have several."""
+    """A record that is read line by line, because quoted values may have several lines."""
 
     def __init__(self, delimiter: str, quote: str, escape: str) -> None:
         self._delimiter, self._quote, self._escape = delimiter, quote, escape
         self._values: list[str] = []
-        # the parts of a quoted value that has not ended
+        # the parts of an unfinished quoted value
         self._parts: list[str] | None = None
 
     @property
@@ -281,7 +281,7 @@ class _Record:
             at = stop + len(self._delimiter)
 
     def _quoted(self, line: str, at: int) -> int:
-        """Adds what is within quotes from a place on; returns the place after them, -1 where they do not end."""
+        """Adds the text within quotes from a position; returns the position after it, or -1 if it goes on."""
         assert self._parts is not None
         while True:
             places = (line.find(mark, at) for mark in {self._quote, self._escape} if mark)
@@ -302,12 +302,12 @@ class _Record:
 
 
 def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, one_column: bool) -> int:
-    """The line that a row of a file begins in.
+    """Returns the line in which a row of a file begins.
 
     Args:
-        row: 1-based; lines before the first row and the header are none.
-        skip: lines before the first row, with the header's.
-        one_column: whether empty lines are rows, too.
+        row: the 1-based row; skipped lines and the header are no rows.
+        skip: number of lines before the first row, with the header.
+        one_column: whether empty lines are rows.
     """
     found = (
         first for first, values in records(islice(lines_of(path), skip, None), delimiter, form) if one_column or values
@@ -316,7 +316,7 @@ def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, o
 
 
 def start_of(path: str, skip: int) -> list[str]:
-    """The first lines of a file behind those to leave out: 1,000, or as many as 1 MB holds."""
+    """Returns the first lines of a file after the skipped ones: 1,000 lines or about 1 MB."""
     found: list[str] = []
     size = 0
     for line in islice(lines_of(path), skip, skip + _STARTS):
@@ -328,6 +328,6 @@ def start_of(path: str, skip: int) -> list[str]:
 
 
 def breaks_in(value: str) -> tuple[int, int]:
-    """How many line ends a value has, and how many empty lines between them."""
+    """Returns the number of line ends in a value, and the number of empty lines between them."""
     plain = value.replace("\r\n", "\n").replace("\r", "\n")
     return plain.count("\n"), sum(len(run[0]) - 1 for run in _BLANK.finditer(plain))

@@ -1,4 +1,4 @@
-"""Files that become rows of a table; what is guessed of them is shown before anything is written."""
+"""Uploads files as rows of a table; shows all guesses before it writes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ UploadMode = Literal["create", "append", "replace"]
 _EXAMPLES = 100
 _EXAMPLE_CHARACTERS = 60
 
-#: Runs SQL, with DataFrames by name; gives a result.
+#: Runs SQL, with DataFrames by name; returns a result.
 Run = Callable[..., Any]
 
 
 class Upload(Listing):
-    """What files would become; nothing is written before `apply`.
+    """A prepared upload of files; nothing is written before `apply`.
 
     Attributes:
-        table: the name of the table for SQL.
-        query: what reads the files.
+        table: the table's name in SQL.
+        query: the query that reads the files.
         mode: `create`, `append` or `replace`.
-        files: the paths that are read.
+        files: the paths of the files.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class Upload(Listing):
         self.mode = mode
         self.files = tuple(files)
         self._name = name
-        # others need not know the folders of this machine
+        # other users need not see the local folders
         self._source = PurePosixPath(source.replace("\\", "/")).name
         self._run = run
-        # copies of files, which are deleted with this
+        # copies of files, deleted together with this object
         self._kept = kept
 
     def apply(self, message: str | None = None) -> Listing:
-        """Writes the rows, as one snapshot; gives their count.
+        """Writes the rows as one snapshot; returns their count.
 
         Args:
-            message: of the commit; names the source by default.
+            message: the commit message; names the source by default.
         """
         begin = {
             "create": f"CREATE TABLE {self.table} AS",
@@ -89,7 +89,7 @@ def upload(
     mode: UploadMode,
     options: Mapping[str, Any],
 ) -> Upload:
-    """What the files of a source would become; see `Session.upload`."""
+    """Prepares the upload of a source's files; see `Session.upload`."""
     if mode not in ("create", "append", "replace"):
         raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
     form = form_of(options)

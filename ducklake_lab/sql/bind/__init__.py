@@ -1,1 +1,1 @@
-"""Names to tables and columns: scopes, stars, views, macros, and the FROM clause."""
+"""Binds names to tables and columns: scopes, stars, views, macros, and the FROM clause."""

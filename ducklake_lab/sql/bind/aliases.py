@@ -1,4 +1,4 @@
-"""Names of the SELECT list used in other expressions: what they stand for is written there once more."""
+"""Aliases of the SELECT list in other expressions: each use is replaced by a copy of its expression."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
 from ducklake_lab.sql.scope import TYPE, bind_error
 
-#: node.meta key: the 1-based position of the output column that has an expression under a name.
+#: node.meta key: the 1-based position of the output column whose alias an expression has.
 ALIAS_POSITION = "ducklake_alias_position"
 
 
 def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
-    """What a name of the SELECT list stands for, to be put in the name's place.
+    """Returns the expression of an alias, to replace the alias.
 
     Raises:
-        BindError: another evaluation would give another value than the one shown.
+        BindError: a second evaluation could give another value than the output column.
     """
     if _differs_by_evaluation(value):
         raise bind_error(

@@ -1,6 +1,6 @@
-"""Binds a query to tables and columns: every name is resolved, qualified and checked, stars are written out.
+"""Binds a query to tables and columns: resolves, qualifies and checks each name, and expands stars.
 
-The bound tree is still DuckDB's dialect and DuckDB's meaning; lake tables are called by their view names.
+The bound tree keeps DuckDB's dialect and meaning; it names lake tables by their views.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, 
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
 
-#: Where DuckDB's own functions live; it writes `main.list_value(…)` where a list was.
+#: Schemas of DuckDB's built-in functions; DuckDB prints a list as `main.list_value(…)`.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
 
 
@@ -48,11 +48,11 @@ class QueryBinder:
         self.resolver = resolver
         self.sources: list[Source] = []
         self._token = secrets.token_hex(4)
-        # inside of a view or macro: where it lives, at which snapshot it is read, and what is being expanded
+        # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
         self._place = place
         self._at: At | None = None
         self.expanding: tuple[tuple[object, ...], ...] = ()
-        # what a lake stores reads nothing that only this session has
+        # stored views and macros cannot read objects of this session
         self._is_own = place is None
         self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
         self._allowance = Allowance(resolver.most_expansions)
@@ -64,10 +64,10 @@ class QueryBinder:
         return f"{SOURCE_PREFIX}{self._token}_{len(self.sources) + 1}"
 
     def table(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]] | StoredView:
-        """A lake table as a new source, or the view of that name.
+        """Returns a lake table as a new source, or the view with that name.
 
         Raises:
-            BindError: there is no such table or view.
+            BindError: the table or view does not exist.
         """
         own = self._is_own and at is None
         handed_in = self.resolver.handed_in(name) if own else None
@@ -92,7 +92,7 @@ class QueryBinder:
         raise BindError(_placed(str(missing), name) + self.hint(name), line=name.line, column=name.column) from missing
 
     def hint(self, name: TableName) -> str:
-        """What the message of a missing table adds."""
+        """Returns a hint for the message of a missing table."""
         return self.resolver.hint(name) if self._is_own else ""
 
     def _source(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]]:
@@ -102,7 +102,7 @@ class QueryBinder:
         return source, tuple(Output(column, kind) for column, kind in rows.columns)
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name is one of the session's own database: inside of a view, its lake comes first."""
+        """Whether a name belongs to the session's own database; inside a view, its lake comes first."""
         inside = self._candidates(name)[:-1]
         return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
 
@@ -114,7 +114,7 @@ class QueryBinder:
         return True
 
     def _candidates(self, name: TableName) -> list[TableName]:
-        """What a name may mean: inside of a view or macro first an entry of the place where that lives."""
+        """Returns the possible meanings of a name; inside a view or macro, its own schema comes first."""
         if self._place is None:
             return [name]
         lake, schema = self._place
@@ -128,7 +128,7 @@ class QueryBinder:
     # -- views and macros ------------------------------------------------------------------------
 
     def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
-        """The bound query of a view, and its columns under their names."""
+        """Returns the bound query of a view, and its columns under their names."""
         tree = stored_query(view.sql)
         with self._inside("view", view, at or self._at):
             outputs = self.query(tree, None, {})
@@ -155,7 +155,7 @@ class QueryBinder:
         try:
             yield
         except BindError as error:
-            # a place in the stored text says nothing to who wrote the query
+            # a position in the stored text means nothing to the query's author
             message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
             inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
             raise BindError(inside) from error
@@ -163,7 +163,7 @@ class QueryBinder:
             self._place, self._at, self.expanding, self._is_own = before
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        """The macro that a call means."""
+        """Returns the macro that a call names."""
         if name.schema is not None:
             return self.resolver.macro(name, kind)
         places = (self._place, None) if self._place is not None else (None,)
@@ -183,7 +183,7 @@ class QueryBinder:
         ctes: Ctes,
         aliases: Mapping[str, exp.Expr] | None,
     ) -> exp.Expr | None:
-        """The expression that a call of a scalar macro stands for; None where it calls none."""
+        """Returns the expanded call of a scalar macro; None if it calls none."""
         macro = self.find_macro(name, "scalar")
         if macro is None:
             return None
@@ -202,7 +202,7 @@ class QueryBinder:
         ctes: Ctes,
         aliases: Mapping[str, exp.Expr] | None = None,
     ) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
-        """The overload that is called, and its arguments, bound where the call stands."""
+        """Returns the called overload and its arguments, bound in the scope of the call."""
         for argument in list(call.expressions):
             named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
             self.expression(argument.expression if named else argument, scope, ctes, aliases)
@@ -214,7 +214,7 @@ class QueryBinder:
     def table_macro(
         self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
     ) -> tuple[exp.Expr, Outputs]:
-        """The bound query that a call of a table macro stands for, and its columns."""
+        """Returns the bound query of a table macro's call, and its columns."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes)
         tree = substitute(stored_query(impl.sql), macro, impl, arguments, self._allowance)
         with self._inside("macro", macro):
@@ -223,7 +223,7 @@ class QueryBinder:
     # -- queries ---------------------------------------------------------------------------------
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Outputs:
-        """Binds a query in place and returns its output columns, None where they are not known."""
+        """Binds a query in place; returns its output columns, None if they are unknown."""
         ctes = self._with(node, parent, ctes)
         if isinstance(node, exp.Select):
             outputs = self._select(node, parent, ctes)
@@ -293,7 +293,7 @@ class QueryBinder:
             name = item.meta.get(WRITTEN) or output_name(item)
             value = self._projection(item, scope, ctes, aliases)
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
-                # DuckDB shows a column by the table's spelling of its name.
+                # DuckDB names an output column in the table's spelling.
                 name = value.meta.get(WRITTEN) or value.name
             if fields := fields_of_row(value):
                 bound += [aliased(field, name) for name, field in fields]
@@ -304,7 +304,7 @@ class QueryBinder:
             outputs.append(Output(name, value.meta.get(TYPE)))
             if isinstance(item, exp.Alias):
                 value.meta[ALIAS_POSITION] = len(bound)
-                aliases[name.casefold()] = value  # the last of several with one name
+                aliases[name.casefold()] = value  # the last of several columns with the same name
         node.set("expressions", bound)
 
         condition = node.args.get("where")
@@ -329,7 +329,7 @@ class QueryBinder:
 
     def _projection(self, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         if not isinstance(item, exp.Alias):
-            # the caller puts all of them in place at once: replacing one item of a list walks all of them
+            # the caller replaces all items at once: replacing one item walks the whole list
             item.parent = None
         return self.expression(item.this if isinstance(item, exp.Alias) else item, scope, ctes, aliases)
 
@@ -338,7 +338,7 @@ class QueryBinder:
     def expression(
         self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None
     ) -> exp.Expr:
-        """Binds an expression in place, its types noted; returns what stands in its place."""
+        """Binds an expression in place and notes its types; returns its replacement."""
         if node.meta.get(BOUND):
             return node
         if (seen := scope.seen_by(node)) is not scope:
@@ -362,7 +362,7 @@ class QueryBinder:
         elif isinstance(node, exp.DataType):
             return node
         elif isinstance(node, exp.Anonymous) and node.name.casefold() == "alias":
-            raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it sees the names given here
+            raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it would see aliases
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
@@ -383,7 +383,7 @@ class QueryBinder:
             return node
         parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
         name = parts[0].name.casefold()
-        # what FROM has comes first, its rows too; a name with a dot never means a column of the SELECT list
+        # columns of FROM and its rows come first; a dotted name never means an alias
         is_alias = len(parts) == 1 and name in aliases
         if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
             return alias_value(node, aliases[name])
@@ -391,7 +391,7 @@ class QueryBinder:
         return node if found is None else found
 
     def _dot(self, node: exp.Dot, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None) -> exp.Expr:
-        """`expression.field`, a longer dotted name, or `expression.function(…)`."""
+        """Binds `expression.field`, a longer dotted name, or `expression.function(…)`."""
         if isinstance(node.expression, exp.Anonymous):
             call = node.expression.copy()
             subject: exp.Expr = node.this
@@ -420,7 +420,7 @@ class QueryBinder:
 
 
 def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
-    """The parts of a name that is a column, or a Dot over one or over a bare name; None for anything else."""
+    """Returns the parts of a column's name, or of a Dot over one or over a bare name; None for other nodes."""
     if isinstance(node, exp.Identifier):
         return [node]
     if isinstance(node, exp.Column):
@@ -440,7 +440,7 @@ def _refers(tree: exp.Expr, folded: str) -> bool:
 
 
 def _placed(message: str, name: TableName) -> str:
-    """An error's text with the place put into its first sentence."""
+    """Returns an error's text with the position in its first sentence."""
     if name.line is None:
         return message
     spot = f" (line {name.line}, column {name.column})"

@@ -1,7 +1,7 @@
-"""The names DuckDB gives to output columns that have none: the expression, spelled its way.
+"""Names of output columns without an alias, as DuckDB forms them from the expression.
 
-Since 2.0 it keeps more of what was written: `true`, `1e7`, NOT before a comparison, functions without their schema,
-and the names of types that are no keywords.
+DuckDB 2.0 keeps more of the original text: `true`, `1e7`, NOT before a comparison, functions without their schema,
+and type names that are not keywords.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 
 
-#: The schema before functions that special syntax calls.
+#: The schema before functions with special call syntax.
 _MAIN = "" if SINCE_DUCKDB_2 else "main."
-#: What NOT makes of a comparison, in DuckDB 1.5.
+#: The comparisons that DuckDB 1.5 prints for a negated comparison.
 _OPPOSITE: dict[type[exp.Expr], str] = {
     exp.EQ: "!=",
     exp.NEQ: "=",
@@ -63,14 +63,14 @@ _OPPOSITE: dict[type[exp.Expr], str] = {
 
 
 def aliased(value: exp.Expr, name: str) -> exp.Expr:
-    """A value under a name. It is put into place uncopied, unless it keeps an alias in itself."""
+    """Returns a value with an alias; copies it only if its node type has an alias of its own."""
     if "alias" in value.arg_types:
         return exp.alias_(value, name, quoted=True)
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
 def output_name(node: exp.Expr) -> str:
-    """The name of a projection: its alias, its column's name, or its text."""
+    """Returns the name of a projection: its alias, its column's name, or its text."""
     if isinstance(node, exp.Alias):
         return node.alias
     bare = node.unnest()
@@ -82,13 +82,13 @@ def output_name(node: exp.Expr) -> str:
 
 
 def _is_path(node: exp.Expr) -> bool:
-    """Whether it is a column and fields of it, `a.b.c`."""
+    """Whether a node is a column with struct fields, `a.b.c`."""
     inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
     return isinstance(inner, exp.Column | exp.Identifier) or (inner is not None and _is_path(inner))
 
 
 def text(node: exp.Expr) -> str:
-    """An expression as DuckDB prints it."""
+    """Returns an expression as DuckDB prints it."""
     if isinstance(node, exp.Paren):
         return text(node.this)
     if isinstance(node, exp.Alias):
@@ -200,13 +200,13 @@ def _written(node: exp.Expr) -> str:
 
 
 def _printed(sql: str) -> str:
-    """An expression as DuckDB prints it, except for lambdas, of which it forgets how they were written."""
+    """Returns an expression as DuckDB prints it; lambdas stay as written, because DuckDB does not keep their form."""
     found = printed(sql)
     return sql if found is None or " -> " in found else found
 
 
 def _chained(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """The operands of a chain of one operator, which has no parentheses of its own."""
+    """Yields the operands of a chain of one operator, which prints without inner parentheses."""
     bare = node.unnest()
     if type(bare) is not kind:
         yield node
@@ -234,11 +234,11 @@ def _negated(inner: exp.Expr) -> str:
     return f"(NOT {text(bare)})"
 
 
-#: Types DuckDB writes as keywords; it quotes the names of all others.
+#: Types that DuckDB prints as keywords; it quotes the names of all others.
 _KEYWORD_TYPES = (
     "INTEGER", "SMALLINT", "BIGINT", "FLOAT", "VARCHAR", "TIMESTAMP", "TIME", "BOOLEAN", "INTERVAL", "BIT",
 )  # fmt: skip
-#: Names of types that DuckDB 2.0 writes its own way; others it leaves as they are.
+#: Type names that DuckDB 2.0 respells; it keeps others as written.
 _KEYWORD_TYPES_2 = (
     "INT", "INTEGER", "SMALLINT", "BIGINT", "FLOAT", "REAL", "DOUBLE PRECISION", "BOOLEAN", "VARCHAR", "CHAR", "CHARACTER", "NCHAR",
     "CHAR VARYING", "CHARACTER VARYING", "NCHAR VARYING", "TIMESTAMP", "TIME", "INTERVAL", "BIT", "VARIANT", "GEOMETRY",
@@ -305,7 +305,7 @@ def _case(node: exp.Case) -> str:
     return f"CASE {whens} ELSE {other} END"
 
 
-#: Parts of times that DuckDB 1.5 writes in the singular.
+#: Date parts that DuckDB 1.5 prints in the singular.
 _UNITS = ("year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "week", "quarter", "decade")
 _PARTS = {name: unit for unit in (*_UNITS, "century", "millennium") for name in (unit, f"{unit}s")}
 _PARTS |= {"centuries": "century", "millennia": "millennium", "millenniums": "millennium"}
@@ -343,7 +343,7 @@ def _ordered(item: exp.Expr) -> str:
 
 
 def _defined(window: exp.Expr) -> str:
-    """A window of the clause WINDOW."""
+    """Returns the text of a window in the WINDOW clause."""
     window = window.copy()
     window.set("over", "AS")
     return _written(window)

@@ -1,4 +1,4 @@
-"""Views and macros put into the queries that use them, before anything is translated."""
+"""Expands views and macros in queries, before the translation."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ducklake_lab.sql.plan import MOST_EXPANSIONS, StoredMacro
 from ducklake_lab.sql.scope import TYPE, Scope, resolve
 from ducklake_lab.sql.types import to_sqlglot
 
-#: Calls of macros in one expression, and in what they stand for, beyond which they are held to be endless.
+#: Most nested macro calls in one expression; deeper ones are treated as endless.
 _DEEPEST = 1000
-#: Nodes of arguments that macros repeat in one statement, at most.
+#: Most argument nodes that the macros of one statement may repeat.
 _MOST_REPEATED = 100_000
 
 
 class Allowance:
-    """Counts what the views and macros of one statement stand for, as each level may double it.
+    """Limits the expansion of views and macros in one statement, because each level may double it.
 
     Args:
-        expansions: views and macros within others, at most.
+        expansions: most nested views and macros.
     """
 
     def __init__(self, expansions: int = MOST_EXPANSIONS) -> None:
@@ -37,10 +37,10 @@ class Allowance:
         self._repeated = _MOST_REPEATED
 
     def expand(self, title: str) -> None:
-        """Counts a view or macro within another; `title` names the one that the statement names.
+        """Counts a nested view or macro; `title` is the one that the statement names.
 
         Raises:
-            ExpansionError: there are too many.
+            ExpansionError: the limit is exceeded.
         """
         self._expansions -= 1
         if self._expansions < 0:
@@ -50,10 +50,10 @@ class Allowance:
             )
 
     def repeat(self, title: str, nodes: int) -> None:
-        """Counts parts of arguments that a macro repeats.
+        """Counts argument nodes that a macro repeats.
 
         Raises:
-            ExpansionError: there are too many.
+            ExpansionError: the limit is exceeded.
         """
         self._repeated -= nodes
         if self._repeated < 0:
@@ -61,7 +61,7 @@ class Allowance:
 
 
 def normalised(tree: exp.Expr) -> exp.Expr:
-    """A copy of a parsed query in which every VALUES that is a query of its own is a SELECT from it."""
+    """Returns a copy of a parsed query; each VALUES that is a whole query becomes a SELECT from it."""
     copy = tree.copy()
     for values in list(copy.find_all(exp.Values)):
         if not isinstance(values.parent, exp.From | exp.Join):
@@ -73,10 +73,10 @@ def normalised(tree: exp.Expr) -> exp.Expr:
 
 
 def dotted_column(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
-    """As `resolve`, for a name with dots; None where no column is called so, and a parameter of a lambda is.
+    """Resolves a dotted name as `resolve`; returns None if only a lambda parameter has that name.
 
     Raises:
-        BindError: nothing has that name, or several have.
+        BindError: nothing has that name, or several columns have it.
     """
     try:
         return resolve(parts, scope)
@@ -87,7 +87,7 @@ def dotted_column(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | N
 
 
 def _is_parameter(name: exp.Identifier) -> bool:
-    """Whether a bare name is a parameter of a lambda around it."""
+    """Whether a bare name is a parameter of an enclosing lambda."""
     around = name.find_ancestor(exp.Lambda) if isinstance(name.parent, exp.Dot) else None
     while around is not None:
         if any(name.name.casefold() == parameter.name.casefold() for parameter in around.expressions):
@@ -97,7 +97,7 @@ def _is_parameter(name: exp.Identifier) -> bool:
 
 
 def rows_as_list(call: exp.Expr) -> exp.Expr | None:
-    """The unnest of a list that a call giving several rows stands for; None for any other expression."""
+    """Returns the unnest of a list that equals a call with several rows; None for other expressions."""
     if not isinstance(call, exp.Anonymous) or len(call.expressions) != 2:
         return None
     first, second = call.expressions
@@ -113,7 +113,7 @@ def rows_as_list(call: exp.Expr) -> exp.Expr | None:
 
 
 def bare(body: exp.Expr, *names: str) -> exp.Expr:
-    """A lambda's body with its parameters as bare identifiers."""
+    """Returns a lambda's body with bare identifiers as parameters."""
     folded = {name.casefold() for name in names}
 
     def replace(node: exp.Expr) -> exp.Expr:
@@ -125,7 +125,7 @@ def bare(body: exp.Expr, *names: str) -> exp.Expr:
 
 
 def without_comprehension(array: exp.Array) -> exp.Expr:
-    """`[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
+    """Rewrites `[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
     part = array.expressions[0]
     if not isinstance(part, exp.Comprehension):
         return array
@@ -146,7 +146,7 @@ def without_comprehension(array: exp.Array) -> exp.Expr:
 
 
 def _tokens(sql: str) -> Sequence[Token]:
-    """The tokens of a text kept in the catalog, without the parentheses DuckDB prints around `lambda x: …`."""
+    """Returns the tokens of a stored text, without DuckDB's parentheses around `lambda x: …`."""
     statements = split(sql)
     if len(statements) != 1:
         raise UnsupportedFeatureError("Views and macros hold one query or expression; the catalog has something else.")
@@ -165,7 +165,7 @@ def _tokens(sql: str) -> Sequence[Token]:
 
 
 def _with_lambdas(tree: exp.Expr) -> exp.Expr:
-    """Arrow functions, which DuckDB prints in parentheses as it prints the JSON operator, as what they are."""
+    """Restores arrow lambdas; DuckDB prints them in parentheses, like the JSON operator."""
     for call in tree.find_all(exp.Anonymous):
         if call.name.casefold() not in TAKE_LAMBDAS:
             continue
@@ -185,28 +185,28 @@ def _with_lambdas(tree: exp.Expr) -> exp.Expr:
 
 
 def stored_query(sql: str) -> exp.Expr:
-    """The tree of a query kept in the catalog."""
+    """Parses a stored query."""
     tree = _with_lambdas(normalised(parse_query(_tokens(sql), sql, Binder(None))))
     for item in list(tree.find_all(exp.Ordered)):
         if isinstance(item.this, exp.Columns) or item.this.sql().upper() == "COLUMNS(*)":
-            item.set("this", exp.Var(this="ALL"))  # that is how DuckDB prints ORDER BY ALL
+            item.set("this", exp.Var(this="ALL"))  # DuckDB prints ORDER BY ALL in this form
     return tree
 
 
 def stored_expression(sql: str) -> exp.Expr:
-    """The tree of an expression kept in the catalog, parameters of its own left as columns."""
+    """Parses a stored expression; its parameters become columns."""
     holder = _with_lambdas(exp.Paren(this=parse_tokens(exp.Expr, _tokens(sql), sql, Binder(None))))
     tree: exp.Expr = holder.this
     return tree.pop()
 
 
 def columns_of(sql: str) -> list[str]:
-    """The columns that an expression kept in the catalog names."""
+    """Returns the columns that a stored expression names."""
     return [column.name for column in exp.Paren(this=stored_expression(sql)).find_all(exp.Column)]
 
 
 def renamed(sql: str, old: str, new: str) -> str:
-    """An expression kept in the catalog with a column under its new name."""
+    """Returns a stored expression with a column renamed."""
     tree = exp.Paren(this=stored_expression(sql))
     for column in tree.find_all(exp.Column):
         if not column.table and column.name.casefold() == old.casefold():
@@ -215,13 +215,13 @@ def renamed(sql: str, old: str, new: str) -> str:
 
 
 def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> str:
-    """An expression kept in the catalog with the scalar macros it calls put in as what they stand for.
+    """Returns a stored expression with its scalar macros expanded.
 
     Args:
-        macros: by kind and folded name.
+        macros: macros by kind and folded name.
 
     Raises:
-        BindError: a macro is called with arguments it does not take, or calls itself.
+        BindError: a macro gets wrong arguments, or calls itself.
     """
     holder = exp.Paren(this=stored_expression(sql))
     allowance = Allowance()
@@ -229,7 +229,7 @@ def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> s
         calls = [call for call in holder.find_all(exp.Anonymous) if ("scalar", call.name.casefold()) in macros]
         if not calls:
             return str(holder.this.sql(dialect=DuckLakeSql, normalize_functions=False))
-        # the innermost first: an argument is expanded before what it is an argument of
+        # innermost first: expand an argument before the call that contains it
         call = calls[-1]
         macro = macros["scalar", call.name.casefold()]
         impl, arguments = choose(macro, call)
@@ -239,10 +239,10 @@ def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> s
 
 
 def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
-    """The overload a call means, and the argument of each parameter, defaults included, by folded name.
+    """Returns the overload of a call and its arguments by folded parameter name, with defaults.
 
     Raises:
-        BindError: no overload takes these arguments.
+        BindError: no overload accepts these arguments.
     """
     positional: list[exp.Expr] = []
     named: dict[str, exp.Expr] = {}
@@ -291,7 +291,7 @@ def _default(parameter: MacroParameter) -> exp.Expr:
 
 
 def _distance(impl: MacroImplementation, arguments: Mapping[str, exp.Expr]) -> int:
-    """How badly the types of arguments fit those of parameters; fewer parameters filled by defaults fit better."""
+    """Returns the distance between argument and parameter types; each parameter filled by a default increases it."""
     distance = 0
     for parameter in impl.parameters:
         kind = arguments[parameter.name.casefold()].meta.get(TYPE)
@@ -313,17 +313,17 @@ def substitute(
     arguments: Mapping[str, exp.Expr],
     allowance: Allowance,
 ) -> exp.Expr:
-    """The body with its parameters replaced by the (bound) arguments.
+    """Returns the body with its parameters replaced by the bound arguments.
 
     Raises:
-        ExpansionError: it repeats them too often.
+        ExpansionError: the body repeats them too often.
     """
     typed = {parameter.name.casefold(): parameter.type for parameter in impl.parameters}
     values = {name: _typed(value, typed[name]) for name, value in arguments.items()}
     sizes = {name: sum(1 for _ in value.walk()) for name, value in values.items()}
     root = exp.Paren(this=body)
     for dot in list(root.find_all(exp.Dot)):
-        # `x.upper()`: the parser takes x for a qualifier
+        # `x.upper()`: the parser takes x as a qualifier
         if isinstance(dot.this, exp.Identifier) and dot.this.name.casefold() in values:
             dot.set("this", exp.column(dot.this.copy()))
     for column in list(root.find_all(exp.Column)):
@@ -343,14 +343,14 @@ def substitute(
 
 
 def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -> Query:
-    """What an overload stands for, as a query; its arguments are variables, which have any type."""
+    """Returns an overload as a query; variables, which fit any type, serve as arguments."""
     arguments: dict[str, exp.Expr] = {
         parameter.name.casefold(): exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(parameter.name)])
         for parameter in impl.parameters
     }
     body = stored_query(impl.sql) if table else exp.Select(expressions=[stored_expression(impl.sql)])
     tree = substitute(body, macro, impl, arguments, Allowance())
-    assert isinstance(tree, exp.Query)  # as the body is
+    assert isinstance(tree, exp.Query)  # the body of a macro is always a query here
     return Query(tree)
 
 

@@ -1,4 +1,4 @@
-"""The FROM clause: tables, functions, subqueries, VALUES, UNNEST and their joins, as relations of a scope."""
+"""Binds the FROM clause: tables, functions, subqueries, VALUES, UNNEST and joins become relations of a scope."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from ducklake_lab.sql.scope import (
 )
 
 _BIGINT = DataType("int64")
-#: node.meta key: a subquery in FROM that uses columns of the relations before it.
+#: node.meta key: a subquery in FROM that uses columns of preceding relations.
 LATERAL = "ducklake_lateral"
-#: node.meta key: whether a function in FROM gives the number of each row as well, from 1.
+#: node.meta key: whether a function in FROM also returns row numbers, from 1.
 ORDINALITY = "ducklake_ordinality"
-#: node.meta key: the view that stands for a table or function of the session's own database on Spark.
+#: node.meta key: the view on Spark for a table or function of the session's own database.
 LOCAL_VIEW = "ducklake_local_view"
 
 
 def bind_from(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
-    """Adds the relations of a SELECT to its scope and binds the conditions of its joins."""
+    """Adds the relations of a SELECT to its scope, and binds its join conditions."""
     clause = node.args.get("from_")
     if clause is None:
         return
@@ -47,10 +47,10 @@ def bind_from(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes) -> No
 
 
 def _joins(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes, outside: list[Relation]) -> None:
-    """Binds what is joined to an item of FROM; a comma begins another item, with joins of its own.
+    """Binds the joins of an item of FROM; a comma begins another item with joins of its own.
 
     Args:
-        outside: relations of the scope that do not belong to the item.
+        outside: relations of the scope outside the item.
     """
     for join in node.args.get("joins") or []:
         if is_comma(join):
@@ -93,7 +93,7 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
             for name in using
         )
         for name in using if not is_asof else ():
-            # of several relations that have it, the column is that of the first that is not NULL
+            # the column is the first non-NULL one of the relations that have it
             holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
             for relation in _restricted(side, kind, before, added) if len(holders) == 2 else ():
                 pushdown.restrict_by(relation, name.name, holders)
@@ -109,18 +109,18 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
         for relation in before:
             relation.nullable = True
     if kind in ("SEMI", "ANTI"):
-        # The right side is there to be looked up in, its columns are not part of the result.
+        # Conditions may use the right side, but its columns are not part of the result.
         scope.relations = here
 
 
 def _restrict(condition: exp.Expr, side: str, kind: str, before: list[Relation], added: list[Relation]) -> None:
-    """Notes what a join condition implies for the rows its relations have to give."""
+    """Notes the restriction that a join condition implies for its relations."""
     for relation in _restricted(side, kind, before, added):
         pushdown.restrict(relation, condition)
 
 
 def _restricted(side: str, kind: str, before: list[Relation], added: list[Relation]) -> list[Relation]:
-    """The relations of which only rows matter that meet the condition of a join."""
+    """Returns the relations whose rows only count if they fulfil the join condition."""
     relations: list[Relation] = []
     if kind == "ANTI" or side == "LEFT":
         relations = added if kind != "SEMI" else [*before, *added]
@@ -132,7 +132,7 @@ def _restricted(side: str, kind: str, before: list[Relation], added: list[Relati
 
 
 def refuse_sample(node: exp.Expr) -> None:
-    """Refuses a sample: DuckDB draws from rows in the order of its own scan, with or without a seed."""
+    """Refuses samples: DuckDB samples in its own scan order, with or without a seed."""
     if node.args.get("sample"):
         raise UnsupportedFeatureError(
             "TABLESAMPLE and USING SAMPLE are not supported on Spark, which would draw other rows; use engine='duckdb'."
@@ -140,7 +140,7 @@ def refuse_sample(node: exp.Expr) -> None:
 
 
 def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr:
-    """Binds one item of FROM, adds its relations, and returns what stands in its place."""
+    """Binds one item of FROM, adds its relations, and returns its replacement."""
     outside = list(scope.relations)
     node = _without_lateral(node)
     refuse_sample(node)
@@ -152,7 +152,7 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
     elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not is_join(node):
         result = _subquery(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery):
-        # A join in parentheses.
+        # a join in parentheses
         node.set("this", _item(binder, node.this, scope, ctes))
         result = node
     elif isinstance(node, exp.Values):
@@ -172,7 +172,7 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
 
 
 def _without_lateral(node: exp.Expr) -> exp.Expr:
-    """A function in FROM, without the word LATERAL before it, which changes nothing."""
+    """Returns a function in FROM without a preceding LATERAL, which has no effect."""
     inner = node.this if isinstance(node, exp.Lateral) else None
     if isinstance(inner, exp.Anonymous):
         inner = exp.Table(this=inner, ordinality=node.args.get("ordinality"))
@@ -184,7 +184,7 @@ def _without_lateral(node: exp.Expr) -> exp.Expr:
 
 
 def is_join(node: exp.Expr) -> bool:
-    """Whether parentheses hold a join that begins with a subquery, rather than a query."""
+    """Whether parentheses contain a join that begins with a subquery, instead of a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
@@ -217,7 +217,7 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
-    # Column aliases would have to count the virtual columns too, so a renaming subquery stands for them.
+    # Column aliases would have to count the virtual columns too, so a renaming subquery replaces the table.
     result: exp.Expr = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     if names:
         result = exp.Subquery(this=_renaming(source, columns, relation))
@@ -228,7 +228,7 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
 
 
 def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
-    """The query of a view or macro, instead of its name."""
+    """Returns the query of a view or macro as a replacement for its name."""
     scope.add(relation)
     result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
     set_alias(result, relation, names)
@@ -298,13 +298,13 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
 
 
 def _counted_on(node: exp.Expr, column: Output, ordinality: bool) -> tuple[Output, ...]:
-    """The columns of a function in FROM: its own, and the number of its row where that is asked for."""
+    """Returns the columns of a function in FROM, with the row number if requested."""
     node.meta[ORDINALITY] = ordinality
     return (column, Output("ordinality", _BIGINT)) if ordinality else (column,)
 
 
 def _counted(kind: DataType | None) -> DataType | None:
-    """The type of what range() gives between bounds of a type; None where that is not known here."""
+    """Returns the type of range() over bounds of a type; None if unknown."""
     if kind is None or kind.name == "timestamptz":
         return kind
     if kind.name.startswith("int"):
@@ -313,7 +313,7 @@ def _counted(kind: DataType | None) -> DataType | None:
 
 
 def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName) -> exp.Expr:
-    """A table, file or function that DuckDB finds by itself."""
+    """Binds a table, file or function that DuckDB resolves itself."""
     bare = node.copy()
     for part in ("alias", "joins"):
         bare.set(part, None)
@@ -376,7 +376,7 @@ def _unnest(binder: Binding, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.
         raise UnsupportedFeatureError("UNNEST of several lists is not supported yet.")
     offset = node.args.get("offset")
     if isinstance(offset, exp.Identifier):
-        names.append(offset.name)  # sqlglot takes the last name of the alias for it
+        names.append(offset.name)  # sqlglot parses the last name of the alias as the offset
         node.set("offset", True)
     binder.children(node, scope, ctes)
     kind: DataType | None = node.expressions[0].meta.get(TYPE)

@@ -1,4 +1,4 @@
-"""GROUP BY, HAVING and ORDER BY: positions, names of output columns, and ALL."""
+"""Binds GROUP BY, HAVING and ORDER BY: positions, aliases of output columns, and ALL."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.star_expansion import expand
 from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, Ctes, Outputs, Relation, Scope
 
-#: node.meta key: these keys were GROUP BY ALL.
+#: node.meta key: the keys replace GROUP BY ALL.
 _ALL = "ducklake_group_all"
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
-    """Binds GROUP BY; ALL becomes the positions of the output columns that have columns of FROM and do not aggregate."""
+    """Binds GROUP BY; ALL becomes the positions of output columns with columns of FROM and no aggregate."""
     group = node.args.get("group")
     if group is None:
         return
@@ -44,13 +44,13 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
 
 
 def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
-    """Binds HAVING: outside of aggregates a name means a column of the SELECT list, before one that is not grouped."""
+    """Binds HAVING: outside of aggregates, a name means a column of the SELECT list before an ungrouped column."""
     clause = node.args.get("having")
     if clause is None:
         return
     grouped = set(_grouped(node))
     group = node.args.get("group")
-    # under GROUP BY ALL, DuckDB groups by a column that HAVING names, too: such names stay columns
+    # with GROUP BY ALL, DuckDB also groups by columns that HAVING names; such names stay columns
     is_all = group is not None and group.meta.get(_ALL, False)
     for column in list(clause.find_all(exp.Column)):
         name = column.name.casefold()
@@ -64,7 +64,7 @@ def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, ali
 
 
 def _grouped(node: exp.Select) -> Iterator[str]:
-    """The names of the columns that GROUP BY has as they are."""
+    """Yields the names of the plain columns in GROUP BY."""
     group = node.args.get("group")
     for key in group.expressions if group is not None else ():
         value = node.expressions[int(key.name) - 1].unalias() if isinstance(key, exp.Literal) else key
@@ -73,7 +73,7 @@ def _grouped(node: exp.Select) -> Iterator[str]:
 
 
 def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
-    """Whether a column is an argument of an aggregate, or in a subquery, of a clause."""
+    """Whether a column is in an aggregate or a subquery of a clause."""
     parent = column.parent
     while parent is not None and parent is not clause:
         if isinstance(parent, exp.Query | exp.Window) or (
@@ -100,7 +100,7 @@ def bind_distinct(
 def bind_order(
     binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr], outputs: Outputs
 ) -> None:
-    """Binds ORDER BY of a SELECT: keys that are output columns become their positions."""
+    """Binds ORDER BY of a SELECT; keys that are output columns become positions."""
     clause = node.args.get("order")
     if clause is None:
         return
@@ -120,12 +120,12 @@ def bind_order(
             value = binder.expression(item.this, scope, ctes, aliases)
             bare = value.unnest()
             shown = next((n for n, part in enumerate(node.expressions, 1) if part.unalias().unnest() == bare), None)
-            # The position of an equal output column serves after DISTINCT too.
+            # The position of an equal output column is also valid after DISTINCT.
             item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
 
 
 def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
-    """ORDER BY and LIMIT of a set operation: names are those of its output."""
+    """Binds ORDER BY and LIMIT of a set operation; names mean its output columns."""
     if any(node.args.get(part) for part in ("order", "limit", "offset")):
         scope = Scope(parent, [Relation("", "", outputs)])
         order = node.args.get("order")
@@ -157,7 +157,7 @@ def _expand_all(order: exp.Expr, outputs: Outputs) -> None:
 
 
 def _expand_stars(order: exp.Expr, scope: Scope) -> None:
-    """Writes out the stars among other keys, which stand for columns of FROM."""
+    """Expands stars among other keys to the columns of FROM."""
     keys = []
     for item in order.expressions:
         for value in expand(item.this, scope):
@@ -168,7 +168,7 @@ def _expand_stars(order: exp.Expr, scope: Scope) -> None:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression aggregates, or is a window function, outside of subqueries."""
+    """Whether an expression contains an aggregate or window function, outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
     if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
@@ -179,11 +179,11 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 
 def _has_column(item: exp.Expr, scope: Scope) -> bool:
-    """Whether an output column is computed of a column of the FROM; where none is, there is one group."""
+    """Whether an output column uses a column of FROM; without such columns there is one group."""
 
     def is_own(column: exp.Column) -> bool:
         relation = column.meta.get(RELATION)
-        if relation is None:  # of USING, or not known before running
+        if relation is None:  # a USING column, or unknown before the query runs
             return column.find_ancestor(exp.Subquery, exp.Exists) is None
         return any(relation is own for own in scope.relations)
 
@@ -191,18 +191,18 @@ def _has_column(item: exp.Expr, scope: Scope) -> bool:
 
 
 def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | None:
-    """The position of the output column that a bare name stands for, where one was named so."""
+    """Returns the position of the output column with a bare name as its alias; None without one."""
     value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
     return value.meta[ALIAS_POSITION] if value is not None else None
 
 
 def _written_position(key: exp.Expr) -> int | None:
-    """`#1` in ORDER BY, which is the position of an output column."""
+    """Returns the position in `#1` of ORDER BY."""
     return int(key.name) if isinstance(key, exp.PositionalColumn) else None
 
 
 def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
-    """The position of the output column of a set operation that a bare name stands for: the first of that name."""
+    """Returns the position of the first output column of a set operation with a bare name."""
     if outputs is None or not isinstance(node, exp.Column) or node.table:
         return _written_position(node)
     folded = node.name.casefold()
@@ -210,7 +210,7 @@ def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
 
 
 def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
-    """The position of a column that only a later side of a set operation calls by a bare name."""
+    """Returns the position of a column whose bare name occurs only in a later side of a set operation."""
     query = query.unnest()
     if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
         return None

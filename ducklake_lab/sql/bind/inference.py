@@ -1,4 +1,4 @@
-"""Types of DuckDB expressions, as far as translation and pruning need them; None where not known."""
+"""Infers types of DuckDB expressions for translation and pruning; None for unknown types."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _TRANSPARENT = (
     exp.Order,
 )
 
-#: What operators that are functions give.
+#: Result types of operators that are functions.
 _OPERATORS = {**dict.fromkeys(("^", "**"), DOUBLE), **dict.fromkeys(("&&", "@>", "<@", "^@"), BOOLEAN)}
 
-#: Integers from narrow to wide, for the result of mixing two of them.
+#: Integer types from narrow to wide, for results of mixed operands.
 _WIDTH = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int128")
 
 
 def type_of(node: exp.Expr | None) -> Type:
-    """The type noted on a bound node."""
+    """Returns the noted type of a bound node."""
     if node is None:
         return None
     kind = node.meta.get(TYPE)
@@ -60,7 +60,7 @@ def type_of(node: exp.Expr | None) -> Type:
 
 
 def infer(node: exp.Expr) -> Type:
-    """The type of a node whose children have theirs noted."""
+    """Returns the type of a node whose children have noted types."""
     if isinstance(node, exp.Literal):
         return _literal(node)
     if isinstance(node, _TRANSPARENT):
@@ -122,7 +122,7 @@ def infer(node: exp.Expr) -> Type:
 
 
 def common(kinds: Sequence[Type], skip: Sequence[exp.Expr | None] = ()) -> Type:
-    """The type several values are brought to; NULL literals (and missing parts) in `skip` do not count."""
+    """Returns the common type of several values; ignores NULL literals and missing nodes in `skip`."""
     relevant = list(kinds)
     if skip:
         relevant = [

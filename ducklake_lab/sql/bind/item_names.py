@@ -12,7 +12,7 @@ from ducklake_lab.sql.scope import Outputs, Relation
 
 
 def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
-    """The alias of an item, and the names that it gives to columns."""
+    """Returns the alias of an item, and its column names."""
     alias = node.args.get("alias")
     if not isinstance(alias, exp.TableAlias):
         return "", []
@@ -20,9 +20,9 @@ def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
 
 
 def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
-    """What the columns of an item of FROM are called: as an alias's column list says, the rest as before.
+    """Names the columns of an item of FROM: by the alias's column list, then by their own names.
 
-    A name that an earlier column has gets a number, as in DuckDB: `a`, `a_1`.
+    A repeated name gets a number, as in DuckDB: `a`, `a_1`.
     """
     if outputs is None:
         return None
@@ -33,7 +33,7 @@ def name_columns(outputs: Outputs, names: list[str], alias: str) -> Outputs:
 
 
 def _apart(names: Iterable[str]) -> Iterator[str]:
-    """The names, with numbers where an earlier one is the same; case does not count."""
+    """Yields the names, numbered where an earlier one is equal; ignores case."""
     numbers: dict[str, int] = {}
     for name in names:
         folded, found = name.casefold(), name
@@ -45,13 +45,13 @@ def _apart(names: Iterable[str]) -> Iterator[str]:
 
 
 def repeated(outputs: Outputs) -> list[str]:
-    """The names of the columns if two share one; else none."""
+    """Returns the column names if two are equal; else none."""
     names = [output.name for output in outputs or ()]
     return names if len({name.casefold() for name in names}) < len(names) else []
 
 
 def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
-    """Gives an item of FROM its alias, with a column list where `names` has some."""
+    """Gives an item of FROM its alias, with a column list if `names` has entries."""
     columns = []
     if names and relation.columns is not None:
         columns = [exp.to_identifier(output.name, quoted=True) for output in relation.columns]

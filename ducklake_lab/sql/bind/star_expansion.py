@@ -1,4 +1,4 @@
-"""Stars: `*`, `t.*` and COLUMNS(…) written out as the columns they stand for."""
+"""Expands `*`, `t.*` and COLUMNS(…) to columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error, 
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """A projection as the projections it stands for: `*`, `t.*` and COLUMNS(…) are written out."""
+    """Expands a projection: `*`, `t.*` and COLUMNS(…) become columns; others stay."""
     inner = item.this if isinstance(item, exp.Alias) else item
     if isinstance(inner, exp.Star):
         columns = scope.star()
@@ -41,11 +41,11 @@ def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
 
 
 def _check_stars_inside(item: exp.Expr) -> None:
-    """Raises UnsupportedFeatureError where a star is part of an expression other than `count(*)` and `COLUMNS(*)`."""
+    """Raises UnsupportedFeatureError for a star inside an expression, except `count(*)` and `COLUMNS(*)`."""
     for star in item.find_all(exp.Star):
         holder = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
         if isinstance(holder, exp.Select | exp.Alias):
-            continue  # a query inside of the expression
+            continue  # a query inside the expression
         if not isinstance(holder, exp.Anonymous) or holder.name.lower() not in ("count", "columns"):
             raise UnsupportedFeatureError("A star inside of an expression, such as * LIKE 'a%', is not supported.")
     if any(call.name.lower() == "unpack" for call in item.find_all(exp.Anonymous)):
@@ -77,7 +77,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
         new_names = [new for name, tables, new in renamed if folded == name and _is_of(column, tables)]
         if folded in replaced:
             result.append(exp.alias_(replaced[folded].this.copy(), replaced[folded].alias, quoted=True))
-            gone.add(folded)  # DuckDB leaves out later columns of that name
+            gone.add(folded)  # DuckDB omits later columns with that name
         elif new_names:
             result.append(exp.alias_(column, new_names[0], quoted=True))
         else:
@@ -86,7 +86,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
 
 
 def _check_changes(star: exp.Expr, columns: Sequence[exp.Expr]) -> None:
-    """Raises BindError where a list of a star names a column twice, or a table that does not have it."""
+    """Raises BindError if a list of a star repeats a column, or names one that the table lacks."""
     excluded = [(node, node.name) for node in star.args.get("except_") or []]
     replaced = [(node.args["alias"], node.alias) for node in star.args.get("replace") or []]
     seen: set[str] = set()
@@ -101,15 +101,15 @@ def _check_changes(star: exp.Expr, columns: Sequence[exp.Expr]) -> None:
 
 
 def _tables(node: exp.Expr) -> list[str]:
-    """The names of table, schema and catalog before a column's."""
+    """Returns the qualifiers of a column: catalog, schema and table."""
     return [part.name for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
 
 
 def _is_of(column: exp.Expr, names: list[str]) -> bool:
-    """Whether a table that is called so, if at all, has the column.
+    """Whether the column belongs to the table with those qualifiers; without qualifiers, to any.
 
     Raises:
-        UnsupportedFeatureError: the column is one of several tables.
+        UnsupportedFeatureError: the column belongs to several tables.
     """
     if not names:
         return True
@@ -152,14 +152,14 @@ def _columns_call(
             else:
                 is_inside = not isinstance(value, exp.Column)
                 call.replace(exp.Paren(this=value.copy()) if is_inside else value.copy())
-        # DuckDB names each copy by its column, even where an expression is around it, and what REPLACE gives by its text.
+        # DuckDB names each copy by its column, even inside an expression, but names a REPLACE value by its text.
         named = isinstance(copy, exp.Alias) or is_inside
         result.append(copy if named else exp.alias_(copy, column.alias_or_name, quoted=True))
     return result
 
 
 def gives_fields(value: exp.Expr) -> bool:
-    """Whether a bound item of the SELECT list is the unnest of a struct, which gives a column for each field."""
+    """Whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
     if not isinstance(value, exp.Anonymous) or value.name.lower() != "unnest" or not value.expressions:
         return False
     kind = value.expressions[0].meta.get(TYPE)
@@ -167,9 +167,9 @@ def gives_fields(value: exp.Expr) -> bool:
 
 
 def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    """(name, value) of the fields of a struct that a bound item of the SELECT list unnests.
+    """Returns (name, value) for the fields of a struct that a bound item of the SELECT list unnests.
 
-    Nothing where it unnests something else, or the struct would be computed for each field.
+    Returns none for other items, or if the struct would be computed once per field.
     """
     if not gives_fields(value) or len(value.expressions) != 1:
         return []
@@ -187,13 +187,13 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
 
 
 def has_star(node: exp.Expr) -> bool:
-    """Whether a projection is a star that could not be written out."""
+    """Whether a projection is a star that could not be expanded."""
     inner = node.this if isinstance(node, exp.Alias) else node
     return isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
 
 
 def _fields_of(column: exp.Column, scope: Scope) -> list[exp.Expr]:
-    """What `s.*` stands for where a column of FROM, and no table, is called so: the fields of a struct."""
+    """Expands `s.*` to struct fields, if `s` is a column of FROM and no table."""
     parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
     names = [part.name for part in parts]
     if any(relation.matches(names) for relation in scope.relations):

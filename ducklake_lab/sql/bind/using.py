@@ -1,4 +1,4 @@
-"""Columns by which joins bring two sides together: USING and NATURAL."""
+"""Join columns of USING and NATURAL."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ducklake_lab.sql.scope import Relation, Scope, bind_error, merged_column
 
 
 def natural_columns(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
-    """The columns that NATURAL joins by: those of both sides.
+    """Returns the columns that NATURAL joins on: those of both sides.
 
     Raises:
-        BindError: there is none.
+        BindError: the sides have no common column.
     """
     left = {output.name.casefold() for relation in before for output in relation.columns or ()}
     common = [
@@ -29,10 +29,10 @@ def natural_columns(before: list[Relation], added: list[Relation]) -> list[exp.I
 def merge_using(
     using: list[exp.Identifier], before: list[Relation], added: list[Relation], scope: Scope, *, is_asof: bool
 ) -> list[exp.Identifier]:
-    """The columns of USING as the tables spell them; notes in the scope what their bare names stand for.
+    """Returns the columns of USING in the tables' spelling; notes in the scope the meaning of their bare names.
 
     Raises:
-        BindError: a side has no such column, or several.
+        BindError: a side lacks a column, or has several with its name.
         UnsupportedFeatureError: two joins of one FROM have the same USING, over different tables.
     """
     names: list[exp.Identifier] = []
@@ -58,7 +58,7 @@ def merge_using(
         first = sides[0].find(folded) if sides else None
         if first is not None:
             members = [*(known[1] if known else []), *sides]
-            # the nearest row of an ASOF JOIN may have another value
+            # the matching row of an ASOF JOIN may have another value
             column = sides[0].column(first) if is_asof else merged_column(first)
             scope.merged[folded] = (column, list(dict.fromkeys(members)))
         names.append(exp.to_identifier(first.name if first else identifier.name, quoted=True))

@@ -1,7 +1,7 @@
-"""What a statement asks for, one frozen dataclass per kind, names as they were written.
+"""Operations of statements: one frozen dataclass per kind, with names as written.
 
-Parts that are SQL themselves (a query, a condition, an assigned value) are kept as syntax trees in fields
-named `tree`, `condition`, …; only the planner of this package looks into them.
+SQL parts (a query, a condition, an assigned value) are syntax trees in fields
+such as `tree` and `condition`; only this package's planner looks into them.
 """
 
 from ducklake_lab.sql.operations.clauses import (

@@ -1,4 +1,4 @@
-"""Parts of statements: names, columns, keys and queries as they were written."""
+"""Parts of statements: names, columns, keys and queries, as written."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ducklake_lab.model.types import DataType
 class TableName:
     """A name as written: `name`, `schema.name` or `catalog.schema.name`.
 
-    The first of two parts may also be a catalog, the first of more a schema; who resolves the name decides.
+    The first of two parts may also be a catalog, and the first of more parts a schema; the resolver decides.
 
     Attributes:
-        schema: the name it goes by, with more than three parts the path of a nested schema, see `schema_path`.
-        line: 1-based line of its first character in the text that was run, or None.
+        schema: the schema's name; with more than three parts the path of a nested schema, see `schema_path`.
+        line: 1-based line of its first character in the text, or None.
         column: 1-based column there, or None.
     """
 
@@ -32,7 +32,7 @@ class TableName:
 
     @classmethod
     def of(cls, parts: Sequence[str], line: int | None = None, column: int | None = None) -> TableName:
-        """The name that has these parts."""
+        """Returns the name with these parts."""
         schema = schema_path(parts[1:-1] if len(parts) > 2 else parts[:1]) if len(parts) > 1 else None
         return cls(parts[0] if len(parts) > 2 else None, schema, parts[-1], line, column)
 
@@ -42,14 +42,14 @@ class TableName:
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
-        """The names before the last, innermost first."""
+        """The parts before the last, innermost first."""
         schema = path_parts(self.schema) if self.schema else ()
         return (*reversed(schema), self.catalog) if self.catalog else tuple(reversed(schema))
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A time-travel clause; exactly one is set, the DuckDB SQL of a constant expression."""
+    """A time-travel clause; exactly one field is set, to the DuckDB SQL of a constant expression."""
 
     version_sql: str | None = None
     timestamp_sql: str | None = None
@@ -57,7 +57,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class SqlConstant:
-    """An argument that is more than a literal, e.g. `now() - INTERVAL '1' DAY`: its DuckDB SQL."""
+    """A constant argument that is no literal, e.g. `now() - INTERVAL '1' DAY`: its DuckDB SQL."""
 
     sql: str
 
@@ -67,7 +67,7 @@ class ColumnDef:
     """A column of CREATE TABLE or ADD COLUMN.
 
     Attributes:
-        default: the text of the default value, unquoted if `default_type` is `literal`; None is NULL.
+        default: the text of the default value, unquoted if `default_type` is `literal`; None means NULL.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Query:
     """SELECT, WITH, VALUES, FROM, TABLE.
 
     Attributes:
-        distinct_names: repeated output names get `_1`, `_2`, … as in a table made from the query.
+        distinct_names: repeated output names get `_1`, `_2`, … as in a table created from the query.
     """
 
     tree: exp.Query
@@ -91,7 +91,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """A partition key as written; `transform` is the text that `transforms.parse_transform` reads."""
+    """A partition key as written; `transforms.parse_transform` reads the text in `transform`."""
 
     column: str
     transform: str = "identity"
@@ -102,7 +102,7 @@ class SortKey:
     """A sort key as written.
 
     Attributes:
-        columns: the columns it names.
+        columns: the columns that the key uses.
     """
 
     sql: str
@@ -122,7 +122,7 @@ class MacroParameter:
 
 @dataclass(frozen=True, slots=True)
 class MacroOverload:
-    """One parameter list of a macro, and the text of its expression or query."""
+    """A parameter list of a macro, with the text of its expression or query."""
 
     parameters: tuple[MacroParameter, ...]
     sql: str

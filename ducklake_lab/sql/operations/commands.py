@@ -1,4 +1,4 @@
-"""Statements about the session, its transactions and its lakes."""
+"""Statements on the session, its transactions and its lakes."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class CreateSecret:
     """CREATE SECRET of type `ducklake`, `postgres` or `mysql`.
 
     Attributes:
-        name: None for the type's default secret.
-        options: option names in lower case; what they hold must not be shown.
+        name: None for the default secret of the type.
+        options: option names in lower case; never show their values.
     """
 
     name: str | None
@@ -87,7 +87,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """CHECKPOINT lake: all of its maintenance; the current lake's for None."""
+    """CHECKPOINT lake: runs all of its maintenance; None means the current lake."""
 
     lake: str | None = None
 
@@ -103,10 +103,10 @@ class ShowTables:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE of a table or of a query; exactly one is set.
+    """DESCRIBE of a table or a query; exactly one field is set.
 
     Attributes:
-        or_setting: SHOW, which shows a setting where there is no such table.
+        or_setting: the statement is SHOW, which shows a setting if no table has the name.
     """
 
     table: TableName | None = None
@@ -136,7 +136,7 @@ class Deallocate:
     name: str
 
 
-#: What is about the session, its transactions and its lakes.
+#: Statements on the session, its transactions and its lakes.
 Command = (
     Begin
     | Commit

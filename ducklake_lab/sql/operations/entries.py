@@ -12,7 +12,7 @@ from ducklake_lab.sql.operations.clauses import ColumnDef, MacroOverload, Partit
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
-    """CREATE SCHEMA; `name.name` is the schema, `name.schema` its catalog where given."""
+    """CREATE SCHEMA; `name.name` is the schema, `name.schema` its catalog, if given."""
 
     name: TableName
     if_not_exists: bool = False
@@ -32,9 +32,9 @@ class CreateTable:
     """CREATE TABLE.
 
     Attributes:
-        columns: empty where the table is made from a query.
-        query: CREATE TABLE … AS.
-        with_data: False for WITH NO DATA: the query gives columns, no rows.
+        columns: the columns; empty if a query defines the table.
+        query: the query of CREATE TABLE … AS.
+        with_data: False for WITH NO DATA: only the columns come from the query.
     """
 
     name: TableName
@@ -54,7 +54,7 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """ALTER TABLE … ADD COLUMN; `parents` leads to the struct that gets a field, outermost first."""
+    """ALTER TABLE … ADD COLUMN; `parents` is the path to the struct of a new field, outermost first."""
 
     table: TableName
     column: ColumnDef
@@ -91,7 +91,7 @@ class SetColumnType:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """SET DEFAULT, or with None DROP DEFAULT; `default` as in ColumnDef."""
+    """SET DEFAULT, or DROP DEFAULT if None; `default` as in ColumnDef."""
 
     table: TableName
     column: str
@@ -102,7 +102,7 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class SetNotNull:
-    """SET NOT NULL, or DROP NOT NULL where it is not `required`."""
+    """SET NOT NULL, or DROP NOT NULL if not `required`."""
 
     table: TableName
     column: str
@@ -112,7 +112,7 @@ class SetNotNull:
 
 @dataclass(frozen=True, slots=True)
 class SetSortedBy:
-    """SET SORTED BY, or without keys RESET SORTED BY."""
+    """SET SORTED BY, or RESET SORTED BY without keys."""
 
     table: TableName
     keys: tuple[SortKey, ...]
@@ -154,7 +154,7 @@ class ResetOptions:
     if_exists: bool = False
 
 
-#: ALTER TABLE.
+#: The forms of ALTER TABLE.
 Alteration = (
     AddColumn
     | DropColumn
@@ -176,10 +176,10 @@ class CreateView:
     """CREATE VIEW.
 
     Attributes:
-        columns: names for the first of its columns.
+        columns: names for its first columns.
         sql: the text of the query as written.
         query: the query.
-        temporary: it belongs to the session, and to no lake.
+        temporary: the view belongs to the session, not to a lake.
     """
 
     name: TableName
@@ -229,8 +229,8 @@ class Comment:
     """COMMENT ON TABLE, VIEW or COLUMN.
 
     Attributes:
-        column: for COLUMN; `name` is its table then.
-        text: None takes the comment away.
+        column: the column for COLUMN; then `name` is its table.
+        text: the comment; None removes it.
     """
 
     kind: Literal["table", "view", "column"]
@@ -239,7 +239,7 @@ class Comment:
     column: str | None = None
 
 
-#: What changes entries.
+#: Statements that change entries.
 EntryStatement = (
     Alteration
     | CreateSchema

@@ -15,8 +15,8 @@ class Insert:
     """INSERT INTO.
 
     Attributes:
-        columns: the column list as written, None where there is none.
-        query: the rows; None for DEFAULT VALUES. In VALUES, `DEFAULT` may stand for a value.
+        columns: the column list as written; None without one.
+        query: the rows; None for DEFAULT VALUES. VALUES may contain `DEFAULT`.
         by_name: match the query's columns by name.
         column_positions: line and column of each of `columns`.
     """
@@ -30,12 +30,12 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class InsertLiterals:
-    """INSERT INTO … VALUES with literals only, which DuckDB reads as they are written.
+    """INSERT INTO … VALUES with literals only, which DuckDB reads unchanged.
 
     Attributes:
-        head: the statement with one NULL for its rows.
+        head: the statement with one row of NULL.
         rows: VALUES and its rows, as written.
-        text: the whole statement, after blanks for what stands before it.
+        text: the whole statement; blanks replace the text before it.
     """
 
     head: Insert
@@ -73,12 +73,12 @@ MergeWhen = Literal["matched", "not matched", "not matched by source"]
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One WHEN … THEN … of MERGE INTO.
+    """A WHEN … THEN … clause of MERGE INTO.
 
     Attributes:
-        assignments: of UPDATE SET; empty where `whole` is set.
-        whole: UPDATE or INSERT of all columns of the source, by position or by name.
-        columns: the column list of INSERT; None where there is none.
+        assignments: the list of UPDATE SET; empty if `whole` is set.
+        whole: UPDATE or INSERT with all source columns, by position or by name.
+        columns: the column list of INSERT; None without one.
         message: the expression after ERROR.
     """
 
@@ -97,9 +97,9 @@ class Merge:
     """MERGE INTO table USING source.
 
     Attributes:
-        alias: of the table, or None.
+        alias: the alias of the table, or None.
         source: `SELECT * FROM source`.
-        condition: of ON; None where `using` names columns.
+        condition: the condition of ON; None if `using` names columns.
     """
 
     table: TableName
@@ -115,9 +115,9 @@ class CopyTo:
     """COPY … TO a file.
 
     Attributes:
-        query: what is copied, in DuckDB SQL.
+        query: the copied query, in DuckDB SQL.
         path: the quoted path.
-        options: the text of `(…)` after it, parentheses included; "" where there is none.
+        options: the text of the following `(…)` with parentheses; "" without options.
         words: the options as (name in lower case, text of the value).
     """
 
@@ -152,5 +152,5 @@ class CopyDatabase:
     rows: bool = True
 
 
-#: What changes rows or copies them.
+#: Statements that change or copy rows.
 RowStatement = Insert | InsertLiterals | Update | Delete | Truncate | Merge | CopyTo | CopyFrom | CopyDatabase

@@ -1,4 +1,4 @@
-"""One statement of a text, of any kind."""
+"""A statement of a text, of any kind."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A statement that has no operation of its own: the session's own database may know it.
+    """A statement without an operation; the session's own database may run it.
 
     Attributes:
-        words: its first words in upper case, as far as they tell what it is about.
-        refusal: what is raised where a lake is meant.
+        words: its first words in upper case, which name its subject.
+        refusal: the error if the statement concerns a lake.
     """
 
     words: tuple[str, ...]
@@ -37,12 +37,12 @@ Operation = Query | EntryStatement | RowStatement | Command | Explain | Other
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a text.
+    """A statement of a text.
 
     Attributes:
         text: the statement without its semicolon.
         line: 1-based line of its first token.
-        sql: the text with values for parameters.
+        sql: the text with parameter values.
     """
 
     operation: Operation

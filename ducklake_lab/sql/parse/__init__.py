@@ -1,1 +1,1 @@
-"""SQL text to operations: DuckLake's own statements first, then the general parser."""
+"""Parses SQL text to operations: DuckLake's own statements first, then the general parser."""

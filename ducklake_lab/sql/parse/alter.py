@@ -1,4 +1,4 @@
-"""ALTER TABLE, and what it has in common with CREATE TABLE: columns, defaults, partition keys; read from tokens."""
+"""Parses ALTER TABLE, and its common parts with CREATE TABLE: columns, defaults, partition keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ducklake_lab.sql.types import from_sqlglot
 
 
 def alter_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
-    """The operation if this is ALTER TABLE, else None (nothing is read then)."""
+    """Parses ALTER TABLE; returns None for another statement and reads nothing then."""
     if not cursor.take("ALTER", "TABLE"):
         return None
     if_exists = cursor.take("IF", "EXISTS")
@@ -79,7 +79,7 @@ def _add(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: bool) -
         cursor.expect(".")
     tokens = list(cursor.rest())
     if parents and tokens:
-        tokens[0] = as_identifier(tokens[0])  # a field may have any keyword's name
+        tokens[0] = as_identifier(tokens[0])  # a field may have any keyword as its name
     definition = parse_tokens(exp.ColumnDef, tokens, cursor.text, binder)
     return op.AddColumn(table, column_definition(definition), if_exists, if_not_exists, tuple(parents))
 
@@ -115,7 +115,7 @@ def _alter_column(cursor: Cursor, binder: Binder, table: op.TableName, if_exists
 
 
 def _options(cursor: Cursor, binder: Binder) -> dict[str, object]:
-    """The values of `SET (name = value, …)` by their names."""
+    """Returns the values of `SET (name = value, …)` by name."""
     cursor.expect("SET")
     found: dict[str, object] = {}
     for item in _listed(cursor, "an option and its value"):
@@ -156,7 +156,7 @@ def _option_name(part: Cursor, before: Collection[str]) -> str:
 
 
 def _sort_keys(cursor: Cursor, binder: Binder) -> tuple[op.SortKey, ...]:
-    """The keys of `(a, lower(b) DESC NULLS FIRST)`; their text is kept as it was written."""
+    """Returns the keys of `(a, lower(b) DESC NULLS FIRST)`; keeps their text as written."""
     keys: list[op.SortKey] = []
     for item in cursor.parenthesised():
         words = [token.text.upper() for token in item]
@@ -186,10 +186,10 @@ def _sort_keys(cursor: Cursor, binder: Binder) -> tuple[op.SortKey, ...]:
 
 
 def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
-    """The keys of `(a, month(ts), bucket(8, x))`.
+    """Returns the keys of `(a, month(ts), bucket(8, x))`.
 
     Raises:
-        UnsupportedFeatureError: a transform DuckLake does not have.
+        UnsupportedFeatureError: a transform does not exist in DuckLake.
     """
     keys: list[op.PartitionKey] = []
     for item in cursor.parenthesised():
@@ -226,7 +226,7 @@ def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
 
 
 def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
-    """A parsed column of CREATE TABLE or ADD COLUMN.
+    """Returns a parsed column of CREATE TABLE or ADD COLUMN.
 
     Raises:
         UnsupportedFeatureError: a constraint other than NOT NULL and DEFAULT.
@@ -263,9 +263,9 @@ _CONSTRAINTS: dict[type, str] = {
 
 
 def default_text(tree: exp.Expr) -> tuple[str | None, Literal["literal", "expression"]]:
-    """A default as the catalog keeps it: a constant's bare text, or the SQL of an expression.
+    """Returns a default in the catalog's form: a constant's bare text, or the SQL of an expression.
 
-    Casts count as expressions, TRUE and DATE '…' among them, as they do in the reference.
+    Casts are expressions, including TRUE and DATE '…', as in the reference.
     """
     bare = tree.unnest()
     if isinstance(bare, exp.Null):

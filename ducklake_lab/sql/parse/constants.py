@@ -1,4 +1,4 @@
-"""Constant expressions as Python values, where they are literals; as SQL text where they are more."""
+"""Converts constant expressions: literals to Python values, larger expressions to SQL text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class NotConstant(Exception):
 
 
 def literal_value(tree: exp.Expr) -> object:
-    """The Python value of a literal, also negated or cast (`DATE '2013-01-01'`); timestamps with a zone are aware.
+    """Returns the Python value of a literal, also negated or cast (`DATE '2013-01-01'`); TIMESTAMPTZ values are aware.
 
     Raises:
-        NotConstant: it is anything else.
+        NotConstant: the tree is no literal.
     """
     tree = tree.unnest()
     if isinstance(tree, exp.Null):
@@ -46,10 +46,10 @@ def literal_value(tree: exp.Expr) -> object:
 
 
 def constant(tree: exp.Expr) -> object:
-    """The Python value of a literal, or a SqlConstant for a larger expression.
+    """Returns the Python value of a literal, or a SqlConstant for a larger expression.
 
     Raises:
-        BindError: it names a column.
+        BindError: the expression names a column.
     """
     try:
         return literal_value(tree)
@@ -93,7 +93,7 @@ def _converted(value: object, target: DataType) -> object:
             return time.fromisoformat(value)
         if name in TIMESTAMPS:
             moment = datetime.fromisoformat(value)
-            # Without a zone, a TIMESTAMPTZ is read in the session's zone, which is not known here.
+            # A TIMESTAMPTZ without a zone is in the session's zone, which is unknown here.
             if (name == "timestamptz") == (moment.tzinfo is not None):
                 return moment
         if name == "blob" and value.startswith("\\x"):

@@ -1,4 +1,4 @@
-"""COPY in its three forms, read from tokens."""
+"""Parses the three forms of COPY from tokens."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ducklake_lab.sql.parse.tokens import Cursor, syntax_error
 
 
 def read_copy(cursor: Cursor, binder: Binder) -> op.Operation:
-    """COPY … TO, COPY … FROM or COPY FROM DATABASE … TO.
+    """Parses COPY … TO, COPY … FROM or COPY FROM DATABASE … TO.
 
     Raises:
-        SqlSyntaxError: it is none of them.
+        SqlSyntaxError: the statement has none of these forms.
     """
     cursor.expect("COPY")
     if cursor.take("FROM", "DATABASE"):

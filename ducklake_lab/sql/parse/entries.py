@@ -1,6 +1,6 @@
-"""Statements about views, macros and comments, read from tokens.
+"""Parses statements on views, macros and comments from tokens.
 
-The text of a query or expression is kept as it was written: what the catalog stores is DuckDB's own spelling of it.
+The text of a query or expression is kept as written; the catalog stores DuckDB's own spelling of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MACRO_WORDS = ("MACRO", "FUNCTION")
 
 
 def entry_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
-    """The operation if this is a statement about a view, a macro or a comment, else None (nothing is read then)."""
+    """Parses a statement on a view, macro or comment; returns None for another one and reads nothing then."""
     start = cursor.index
     if cursor.take("COMMENT"):
         return _comment(cursor)
@@ -62,14 +62,14 @@ def _create_view(cursor: Cursor, binder: Binder, replace: bool, temporary: bool)
 
 
 def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str, op.Query]:
-    """The text and the tree of a query; parameters are part of the text as literals."""
+    """Returns the text and the tree of a query; parameters are literals in the text."""
     before = binder.bound
     tree = parse_query(tokens, cursor.text, binder)
     return _text(cursor, tokens, tree, bound=binder.bound > before), op.Query(tree)
 
 
 def _text(cursor: Cursor, tokens: Sequence[Token], tree: exp.Expr, *, bound: bool) -> str:
-    """The text the tokens were read from, or that of the tree where parameters were put into it."""
+    """Returns the text of tokens; if they had parameters, the text of the tree."""
     if bound:
         return tree.sql(dialect=DuckLakeSql)
     return cursor.text[tokens[0].start : tokens[-1].end + 1]
@@ -126,7 +126,7 @@ def _create_macro(cursor: Cursor, binder: Binder, replace: bool) -> op.CreateMac
 
 
 def _parameter(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> op.MacroParameter:
-    """`name [type] [:= constant]`"""
+    """Parses `name [type] [:= constant]`."""
     part = Cursor(cursor.text, tokens)
     name = part.name("a parameter")
     rest = part.rest()
@@ -139,7 +139,7 @@ def _parameter(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> op.Ma
 
 
 def _body(cursor: Cursor, is_table: bool) -> Sequence[Token]:
-    """The tokens up to the next overload, `, (…) AS …`; an expression holds no comma outside of parentheses."""
+    """Returns the tokens before the next overload, `, (…) AS …`; expressions have commas only in parentheses."""
     start, depth = cursor.index, 0
     while cursor.current is not None:
         kind = cursor.current.token_type
@@ -154,7 +154,7 @@ def _body(cursor: Cursor, is_table: bool) -> Sequence[Token]:
 
 
 def _starts_overload(cursor: Cursor) -> bool:
-    """Whether the comma that is next is followed by `(…) AS TABLE`."""
+    """Whether `(…) AS TABLE` follows the next comma."""
     if cursor.word(1) != "(":
         return False
     ahead = Cursor(cursor.text, cursor.tokens, cursor.index + 1)

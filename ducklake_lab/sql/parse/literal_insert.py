@@ -1,4 +1,4 @@
-"""INSERT of literals: recognised by one expression, so that DuckDB alone reads the values."""
+"""Recognises INSERT of literals by one regular expression, so that only DuckDB reads the values."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ _INSERT = re.compile(
 
 
 def read_literal_insert(text: str) -> tuple[str, str] | None:
-    """What stands before VALUES, and VALUES with its rows, of a text that is one INSERT of literals; None for others."""
+    """Splits one INSERT of literals into the text before VALUES, and VALUES with its rows; None for other text."""
     found = _INSERT.fullmatch(text)
     return (text[: found.end("head")], found["rows"]) if found is not None else None

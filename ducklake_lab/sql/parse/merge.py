@@ -1,4 +1,4 @@
-"""MERGE INTO, read from tokens: the general parser knows about half of its forms."""
+"""Parses MERGE INTO from tokens; the general parser knows only about half of its forms."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def is_merge(cursor: Cursor) -> bool:
 
 
 def read_merge(cursor: Cursor, binder: Binder) -> op.Merge:
-    """`[WITH …] MERGE INTO target USING source ON … WHEN …`.
+    """Parses `[WITH …] MERGE INTO target USING source ON … WHEN …`.
 
     Raises:
-        SqlSyntaxError: it is not.
+        SqlSyntaxError: the statement has another form.
         UnsupportedFeatureError: RETURNING.
     """
     with_: Sequence[Token] = ()
@@ -66,7 +66,7 @@ def read_merge(cursor: Cursor, binder: Binder) -> op.Merge:
 
 
 def _source(with_: Sequence[Token], source: Sequence[Token], cursor: Cursor, binder: Binder) -> exp.Select:
-    """The source as `SELECT * FROM source`, the statement's WITH before it."""
+    """Returns the source as `SELECT * FROM source`, with the statement's WITH."""
     if not source:
         raise syntax_error(cursor.text, cursor.current, "the source")
     text = cursor.text[source[0].start : source[-1].end + 1]
@@ -78,7 +78,7 @@ def _source(with_: Sequence[Token], source: Sequence[Token], cursor: Cursor, bin
 
 
 def _until(cursor: Cursor, words: Sequence[str]) -> list[Token]:
-    """The tokens up to one of these words outside of parentheses and CASE."""
+    """Returns the tokens before the first of these words outside of parentheses and CASE."""
     found: list[Token] = []
     cases = 0
     while cursor.current is not None:
@@ -155,7 +155,7 @@ def _assignments(text: str, action: Cursor, binder: Binder) -> tuple[exp.Expr, .
         update = DuckLakeSql().parse(text)[0]
     except ParseError as error:
         raise from_parse_error(text, DuckLakeSql().tokenize(text), error) from error
-    assert update is not None  # it begins with a word
+    assert update is not None  # the clause begins with a word
     update = binder.bind(update)
     if not isinstance(update, exp.Update) or any(update.args.get(part) for part in ("from_", "where", "returning")):
         raise SqlSyntaxError("UPDATE in MERGE takes assignments only; put conditions after WHEN … AND.")
@@ -178,7 +178,7 @@ def _insert(action: Cursor, binder: Binder, kind: op.MergeWhen, condition: exp.E
 
 
 def _check(clauses: Sequence[op.MergeClause], cursor: Cursor) -> None:
-    """Refuses a clause that comes after an unconditional one of its kind, which never would be reached."""
+    """Refuses an unreachable clause: one after an unconditional clause of its kind."""
     closed: set[str] = set()
     for clause in clauses:
         if clause.when in closed:

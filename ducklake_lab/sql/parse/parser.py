@@ -1,4 +1,4 @@
-"""SQL text to statements: DuckLake's own forms first, then the general parser."""
+"""Parses SQL text to statements: DuckLake's own forms first, then the general parser."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, sp
 
 _DIALECT = DuckLakeSql()
 
-#: Statements that DuckDB describes as it does queries.
+#: Statements that DuckDB describes like queries.
 _PIVOTS = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
-#: Statements DuckDB has and this does not, by their first word; what their refusal says.
+#: First words of DuckDB's statements that are not supported -> text of their refusal.
 _REFUSED = {
     "PIVOT": "PIVOT",
     "PIVOT_WIDER": "PIVOT",
@@ -47,22 +47,22 @@ def parse(
     keep_literals: bool = False,
     variables: Callable[[], Collection[str]] = frozenset[str],
 ) -> list[op.Statement]:
-    """The statements of `text`, in order.
+    """Returns the statements of `text`, in order.
 
     Args:
-        params: values for `:name`, `$name`, and `?` (the first is "1"); they become literals of the tree.
-        keep_refused: a statement that is not supported or makes no sense becomes an `Other`, which holds the error.
+        params: values of `:name`, `$name`, and `?` (the first is "1"); they become literals in the tree.
+        keep_refused: an unsupported or wrong statement becomes an `Other`, which holds the error.
         keep_literals: an INSERT of literals becomes an `InsertLiterals`.
-        variables: gives the names of the session's variables, in lower case, which `$name` may stand for.
+        variables: returns the names of session variables in lower case, which `$name` may mean.
 
     Raises:
-        SqlSyntaxError: with the line and column where a statement stops making sense.
-        UnsupportedFeatureError: a statement that is not supported; none of the text has run then.
+        SqlSyntaxError: a statement is wrong; the error has its line and column.
+        UnsupportedFeatureError: a statement is not supported; nothing of the text has run.
         UsageError: a parameter has no value.
     """
     keep_literals = keep_literals and not params
     if keep_literals and (literals := _literal_insert(text, "")) is not None:
-        return [literals]  # its values are not even split into tokens
+        return [literals]  # the values are not even split into tokens
     binder = Binder(params, variables)
     statements: list[op.Statement] = []
     for tokens in split(text):
@@ -93,10 +93,10 @@ def parse(
 
 
 def _literal_insert(text: str, before: str) -> op.Statement | None:
-    """The statement that a text is, if it inserts literals.
+    """Returns the statement of a text that inserts literals; None for other text.
 
     Args:
-        before: blanks that stand for the text before it.
+        before: blanks in place of the text before it.
     """
     found = read_literal_insert(text)
     if found is None:
@@ -112,23 +112,23 @@ def _literal_insert(text: str, before: str) -> op.Statement | None:
 
 @lru_cache(maxsize=64)
 def _insert_of_head(head: str) -> tuple[op.Insert, int] | None:
-    """What an INSERT says before its rows, and its line; None where the general parser has to say what is wrong with it.
+    """Parses an INSERT without its rows; returns it with its line, or None if the general parser must explain an error.
 
-    Kept, since a program inserts into one table many times.
+    The result is cached, because a program inserts into one table many times.
     """
     try:
         (statement,) = parse(f"{head}VALUES (NULL)")
     except (UnsupportedFeatureError, SqlSyntaxError):
-        return None  # the name is a keyword, say
+        return None  # for example, the name is a keyword
     assert isinstance(statement.operation, op.Insert)
     return statement.operation, statement.line
 
 
 def parse_query(text: str) -> op.Query:
-    """The query that a text is.
+    """Parses a text that is one query.
 
     Raises:
-        SqlSyntaxError: it is not one query.
+        SqlSyntaxError: the text is not one query.
     """
     statements = parse(text)
     if len(statements) != 1 or not isinstance(statements[0].operation, op.Query):
@@ -137,7 +137,7 @@ def parse_query(text: str) -> op.Query:
 
 
 def pivot_as_query(text: str) -> op.Query | None:
-    """A statement PIVOT or UNPIVOT as a query from it; None for all others, and where it makes no sense here."""
+    """Returns a PIVOT or UNPIVOT statement as a query; None for other or unsupported statements."""
     statements = split(text)
     if len(statements) != 1 or word(statements[0][0]) not in _REFUSED:
         return None
@@ -199,12 +199,12 @@ _OTHER_STATEMENTS = frozenset(
 )
 
 
-#: Statements that change rows, by their first word; the second, None for any name.
+#: First words of statements that change rows -> possible second words; None for any name.
 _CHANGES = {"INSERT": ("INTO", "OR"), "UPDATE": None, "DELETE": ("FROM",), "MERGE": ("INTO",), "COPY": None}
 
 
 def _refuse_changes_in_with(tokens: Sequence[Token]) -> None:
-    """Raises where a common table expression changes rows: no lake can be changed so, and nothing of it may run."""
+    """Raises if a common table expression changes rows; lakes do not support that, and nothing may run."""
     after_with = False
     for index, token in enumerate(tokens[:-2]):
         after_with = after_with or word(token) == "WITH"
@@ -270,12 +270,12 @@ def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation
 
 
 def _select_from_values(values: exp.Values) -> exp.Select:
-    """VALUES (…) as SELECT * FROM (VALUES (…)) with DuckDB's column names `col0`, `col1`, …"""
+    """Rewrites VALUES (…) as SELECT * FROM (VALUES (…)), with DuckDB's column names `col0`, `col1`, …"""
     return exp.select(exp.Star()).from_(values)
 
 
 def table_name(text: str, table: exp.Expr | None) -> op.TableName:
-    """The name of a table reference, with the place it was written at."""
+    """Returns the name of a table reference with its position."""
     if isinstance(table, exp.Schema):
         table = table.this
     parts = table.parts if isinstance(table, exp.Table) else []
@@ -287,9 +287,9 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
 
 
 def _schema_name(text: str, tokens: Sequence[Token]) -> op.TableName:
-    """The name after SCHEMA and IF [NOT] EXISTS; the parser keeps only its last two parts.
+    """Returns the name after SCHEMA and IF [NOT] EXISTS; the general parser keeps only its last two parts.
 
-    Its last part, or all parts but the first, are the schema; the first may also be a catalog.
+    The schema is the last part, or all parts after the first; the first part may also be a catalog.
     """
     start = next(i for i, token in enumerate(tokens) if word(token) == "SCHEMA") + 1
     while start < len(tokens) and word(tokens[start]) in ("IF", "NOT", "EXISTS"):
@@ -366,7 +366,7 @@ def _partition_clause(text: str, tokens: Sequence[Token]) -> tuple[op.PartitionK
 
 
 def _renamed(query: exp.Query, names: Sequence[exp.Identifier]) -> exp.Query:
-    """A query with other names for its first columns."""
+    """Returns a query with other names for its first columns."""
     if not names:
         return query
     folded = [name.name.casefold() for name in names]
@@ -397,7 +397,7 @@ def _drop(text: str, tokens: Sequence[Token], tree: exp.Drop) -> op.Operation:
     return op.DropTable(table_name(text, tables[0]), exists)
 
 
-#: What INSERT has in other dialects, as the general parser calls it.
+#: Parts of INSERT in other dialects, by their names in the general parser.
 _FOREIGN_TO_INSERT = ("overwrite", "ignore", "exists", "where", "using", "partition", "settings", "stored", "source")
 
 

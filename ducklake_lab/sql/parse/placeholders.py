@@ -1,6 +1,6 @@
-"""Parameters: `:name`, `$name`, `$1` and `?` become literals of the tree; no text is ever pasted.
+"""Binds parameters: `:name`, `$name`, `$1` and `?` become literals in the tree; no text is inserted.
 
-A `$name` without a value is the session's variable of that name, as in DuckDB 2.0.
+A `$name` without a value means the session's variable with that name, as in DuckDB 2.0.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ducklake_lab.sql.types import to_sqlglot
 
 
 class Binder:
-    """Binds the placeholders of a text, statement by statement; `?` counts on through all of them.
+    """Binds the placeholders of a text, statement by statement; `?` is numbered through all of them.
 
     Attributes:
-        bound: how many it has bound.
+        bound: the number of bound placeholders.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Binder:
         """Makes a binder.
 
         Args:
-            variables: gives the names of the session's variables, in lower case.
+            variables: returns the names of session variables, in lower case.
         """
         self._params = params if params is not None else {}
         self._variables = variables
@@ -71,10 +71,10 @@ class Binder:
         return tree
 
     def text(self, text: str, tokens: Sequence[Token]) -> str:
-        """The text of some tokens with literals for placeholders.
+        """Returns the text of some tokens with literals for placeholders.
 
         Raises:
-            UsageError: as `bind`.
+            UsageError: see `bind`.
         """
         replacements: list[tuple[int, int, str]] = []
         for index, token in enumerate(tokens):
@@ -88,7 +88,7 @@ class Binder:
                 replacements.append((index, index + 1, self._text(following.text)))
             elif token.token_type is TokenType.COLON and following.text in self._params:
                 before = tokens[index - 1] if index else None
-                # in `{'a':b}` and `l[1:n]` a colon is just a colon
+                # in `{'a':b}` and `l[1:n]` a colon begins no parameter
                 if before is not None and before.token_type not in (TokenType.STRING, TokenType.NUMBER):
                     replacements.append((index, index + 1, self._text(following.text)))
         return splice(text, tokens, replacements)
@@ -98,7 +98,7 @@ class Binder:
         return value.sql(dialect=DuckLakeSql, normalize_functions=False)
 
     def sets(self, variable: str) -> None:
-        """Takes note of a variable that a statement of the text sets."""
+        """Notes a variable that a statement of the text sets."""
         self._set.add(variable.casefold())
 
     def _is_variable(self, name: str) -> bool:
@@ -107,7 +107,7 @@ class Binder:
         return name.casefold() in self._set or name.casefold() in self._variables()
 
     def fork(self) -> Binder:
-        """A binder that counts on from here on its own."""
+        """Returns a binder that continues from here independently."""
         other = Binder(self._params, self._variables)
         other._positional = self._positional
         other._set = self._set
@@ -121,10 +121,10 @@ class Binder:
         return str(self._positional)
 
     def value(self, name: str) -> object:
-        """The value of a parameter.
+        """Returns the value of a parameter.
 
         Raises:
-            UsageError: it has none.
+            UsageError: the parameter has no value.
         """
         try:
             return self._params[name]
@@ -140,10 +140,10 @@ def _variable(name: str) -> exp.Expr:
 
 
 def literal(value: object, name: str = "") -> exp.Expr:
-    """The literal of a Python value.
+    """Returns the literal of a Python value.
 
     Raises:
-        UsageError: no literal stands for a value of that type; `name` is the parameter to blame.
+        UsageError: the type has no literal; the error names the parameter `name`.
     """
     item: Callable[[], object] | None = getattr(value, "item", None)
     if callable(item) and not isinstance(value, date):  # numpy scalars

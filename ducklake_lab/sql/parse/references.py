@@ -1,7 +1,7 @@
-"""Finds the tables and table functions that a text names, by its tokens alone.
+"""Finds the tables and table functions that a text names, from its tokens.
 
-The planner binds a statement to columns; for what DuckDB itself runs in process, knowing where the names of tables
-stand is enough, and leaves the rest of the text as it was written.
+The planner binds whole statements. For statements that DuckDB runs in process, the positions of table names
+suffice, and the rest of the text stays as written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ducklake_lab.sql.parse.tokens import position, split
 QUERY_WORDS = frozenset(
     ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW")
 )
-#: Words after which a table is named, at the beginning of a query.
+#: Words before a table name at the beginning of a query.
 _PIVOTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"))
 _SUBJECTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "DESCRIBE", "DESC", "SUMMARIZE", "TABLE"))
 #: Words that end a list of tables.
@@ -35,13 +35,13 @@ _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A table or a call of a table function.
+    """A table, or a call of a table function, in a text.
 
     Attributes:
         first: index of its first token.
-        last: index of its last token, that of AT (…) or of the arguments included.
+        last: index of its last token, including AT (…) or the arguments.
         arguments: tokens of each argument of a call; None for a table.
-        implied_alias: the name it goes by where no alias is given; "" where an alias follows.
+        implied_alias: its name if it has no alias; "" if an alias follows.
     """
 
     first: int
@@ -53,15 +53,15 @@ class Reference:
 
 
 def find_references(text: str, tokens: Sequence[Token]) -> list[Reference]:
-    """The tables and table functions in the FROM clauses of a statement, CTEs left out, in order.
+    """Returns the tables and table functions in the FROM clauses of a statement in order, without CTEs.
 
-    The arguments of a call are looked into as well: references inside of a reference follow it.
+    It also searches the arguments of calls: nested references follow their enclosing reference.
     """
     return _Finder(text, tokens).find()
 
 
 def word(token: Token | None) -> str:
-    """A token in upper case, "" for what is quoted."""
+    """Returns a token in upper case; "" if it is quoted."""
     if token is None or token.token_type is TokenType.IDENTIFIER or token.token_type in _STRINGS:
         return ""
     return " ".join(token.text.upper().split())
@@ -69,7 +69,7 @@ def word(token: Token | None) -> str:
 
 @dataclass(slots=True)
 class _Level:
-    """What is known inside of one pair of parentheses."""
+    """The state inside one pair of parentheses."""
 
     expecting: bool = False
     in_from: bool = False
@@ -132,7 +132,7 @@ class _Finder:
                 if reference is not None:
                     found.append(reference)
                     start = False
-                    # calls are entered, so that queries in their arguments are seen
+                    # also search the arguments of calls for queries
                     index = reference.last + 1 if reference.arguments is None else self._name_end(index) + 1
                     continue
             start = False
@@ -158,7 +158,7 @@ class _Finder:
         return index
 
     def reference_at(self, index: int) -> Reference | None:
-        """The name at a token; parentheses after it are no arguments."""
+        """Returns the name at a token; parentheses after it are not read as arguments."""
         first = self.tokens[index]
         if not _nameable(first):
             return None
@@ -183,7 +183,7 @@ class _Finder:
         return Reference(index, last, name, at, None, self._alias(last, parts[-1]))
 
     def _at(self, end: int) -> tuple[int, At | None]:
-        """The index of the last token of `AT (VERSION => …)` or `VERSION AS OF …`, if that comes next."""
+        """Returns the last token's index of a following `AT (VERSION => …)` or `VERSION AS OF …`, and its value."""
         moment = self._as_of(end)
         if moment is not None:
             return moment
@@ -200,7 +200,7 @@ class _Finder:
         return close, At(timestamp_sql=constant)
 
     def _as_of(self, end: int) -> tuple[int, At] | None:
-        """`[FOR] VERSION AS OF 3` and `[FOR] TIMESTAMP AS OF '…'`, as Spark writes them."""
+        """Reads Spark's `[FOR] VERSION AS OF 3` and `[FOR] TIMESTAMP AS OF '…'`."""
         start = end + 1
         if start < len(self.tokens) and word(self.tokens[start]) == "FOR":
             start += 1
@@ -221,14 +221,14 @@ class _Finder:
         return last, At(timestamp_sql=constant)
 
     def _alias(self, last: int, name: str) -> str:
-        """The table's own name, unless an alias follows."""
+        """Returns the table's own name, or "" if an alias follows."""
         following = self.tokens[last + 1] if last + 1 < len(self.tokens) else None
         if following is None or word(following) in _NO_ALIASES or not _nameable(following):
             return name
         return ""
 
 
-#: Keywords that may follow a table and are no alias of it.
+#: Keywords after a table that are no alias.
 _NO_ALIASES = frozenset(
     "WHERE GROUP HAVING ORDER LIMIT OFFSET QUALIFY WINDOW SET UNION INTERSECT EXCEPT WHEN RETURNING ON USING JOIN LEFT "
     "RIGHT FULL INNER CROSS NATURAL SEMI ANTI ASOF POSITIONAL SELECT FROM TABLESAMPLE PIVOT UNPIVOT TO FOR".split()
@@ -242,7 +242,7 @@ def _nameable(token: Token) -> bool:
 
 
 def matching(tokens: Sequence[Token], opening: int) -> int:
-    """The index of the parenthesis that closes the one at `opening`; the last token where none does."""
+    """Returns the index of the parenthesis that closes the one at `opening`, or of the last token."""
     depth = 0
     for index in range(opening, len(tokens)):
         kind = tokens[index].token_type
@@ -265,7 +265,7 @@ def _arguments(tokens: Sequence[Token]) -> tuple[tuple[Token, ...], ...]:
 
 
 def _cte_names(tokens: Sequence[Token]) -> set[str]:
-    """Names that WITH gives to queries, folded; anywhere in the statement."""
+    """Returns the folded names that WITH gives to queries anywhere in the statement."""
     names: set[str] = set()
     for index, token in enumerate(tokens):
         if index == 0 or not _nameable(token):
@@ -288,9 +288,9 @@ def _cte_names(tokens: Sequence[Token]) -> set[str]:
 
 
 def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str]]) -> str:
-    """The text of the tokens with some of them, from (index) to (index) inclusive, replaced.
+    """Returns the text of the tokens with replacements (first index, last index, text); indexes are inclusive.
 
-    Replacements inside of an earlier one are left out.
+    It ignores replacements inside an earlier one.
     """
     parts: list[str] = []
     place = tokens[0].start
@@ -304,7 +304,7 @@ def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int,
     return "".join(parts) + text[place : tokens[-1].end + 1]
 
 
-#: Words between a statement's verb and the name of what it is about.
+#: Words between a statement's verb and the name of its target.
 _BEFORE_NAMES = frozenset(
     "INTO FROM TABLE VIEW SCHEMA MACRO FUNCTION TYPE SEQUENCE INDEX IF NOT EXISTS OR REPLACE TEMP TEMPORARY ONLY "
     "DATABASE RECURSIVE UNIQUE MATERIALIZED COLUMN IGNORE PERSISTENT UNLOGGED".split()
@@ -313,11 +313,11 @@ _BEFORE_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a statement creates, changes or drops.
+    """The entry that a statement creates, changes or drops.
 
     Attributes:
-        temporary: TEMP or TEMPORARY was written.
-        kind: TABLE, VIEW, SCHEMA, …, as far as it was written.
+        temporary: the statement contains TEMP or TEMPORARY.
+        kind: TABLE, VIEW, SCHEMA, …, if the statement contains it.
     """
 
     reference: Reference
@@ -330,12 +330,12 @@ def _is_dot(tokens: Sequence[Token], place: int) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of one statement in upper case, "" for what is quoted."""
+    """Returns the words of one statement in upper case, "" for quoted ones."""
     return [word(token) for token in split(text)[0]]
 
 
 def target_of(text: str) -> Target | None:
-    """The name that one statement, such as INSERT INTO or DROP VIEW, is about; None if there is none."""
+    """Returns the target of one statement, such as INSERT INTO or DROP VIEW; None if it has none."""
     tokens = split(text)[0]
     words = [word(token) for token in tokens]
     place, verb = 0, words[0] if words else ""
@@ -364,7 +364,7 @@ def target_of(text: str) -> Target | None:
 
 
 def without_qualifier(text: str, catalog: str) -> str:
-    """One statement with `catalog.` and `catalog.main.` taken away from names."""
+    """Returns one statement with the qualifiers `catalog.` and `catalog.main.` removed."""
     tokens = split(text)[0]
     replacements = []
     for index, token in enumerate(tokens):
@@ -378,7 +378,7 @@ def without_qualifier(text: str, catalog: str) -> str:
 
 
 def _after_ctes(tokens: Sequence[Token]) -> int:
-    """The index of the statement's verb after WITH and its queries."""
+    """Returns the index of the statement's verb after WITH and its queries."""
     place = 1
     while place < len(tokens):
         if tokens[place].token_type is TokenType.L_PAREN:

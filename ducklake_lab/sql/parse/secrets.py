@@ -1,4 +1,4 @@
-"""CREATE SECRET and DROP SECRET, for the kinds of secret that name a lake, its catalog's server, or its files' store."""
+"""Parses CREATE SECRET and DROP SECRET for lakes, catalog servers and file stores."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import option
 from ducklake_lab.sql.parse.tokens import Cursor
 
-#: Kinds that are ours; all others are DuckDB's.
+#: Kinds of secrets handled here; all others are DuckDB's.
 KINDS = ("ducklake", "postgres", "mysql", "s3")
 
 
 def read_secret(cursor: Cursor, binder: Binder) -> op.CreateSecret | op.DropSecret | None:
-    """The operation, or None where the statement is another one, or of another kind."""
+    """Parses a statement on a secret; returns None for another statement or another kind of secret."""
     start = cursor.index
     creates = cursor.take("CREATE")
     if not creates and not cursor.take("DROP"):

@@ -1,6 +1,6 @@
-"""DuckLake's own statements, read from tokens: ATTACH, USE, transactions, CALL, SHOW, ALTER TABLE.
+"""Parses DuckLake's own statements from tokens: ATTACH, USE, transactions, CALL, SHOW, ALTER TABLE.
 
-They come before the general parser, which reads several of them as something else.
+They come before the general parser, which misreads several of them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ducklake_lab.sql.types import from_sqlglot
 _DIALECT = DuckLakeSql()
 _Tree = TypeVar("_Tree", bound=exp.Expr)
 
-#: Transaction options that change nothing here.
+#: Transaction options without an effect here.
 _TRANSACTION_WORDS = ("TRANSACTION", "WORK")
 
 
 def parse_tokens(kind: type[_Tree], tokens: Sequence[Token], text: str, binder: Binder) -> _Tree:
-    """The syntax tree of some tokens of `text`, parameters bound.
+    """Parses some tokens of `text` to a syntax tree, with parameters bound.
 
     Raises:
-        SqlSyntaxError: they are not a `kind`.
+        SqlSyntaxError: the tokens are no `kind`.
     """
     if not tokens:
         raise syntax_error(text, None)
@@ -48,7 +48,7 @@ def parse_tokens(kind: type[_Tree], tokens: Sequence[Token], text: str, binder: 
 
 
 def parse_query(tokens: Sequence[Token], text: str, binder: Binder) -> exp.Query:
-    """The syntax tree of a query, parameters bound.
+    """Parses a query to a syntax tree, with parameters bound.
 
     Raises:
         SqlSyntaxError: the tokens are no query.
@@ -66,12 +66,12 @@ def parse_query(tokens: Sequence[Token], text: str, binder: Binder) -> exp.Query
 
 
 def data_type(tokens: Sequence[Token], text: str, binder: Binder) -> DataType:
-    """The type that some tokens of `text` spell."""
+    """Parses a type from some tokens of `text`."""
     return from_sqlglot(parse_tokens(exp.DataType, tokens, text, binder))
 
 
 def own_statement(cursor: Cursor, binder: Binder) -> op.Operation | None:
-    """The operation if this is one of DuckLake's own statements, else None (nothing is read then)."""
+    """Parses one of DuckLake's own statements; returns None for another one and reads nothing then."""
     first = cursor.word()
     reader = _READERS.get(first)
     if reader is not None:
@@ -108,7 +108,7 @@ def _attach(cursor: Cursor, binder: Binder) -> op.Attach:
 
 
 def option(tokens: Sequence[Token], text: str, binder: Binder) -> object:
-    """An option's value; a bare word such as `true` or `sqlite` counts as text unless it is a boolean."""
+    """Returns an option's value; a bare word such as `sqlite` is text, except `true` and `false`."""
     tree = parse_tokens(exp.Expr, tokens, text, binder)
     if isinstance(tree, exp.Column) and not tree.table:
         return tree.name
@@ -164,7 +164,7 @@ def _call(cursor: Cursor, binder: Binder) -> op.Call:
 
 
 def call_arguments(call: exp.Anonymous) -> tuple[list[object], dict[str, object]]:
-    """The constant arguments of a call: positional ones, and the named ones by their lower-case name."""
+    """Returns the constant arguments of a call: positional ones, and named ones by lower-case name."""
     args: list[object] = []
     kwargs: dict[str, object] = {}
     for argument in call.expressions:
@@ -177,12 +177,12 @@ def call_arguments(call: exp.Anonymous) -> tuple[list[object], dict[str, object]
 
 
 def prepared(cursor: Cursor) -> op.Prepare | None:
-    """PREPARE, whose parameters have no values yet; None for any other statement."""
+    """Parses PREPARE, whose parameters have no values yet; None for another statement."""
     if not cursor.take("PREPARE"):
         return None
     name = cursor.name("the name of the prepared statement")
     if cursor.at("("):
-        cursor.parenthesised()  # the types of its parameters, which their values will have
+        cursor.parenthesised()  # parameter types, which follow from the values
     cursor.expect("AS")
     left = cursor.rest()
     if not left:
@@ -201,7 +201,7 @@ def _execute(cursor: Cursor, binder: Binder) -> op.Operation:
 def read_arguments(
     items: Sequence[Sequence[Token]], text: str, binder: Binder | None = None
 ) -> tuple[list[object], dict[str, object]]:
-    """The constant arguments of a call given by their tokens; named ones by their lower-case name."""
+    """Returns the constant arguments of a call from its tokens; named ones by lower-case name."""
     binder = binder or Binder(None)
     args: list[object] = []
     kwargs: dict[str, object] = {}

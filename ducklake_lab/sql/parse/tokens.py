@@ -1,4 +1,4 @@
-"""Tokens of a text: splitting it into statements, and a cursor that reads one of them."""
+"""Tokens of a text: splits it into statements, and reads one statement with a cursor."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import TableName
 
 _DIALECT = DuckLakeSql()
-#: Characters of a text up to which its tokens are kept: a statement is split several times.
+#: Longest text, in characters, whose tokens are cached: a statement is split several times.
 _KEPT_LENGTH = 20_000
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
-    """1-based (line, column) of a character of `text`."""
+    """Returns the 1-based (line, column) of a character of `text`."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 def split(text: str) -> list[list[Token]]:
-    """The tokens of each statement of `text`, without semicolons; empty statements are left out.
+    """Returns the tokens of each statement of `text`, without semicolons and empty statements.
 
     Raises:
         SqlSyntaxError: a quote or comment does not end, or a quoted name is empty.
@@ -51,7 +51,7 @@ def _kept_tokens(text: str) -> Sequence[Token]:
     return tuple(_DIALECT.tokenize(text))
 
 
-#: What ends by itself, and the beginnings of what does not.
+#: Complete quotes and comments, and beginnings of incomplete ones.
 _CLOSED = re.compile(
     r"--[^\n]*|/\*.*?\*/|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\w*)\$.*?\$\1\$", re.DOTALL
 )
@@ -60,10 +60,10 @@ _KINDS = {"'": "text", '"': "name", "/*": "comment"}
 
 
 def _unclosed(text: str) -> SqlSyntaxError:
-    """The error for a quote or comment that does not end, at its beginning."""
+    """Returns the error for a quote or comment that does not end, at its beginning."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
-        # a closed piece may begin before what looks like an opening in it
+        # a complete piece may contain what looks like an opening
         closed = next((found for found in _CLOSED.finditer(text, at) if found.end() > opening.start()), None)
         if closed is None or closed.start() > opening.start():
             break
@@ -80,12 +80,12 @@ def _unclosed(text: str) -> SqlSyntaxError:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """The begin and the end of each token of one statement."""
+    """Returns the start and the exclusive end of each token of one statement."""
     return [(token.start, token.end + 1) for token in _kept_tokens(text)]
 
 
 def without_at(text: str) -> str:
-    """A statement without the snapshots of its tables, AT (…)."""
+    """Returns a statement without the AT (…) clauses of its tables."""
     tokens = _kept_tokens(text)
     parts, end, index = [], 0, 0
     while index + 1 < len(tokens):
@@ -102,13 +102,13 @@ def without_at(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """`text` on one line, cut to `limit` characters."""
+    """Returns `text` on one line, cut to `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def syntax_error(text: str, token: Token | None, expected: str | None = None) -> SqlSyntaxError:
-    """The error for a statement that stops making sense at `token` (None: at its end)."""
+    """Returns the error for a statement that is wrong at `token` (None: at its end)."""
     offset = token.start if token is not None else len(text.rstrip().rstrip(";").rstrip())
     line, column = position(text, offset)
     found = f'at "{one_line(text[token.start : token.end + 1], 40)}"' if token is not None else "at the end"
@@ -117,7 +117,7 @@ def syntax_error(text: str, token: Token | None, expected: str | None = None) ->
 
 
 def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> SqlSyntaxError:
-    """The one-line form of the parser's error."""
+    """Returns the one-line form of the parser's error."""
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     token = None
@@ -127,14 +127,14 @@ def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> S
 
 
 def as_identifier(token: Token) -> Token:
-    """A word as if it was quoted."""
+    """Returns a word token as a quoted identifier."""
     if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not token.text.replace("_", "a").isalnum():
         return token
     return Token(TokenType.IDENTIFIER, token.text, token.line, token.col, token.start, token.end, token.comments)
 
 
 def table_of(parts: Sequence[str], text: str, first: Token | None) -> TableName:
-    """The name of a table from its dotted parts, the first of which was read from token `first`."""
+    """Returns a table name from its dotted parts; `first` is their first token."""
     if first is None:
         raise syntax_error(text, first, "catalog.schema.table")
     return TableName.of(parts, *position(text, first.start))
@@ -153,7 +153,7 @@ class Cursor:
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def word(self, ahead: int = 0) -> str:
-        """The token `ahead` of the current one in upper case; "" for a quoted one or past the end.
+        """Returns the token `ahead` of the current one in upper case; "" for a quoted one or past the end.
 
         Some pairs of keywords are one token: `PARTITIONED BY`, `PRIMARY KEY`.
         """
@@ -169,7 +169,7 @@ class Cursor:
         return all(self.word(ahead) == word for ahead, word in enumerate(words))
 
     def take(self, *words: str) -> bool:
-        """Steps over these words if they are next."""
+        """Steps over these words if they are next; returns whether it did."""
         if self.at(*words):
             self.index += len(words)
             return True
@@ -185,7 +185,7 @@ class Cursor:
             raise syntax_error(self.text, self.current, "the end of the statement")
 
     def name(self, expected: str = "a name") -> str:
-        """The next token as an identifier, quoted or not."""
+        """Reads an identifier, quoted or not."""
         token = self.current
         if token is None or (
             token.token_type != TokenType.IDENTIFIER and not token.text.replace("_", "a").replace("$", "a").isalnum()
@@ -197,7 +197,7 @@ class Cursor:
         return token.text
 
     def names(self, expected: str = "a name") -> list[str]:
-        """A dotted name."""
+        """Reads a dotted name."""
         parts = [self.name(expected)]
         while self.take("."):
             parts.append(self.name(expected))
@@ -226,13 +226,13 @@ class Cursor:
         return int(token.text)
 
     def rest(self) -> Sequence[Token]:
-        """The tokens not read yet; they count as read."""
+        """Reads all remaining tokens."""
         left = self.tokens[self.index :]
         self.index = len(self.tokens)
         return left
 
     def parenthesised(self) -> list[list[Token]]:
-        """The tokens of each comma-separated item of a `( … )` that is next."""
+        """Reads `( … )`; returns the tokens of each comma-separated item."""
         self.expect("(")
         items: list[list[Token]] = [[]]
         depth = 0

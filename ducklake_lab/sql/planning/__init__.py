@@ -1,1 +1,1 @@
-"""Statements to plans: what to read, and the SQL over it for each engine."""
+"""Plans statements: their sources, and their SQL for each engine."""

@@ -1,4 +1,4 @@
-"""The plan of MERGE INTO: one query that joins target and source, and gives each row its action."""
+"""Plans MERGE INTO as one query that joins target and source, and returns an action for each row."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound
 from ducklake_lab.sql.scope import BOUND, ONLY_OF, OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.types import to_sqlglot
 
-#: Output column: what happens to the row, e.g. `update`.
+#: Output column: the action for the row, e.g. `update`.
 ACTION = "_ducklake_merge_action"
-#: Output column: the text of an ERROR.
+#: Output column: the text of ERROR.
 MESSAGE = "_ducklake_merge_message"
-#: Column of the source, true: NULL where no source row matches.
+#: Column of the source: always true, so NULL without a matching source row.
 _HERE = "_ducklake_merge_here"
 
-#: What is computed of each row first, and its column with the number of the clause that applies.
+#: The subquery with each row's branch, and its column with the number of the applying clause.
 _ROWS, _BRANCH = "_ducklake_merge_rows", "_ducklake_merge_branch"
 
 _INTEGER, _VARCHAR = DataType("int32"), DataType("varchar")
 
 
 def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
-    """The rows that MERGE acts on: the four virtual columns, `ACTION`, `MESSAGE`, and every column with its new value.
+    """Plans the rows of a MERGE: the four virtual columns, `ACTION`, `MESSAGE`, and the new value of each column.
 
-    The virtual columns are NULL for rows of the source that nothing matches; new values are NULL for deleted rows.
+    The virtual columns are NULL for unmatched source rows; new values are NULL for deleted rows.
 
     Raises:
-        BindError: a name that does not exist, or another number of values than of columns.
+        BindError: a name does not exist, or there are too many or too few values.
     """
     target = op.alias or op.table.name
     binder = QueryBinder(resolver)
@@ -51,7 +51,7 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     builder = _Values(op, target, alias, names, columns)
 
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
-        """A value for each row by the clause that applies to it; NULL where that gives none."""
+        """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
         found = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
         ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in found if value is not None]
         return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
@@ -78,14 +78,14 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
 
 
 def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
-    """The bound query with the branch of a row, its first column, computed once: a condition may differ by evaluation."""
+    """Returns the bound query with the branch computed once per row, because a condition may be volatile."""
     branch, here, *items = tree.expressions
     relations = [column.unalias().meta[RELATION] for column in (here, items[0])]
-    # queries inside name the columns of USING as they are called
+    # inner queries use the bare names of USING columns
     passed: dict[tuple[str, str], exp.Expr] = {(name, ""): _aliased(exp.column(_quoted(name)), name) for name in using}
 
     def is_own(column: exp.Column) -> bool:
-        """Whether a column is one of the two tables', not of a query inside."""
+        """Whether a column belongs to one of the two tables, not to an inner query."""
         if not column.table:
             return column.find_ancestor(exp.Query) is None
         return any(column.meta.get(RELATION) is relation for relation in relations)
@@ -96,7 +96,7 @@ def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
         key = node.name, node.table
         if key not in passed:
             taken = {column.alias.casefold() for column in passed.values()}
-            # errors name columns as they are called inside
+            # errors name columns as the subquery does
             name = node.name if node.name.casefold() not in taken else f"_ducklake_merge_{len(passed)}"
             passed[key] = _aliased(node.copy(), name)
         return _of_rows(passed[key].alias, node.meta.get(TYPE))
@@ -115,7 +115,7 @@ def _branch() -> exp.Column:
 
 
 def _of_rows(name: str, kind: DataType | None) -> exp.Column:
-    """A bound reference to what is computed of a row before its action and new values."""
+    """Returns a bound column of the subquery with the branch."""
     column = exp.column(_quoted(name), table=_quoted(_ROWS))
     column.meta.update({TYPE: kind, BOUND: True})
     return column
@@ -149,13 +149,13 @@ def _table(op: Merge) -> exp.Table:
 
 
 def _source_alias(source: exp.Select) -> str:
-    """The name that the statement calls its source by."""
+    """Returns the statement's name for its source."""
     item = source.args["from_"].this
     return item.alias_or_name or "_ducklake_merge_source"
 
 
 def _marked(source: exp.Select, alias: str) -> exp.Subquery:
-    """The source with a column that is true for all of its rows."""
+    """Returns the source with an additional column that is always true."""
     inner = source.copy()
     inner.set("expressions", [exp.Star(), exp.alias_(exp.true(), _HERE, quoted=True)])
     return exp.Subquery(this=inner, alias=exp.TableAlias(this=_quoted(alias)))
@@ -182,7 +182,7 @@ class _Values:
         self._given: dict[int, dict[int, exp.Expr]] = {}
 
     def branch(self) -> exp.Expr:
-        """The number of the clause that applies to a row; NULL where none does, or nothing is done."""
+        """Returns the number of the clause that applies to a row; NULL for none or DO NOTHING."""
         ifs = [
             exp.If(this=self._condition(clause), true=exp.Null() if clause.action == "nothing" else _number(number))
             for number, clause in enumerate(self.op.clauses)
@@ -205,7 +205,7 @@ class _Values:
         return exp.and_(*parts, copy=False)
 
     def value(self, clause: MergeClause, column: Column) -> exp.Expr | None:
-        """The new value of a column where the clause applies; None where it gives none."""
+        """Returns a column's new value from a clause; None if the clause sets none."""
         if clause.action not in ("update", "insert"):
             return None
         given = self._given.setdefault(id(clause), {})
@@ -217,7 +217,7 @@ class _Values:
         return unbound_default(column) if is_default(value) else self.on_its_side(clause, value)
 
     def on_its_side(self, clause: MergeClause, value: exp.Expr) -> exp.Expr:
-        """A copy of what a clause computes, in which names mean columns of the one side that it has rows of."""
+        """Returns a copy of a clause's expression whose names mean columns of the only side with a row."""
         copy = value.copy()
         if clause.when != "matched":
             copy.meta[ONLY_OF] = self.source if clause.when == "not matched" else self.target

@@ -1,7 +1,7 @@
-"""Queries that the catalog can answer: counts and extremes of a whole table, without reading its rows.
+"""Recognises queries that the catalog can answer: counts, minima and maxima of a whole table.
 
-Such a query runs over a digest of the table instead: a few rows with the same extremes, each of which says how many rows
-of the table it stands for. See scan/metadata_aggregates.py.
+Such a query runs over a digest of the table: a few rows with the same minima and maxima. Each digest row has the
+number of table rows that it represents. See scan/metadata_aggregates.py.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.plan import Digest, Source
 from ducklake_lab.sql.scope import RELATION, Relation
 
-#: The column of a digest that counts all rows; before the name of a column, that of the one that counts its values.
+#: Column of a digest with the row count; as a prefix, column with the count of a column's values.
 ROWS = "_ducklake_rows"
 
-#: Parts that a SELECT may have.
+#: Allowed parts of the SELECT.
 _PARTS = ("kind", "expressions", "from_", "operation_modifiers")
-#: What may stand around an aggregate.
+#: Nodes allowed around an aggregate.
 _PLAIN = (exp.Alias, exp.Paren, exp.Cast, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Boolean, exp.Null)
 _LEAVES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
 
 
 def digest_of(tree: exp.Expr, sources: Sequence[Source]) -> Digest | None:
-    """How a bound query is computed from a digest of its one table; None where it needs the rows."""
+    """Returns the digest query of a bound query over one table; None if it needs the rows."""
     if len(sources) != 1 or sources[0].kind != "table" or sources[0].virtual or not isinstance(tree, exp.Select):
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
@@ -49,7 +49,7 @@ def digest_of(tree: exp.Expr, sources: Sequence[Source]) -> Digest | None:
 
 
 def _rewrite(node: exp.Expr, source: Source, columns: dict[str, None], counted: dict[str, None]) -> bool:
-    """Replaces counts by sums of counts; notes the columns that are needed. False where rows are needed."""
+    """Replaces counts by sums of counts and notes the needed columns; returns False if rows are needed."""
     if isinstance(node, exp.Anonymous):
         name, args = node.name.casefold(), node.expressions
         if name == "count" and (not args or isinstance(args[0], exp.Star)):

@@ -1,4 +1,4 @@
-"""Rewrites the names of lakes in a text to names of views; the rest stays as it was written."""
+"""Replaces names of lake tables in a text by names of views; keeps the rest as written."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def with_views(
     write: Callable[[exp.Expr], str],
     elsewhere: Callable[[TableName], bool] = lambda name: False,
 ) -> str:
-    """The text with views for tables, views and functions of lakes; the binder's sources say what they are.
+    """Returns the text with views in place of lakes' tables, views and functions; the binder collects the sources.
 
     Args:
-        quote: what names are quoted with.
-        write: the SQL of the query of a stored view.
-        elsewhere: whether the engine has a table of a name itself, which then is meant.
+        quote: the quote character for names.
+        write: returns the SQL of a stored view's query.
+        elsewhere: whether a name belongs to a table of the engine itself, which has priority.
 
     Raises:
-        BindError: a table is read at a snapshot, and there is none of that name.
+        BindError: a table is read at a snapshot, but does not exist.
     """
 
     def quoted(name: str) -> str:
@@ -58,7 +58,7 @@ def with_views(
 def _source(
     reference: Reference, text: str, binder: QueryBinder, elsewhere: Callable[[TableName], bool]
 ) -> Source | StoredView | None:
-    """The lake's table, view or function that is meant; None for what the engine has to find itself."""
+    """Returns the lake's table, view or function; None for names that the engine resolves."""
     name = reference.name
     if reference.arguments is not None:
         try:

@@ -1,4 +1,4 @@
-"""Statements that are a query of one function, such as `SELECT path FROM lake.cleanup_old_files() ORDER BY path`."""
+"""Recognises queries of one function, such as `SELECT path FROM lake.cleanup_old_files() ORDER BY path`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from sqlglot import exp
 
 from ducklake_lab.sql.operations import Query
 
-#: Parts of a SELECT that compute with all rows of its source, rather than with some.
+#: Parts of a SELECT that use all rows of its source.
 _PARTS = frozenset(("kind", "expressions", "distinct", "from_", "group", "order", "operation_modifiers"))
 
 
 def is_of_one_function(query: Query) -> bool:
-    """Whether a query only calls a function, and arranges all of its rows: without WHERE, LIMIT, joins or subqueries."""
+    """Whether a query only calls a function and uses all of its rows: no WHERE, LIMIT, joins or subqueries."""
     tree = query.tree
     if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
         return False

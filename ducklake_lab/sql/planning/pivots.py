@@ -1,6 +1,6 @@
-"""PIVOT and UNPIVOT in FROM, written out for Spark: aggregates with FILTER, and rows of lists.
+"""Rewrites PIVOT and UNPIVOT for Spark: as aggregates with FILTER, and as unnested lists.
 
-In process DuckDB has the text as it was written.
+In process, DuckDB runs the text as written.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
-#: Gives the texts that a query of one column finds.
+#: Returns the rows of a query with one text column.
 Texts = Callable[[exp.Query], Sequence[str]]
 
 
 def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
-    """A copy of a parsed query without PIVOT and UNPIVOT; None where it has none.
+    """Returns a copy of a parsed query without PIVOT and UNPIVOT; None if it has none.
 
     Args:
-        texts: finds the values of a PIVOT that lists none.
+        texts: finds the values of a PIVOT without a list.
 
     Raises:
-        UnsupportedFeatureError: one has a form that is not written out here.
+        UnsupportedFeatureError: one has a form that cannot be rewritten.
     """
     if tree.find(exp.Pivot) is None:
         return None
@@ -47,7 +47,7 @@ def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
 
 
 def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
-    """`FROM source PIVOT (…)`, or UNPIVOT."""
+    """Rewrites `FROM source PIVOT (…)`, or UNPIVOT."""
     if pivot.args.get("default_on_null"):
         raise _refused("DEFAULT ON NULL")
     if pivot.args.get("unpivot"):
@@ -61,7 +61,7 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
 
 
 def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
-    """`PIVOT source ON …` as a subquery."""
+    """Rewrites `PIVOT source ON …` as a subquery."""
     source = pivot.this
     if not pivot.expressions:
         raise _refused("PIVOT without ON")
@@ -160,12 +160,12 @@ def _unpivot(
 
 
 def _parts(node: exp.Expr) -> list[exp.Expr]:
-    """What stands in parentheses, or the node alone."""
+    """Returns the items in parentheses, or the node alone."""
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
 
 
 def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts) -> list[tuple[exp.Expr, str]]:
-    """(value, name) of the values that an expression has, by a query for them; DuckDB sorts them as texts."""
+    """Returns (value, name) for each value of an expression, from a query; DuckDB sorts them as text."""
     if isinstance(field, exp.Tuple) or field.find(exp.Query, exp.AggFunc):
         raise _refused(f"PIVOT by {field.sql(dialect=DuckLakeSql)} without IN (…)")
     query = exp.select(exp.Alias(this=_text(field.unalias().copy()), alias=exp.to_identifier("v")), copy=False)
@@ -191,14 +191,14 @@ def _above(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:
-    """(value, name) of what a column is compared with."""
+    """Returns (value, name) for each listed value of a column."""
     if not isinstance(field, exp.In) or not field.expressions:
         raise _refused("PIVOT over values that are not listed")
     found: list[tuple[exp.Expr, str]] = []
     for item in field.expressions:
         value = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
         if isinstance(value, exp.Column) and not value.table:
-            value = exp.Literal.string(value.name)  # DuckDB takes a name for a text there
+            value = exp.Literal.string(value.name)  # DuckDB reads a name there as text
         bare = value.this if isinstance(value, exp.Neg) else value
         if not isinstance(bare, exp.Literal | exp.Boolean | exp.Null):
             raise _refused(f"PIVOT by {value.sql(dialect=DuckLakeSql)}")
@@ -224,7 +224,7 @@ def _columns(node: exp.Expr) -> Iterator[exp.Column]:
 
 
 def _others(used: Sequence[exp.Column]) -> exp.Star:
-    """All columns except some."""
+    """Returns a star without some columns."""
     names = dict.fromkeys(column.name.casefold() for column in used)
     return exp.Star(except_=[exp.to_identifier(name, quoted=True) for name in names])
 

@@ -1,4 +1,4 @@
-"""Plans of queries: names bound, then written as Spark SQL and as DuckDB SQL."""
+"""Plans queries: binds names, and writes the query as Spark SQL and DuckDB SQL."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ducklake_lab.sql.scope import Outputs
 
 
 def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
-    """The plan of a query.
+    """Plans a query.
 
     Args:
-        place: a lake and a schema in which names are looked up first, as those in a view are.
+        place: a lake and schema in which names are looked up first, as in a view.
 
     Raises:
-        BindError: it names what does not exist, or what is ambiguous.
-        UnsupportedFeatureError: its names cannot be resolved here; `plan_in_process` leaves that to DuckDB.
+        BindError: a name does not exist or is ambiguous.
+        UnsupportedFeatureError: a name cannot be resolved here; `plan_in_process` leaves the query to DuckDB.
     """
     tree = normalised(query.tree)
     binder = QueryBinder(resolver, place)
@@ -41,16 +41,16 @@ def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None =
 
 
 def as_text(query: Query) -> str:
-    """The DuckDB SQL of a query whose names are as they were written."""
+    """Returns the DuckDB SQL of a query with names as written."""
     return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
 def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query: Query | None = None) -> QueryPlan:
-    """A statement for DuckDB in process: names of lakes are replaced by views, the rest is left as it was written.
+    """Plans a statement for DuckDB in process: replaces names of lakes by views, keeps the rest as written.
 
     Args:
-        refusal: why it was not bound here; what is raised where data files have to be read on Spark.
-        query: the statement, where Spark may run it in other words.
+        refusal: the reason why it is not bound here; raised if it must run on Spark.
+        query: the statement, if Spark may run a rewritten form.
     """
     tokens = split(text)[0]
     binder = QueryBinder(resolver)
@@ -67,7 +67,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
 
 
 def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Source]) -> SparkQuery:
-    """A query for Spark over the sources of the one that it says anew."""
+    """Plans a rewritten query for Spark over the sources of the original one."""
     plan = plan_query(Query(tree), resolver)
     found = plan.for_spark()
     sql, duckdb_sql = found.sql, plan.duckdb_sql
@@ -81,7 +81,7 @@ def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Sourc
 
 
 def _is_alike(one: Source, other: Source) -> bool:
-    """Whether two sources give the same rows, all columns of the other among those of the first."""
+    """Whether two sources have equal rows, and the first has all columns of the other."""
     same = (one.kind, one.name, one.at, one.args, one.kwargs, one.query) == (
         other.kind,
         other.name,
@@ -93,7 +93,7 @@ def _is_alike(one: Source, other: Source) -> bool:
     return same and one.virtual >= other.virtual and one.located >= other.located
 
 
-#: Words that DuckDB takes for a column where one of that name is put out, and the functions that they stand for.
+#: Words that DuckDB would read as columns with their names, and the equal functions.
 _WORDS: Mapping[type[exp.Expr], str] = {
     exp.CurrentDate: "current_date",
     exp.CurrentTimestamp: "now",
@@ -110,12 +110,12 @@ def _duckdb_sql(tree: exp.Expr) -> str:
 
 
 def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder, types: Sequence[DataType] | None = None) -> QueryPlan:
-    """The plan of a bound query; `types` are those of its columns, where each is in its type."""
+    """Returns the plan of a bound query; `types` are its column types, if each column is exactly of its type."""
     sources = tuple(binder.sources)
     columns = tuple(output.name for output in outputs) if outputs is not None else None
 
     def on_spark() -> SparkQuery:
-        from ducklake_lab.sql.spark.translate import spark_sql  # large, and not wanted in process
+        from ducklake_lab.sql.spark.translate import spark_sql  # large, and not needed in process
 
         return spark_sql(_with_local_views(tree), binder.resolver.settings())
 
@@ -130,7 +130,7 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder, types: Sequenc
 
 
 def _with_local_views(tree: exp.Expr) -> exp.Expr:
-    """The tree with views for what DuckDB finds by itself."""
+    """Returns the tree with views for tables that DuckDB resolves itself."""
     for node in list(tree.find_all(exp.Table)):
         view = node.meta.get(LOCAL_VIEW)
         if view is not None:
@@ -141,7 +141,7 @@ def _with_local_views(tree: exp.Expr) -> exp.Expr:
 
 
 def _rename(tree: exp.Expr, outputs: Outputs) -> Outputs:
-    """Gives repeated output names the endings `_1`, `_2`, … that a table made from the query has."""
+    """Adds `_1`, `_2`, … to repeated output names, as in a table created from the query."""
     assert outputs is not None
     taken: set[str] = set()
     result = []

@@ -1,4 +1,4 @@
-"""Queries in Spark's own SQL: tables of lakes are replaced by views, all the rest is Spark's."""
+"""Plans queries in Spark SQL: replaces tables of lakes by views, and leaves the rest to Spark."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ducklake_lab.sql.plan import QueryPlan, Resolver, SparkQuery
 from ducklake_lab.sql.planning.name_rewriting import with_views
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
-#: What a field of a variant may be taken of.
+#: Tokens before a `:` that begins a variant's field.
 _BEFORE_A_FIELD = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
-    """The plan of one query; `VERSION AS OF` and `TIMESTAMP AS OF` say at which snapshot a table is read.
+    """Plans one query; `VERSION AS OF` and `TIMESTAMP AS OF` choose the snapshot of a table.
 
     Raises:
         SqlSyntaxError: a quote or comment does not end.
-        UnsupportedFeatureError: it is no query.
+        UnsupportedFeatureError: the text is not a query.
     """
     tokens = _tokens(text)
     if not tokens or (word(tokens[0]) or tokens[0].text) not in _QUERIES:
@@ -50,7 +50,7 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
 
 
 def parameters(text: str, params: Mapping[str, object]) -> dict[str, object]:
-    """The values of the `:name` parameters of a text in Spark's SQL, by name; `v:field` is a field of a variant.
+    """Returns the values of `:name` parameters in Spark SQL, by name; `v:field` is a field of a variant.
 
     Raises:
         UsageError: a parameter has no value.

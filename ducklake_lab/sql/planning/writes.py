@@ -1,7 +1,7 @@
-"""Plans of INSERT, DELETE and UPDATE: the rows they write, as queries.
+"""Plans INSERT, DELETE and UPDATE: queries for the rows that they write.
 
-A delete is the query for the virtual columns of the rows it matches; an update adds every column with its
-new value.
+A delete queries the virtual columns of the matching rows; an update also queries the
+new value of each column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROWS = "_ducklake_rows"
 
 
 def _carrier(kind: DataType) -> DataType:
-    """The type that Spark's DataFrames have for what it lacks."""
+    """Returns the type of Spark's columns for a type that Spark lacks."""
     if ON_SPARK.get(kind.name) == "STRING" and kind.name not in ("json", "uuid"):
         return DataType("varchar")
     if kind.name == "geometry":
@@ -40,10 +40,10 @@ def _carrier(kind: DataType) -> DataType:
 
 
 def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
-    """The rows of an INSERT: all of the table's columns in order, cast to their types, defaults filled in.
+    """Plans the rows of an INSERT: all table columns in order, cast to their types, with defaults.
 
     Raises:
-        BindError: a column that does not exist, or another number of values than of columns.
+        BindError: a column does not exist, or there are too many or too few values.
     """
     binder = QueryBinder(resolver)
     given = targets(op, columns)
@@ -64,13 +64,13 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
     elif len(outputs) != len(given):
         raise _arity(op, len(given), len(outputs))
     if values is not None and not op.by_name and not binder.sources and list(given) == list(columns):
-        # as it stands: its values are cast, and in their places
+        # unchanged, except for casts of its values
         query.set("expressions", [_named(i.unalias(), c) for i, c in zip(query.expressions, columns, strict=True)])
         return finish(query, _outputs(columns), binder)
     places = {column.column_id: index for index, column in enumerate(given)}
     names = [column.name for column in given]
     if len({name.casefold() for name in names}) < len(names):
-        names = [f"c{index}" for index in range(len(names))]  # DuckDB folds case, and the table's columns do not
+        names = [f"c{index}" for index in range(len(names))]  # DuckDB ignores case; the table's columns do not
     items: list[exp.Expr] = []
     for column in columns:
         index = places.get(column.column_id)
@@ -78,9 +78,9 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
             items.append(_named(_default(column, binder), column))
             continue
         value = exp.column(_quoted(names[index]), table=_quoted(_ROWS), copy=False)
-        # Values of VALUES are cast where they stand.
+        # Values of VALUES are cast in place.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
-        # Spark has these as text or bytes, and the writer makes them
+        # Spark carries these types as text or bytes, and the writer converts them
         later = outputs[index].type == _carrier(column.data_type) != column.data_type
         items.append(_named(value if later else _converted(value, column.data_type), column))
     alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(name) for name in names])
@@ -89,13 +89,13 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
 
 
 def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
-    """The four virtual columns of the rows a DELETE matches."""
+    """Plans the four virtual columns of the rows that a DELETE matches."""
     binder = QueryBinder(resolver)
     tree = exp.select(*_virtual(op.tree.this)).from_(op.tree.this.copy())
     condition = op.tree.args.get("where")
     for other in op.tree.args.get("using") or ():
         _add_to_from(tree, other)
-        # A row is deleted once, however many rows of the other tables it matches.
+        # A row is deleted once, even if it matches several rows of the other tables.
         tree.set("distinct", exp.Distinct())
     if condition is not None:
         tree.set("where", condition.copy())
@@ -105,7 +105,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
 
 
 def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
-    """The four virtual columns of the rows an UPDATE matches, then every column with its new value, cast.
+    """Plans the four virtual columns of the rows that an UPDATE matches, and each column's new value, cast.
 
     Raises:
         BindError: it sets a column that does not exist, or sets one twice.
@@ -129,7 +129,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     source = op.tree.args.get("from_")
     if source is not None:
         _add_to_from(tree, source.this)
-        # A row that several rows of the other tables match is updated once, with any of them.
+        # A row that matches several rows of the other tables is updated once, with any of them.
         row = exp.column(_quoted(ROW_ID), table=_quoted(target))
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
@@ -139,7 +139,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
 
 
 def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
-    """Adds an item to FROM, and what is joined to it."""
+    """Adds an item with its joins to FROM."""
     added = item.copy()
     joins = added.args.get("joins") or []
     added.set("joins", None)
@@ -148,10 +148,10 @@ def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:
-    """Gives the query of a statement the common table expressions before it.
+    """Moves a statement's common table expressions to its query.
 
     Raises:
-        UnsupportedFeatureError: one is called like the table that changes, which the query would read instead.
+        UnsupportedFeatureError: one has the name of the changed table, and would hide it.
     """
     given = statement.args.get("with_")
     if given is None:
@@ -189,7 +189,7 @@ def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:
 
 
 def _default(column: Column, binder: QueryBinder) -> exp.Expr:
-    """The default value of a column, bound and cast to its type."""
+    """Returns the default value of a column, bound and cast to its type."""
     return binder.expression(unbound_default(column), Scope(), {})
 
 
@@ -206,7 +206,7 @@ def _literal(text: str, kind: DataType) -> exp.Expr:
 
 
 def is_default(value: exp.Expr) -> bool:
-    """Whether a value is the word DEFAULT, which the parser takes for a variable or a column."""
+    """Whether a value is the word DEFAULT, which the parser reads as a variable or a column."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
     if not isinstance(value, exp.Column) or value.table or not isinstance(value.this, exp.Identifier):
@@ -215,10 +215,10 @@ def is_default(value: exp.Expr) -> bool:
 
 
 def targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
-    """The columns that an INSERT names, or all.
+    """Returns the columns that an INSERT names, or all.
 
     Raises:
-        BindError: it names one that does not exist, or one twice.
+        BindError: a column does not exist, or is named twice.
     """
     if op.columns is None:
         return list(columns)
@@ -270,7 +270,7 @@ def _arity(op: Insert, wanted: int, got: int) -> BindError:
 
 
 def _plain_values(query: exp.Expr) -> exp.Values | None:
-    """The VALUES of a query that is nothing else."""
+    """Returns the VALUES of a query that consists of nothing else."""
     if not isinstance(query, exp.Select) or not query.args.get("from_"):
         return None
     values = query.args["from_"].this
@@ -291,17 +291,17 @@ def _cast_values(values: exp.Values, op: Insert, given: Sequence[Column]) -> Non
             for item, column in zip(items, given, strict=True)
         ]
         if isinstance(row, exp.Tuple):
-            # all at once: replacing one item of a list walks all of them
+            # all at once: replacing one item walks the whole list
             row.set("expressions", cast)
         else:
             items[0].replace(cast[0])
 
 
 def unbound_default(column: Column) -> exp.Expr:
-    """The default value of a column, cast to its type.
+    """Returns the default value of a column, cast to its type.
 
     Raises:
-        UnsupportedFeatureError: it is an expression that cannot be read.
+        UnsupportedFeatureError: the default is an expression that cannot be parsed.
     """
     kind = to_sqlglot(column.data_type)
     text = column.default_value
@@ -318,10 +318,10 @@ def unbound_default(column: Column) -> exp.Expr:
 def assignments_of(
     assignments: Sequence[exp.Expr], alias: str, table: str, columns: Sequence[Column]
 ) -> dict[int, exp.Expr]:
-    """Column id -> the value SET gives it.
+    """Returns the value from SET by column id.
 
     Args:
-        alias: what the statement calls the table.
+        alias: the statement's name for the table.
     """
     by_name = {column.name.casefold(): column for column in columns}
     target = alias.casefold()
@@ -343,10 +343,10 @@ def assignments_of(
 
 
 def _pairs(assignment: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
-    """The columns and values of `a = 1`, `(a, b) = (1, 2)` or `(a, b) = 1`, which gives 1 to both.
+    """Returns the columns and values of `a = 1`, `(a, b) = (1, 2)` or `(a, b) = 1`, which sets both to 1.
 
     Raises:
-        BindError: a row has another number of values than there are columns.
+        BindError: a row has too many or too few values.
     """
     value = assignment.expression
     if not isinstance(assignment.this, exp.Tuple | exp.Paren):

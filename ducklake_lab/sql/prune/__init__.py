@@ -1,1 +1,1 @@
-"""Conditions to predicates over columns, for file and row-group skipping."""
+"""Converts conditions to predicates over columns, to skip files and row groups."""

@@ -1,7 +1,7 @@
-"""Constant expressions of conditions as values that compare with bounds as DuckDB compares them.
+"""Evaluates constant expressions of conditions to values that compare with bounds as in DuckDB.
 
-Plain literals are read here; DuckDB computes all else and says of which type it is. No day or time becomes one of
-Python's, which have neither infinities nor the years before 1 and after 9999.
+Plain literals are read here; DuckDB computes all others and their types. Dates and times never become
+Python's, which lack infinities and years outside 1 to 9999.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.constants import NotConstant, literal_value
 from ducklake_lab.sql.types import from_sqlglot
 
-#: What a constant expression may be made of: what gives the same wherever and whenever it is computed.
+#: Nodes of constant expressions whose value is always the same.
 _FOLDED = (
     exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Cast, exp.Literal, exp.Interval, exp.IntervalSpan, exp.Var,
     exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _ZONED = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMETZ)
-#: Digits of DuckDB's longest numbers that are not rounded.
+#: Digits of DuckDB's longest exact numbers.
 _MOST_DIGITS = 38
-#: How DuckDB's text of a value is read; values of other types are no constants. A FLOAT is none: it rounds the columns
-#: that it is compared with.
+#: Readers of DuckDB's text of a value, by type; other types are not constants. FLOAT is left out: it rounds the
+#: columns that are compared with it.
 _READ: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(INTEGERS, int),
     "float64": float,
@@ -43,13 +43,13 @@ _READ: dict[str, Callable[[str], object]] = {
 
 
 def folded_value(tree: exp.Expr) -> object:
-    """The value of a literal, or of casts, sums, differences and products of literals: `DATE '…' + INTERVAL 1 DAY`.
+    """Returns the value of a literal, or of casts, sums, differences and products: `DATE '…' + INTERVAL 1 DAY`.
 
     Returns:
         None for NULL; a bool, int, Decimal, str, bytes or Moment, or a float for a DOUBLE.
 
     Raises:
-        NotConstant: it is anything else, or its value depends on the time zone.
+        NotConstant: the tree is no such expression, or its value depends on the time zone.
     """
     tree = tree.unnest()
     if isinstance(tree, exp.Cast) and not isinstance(tree, exp.TryCast):
@@ -78,7 +78,7 @@ def _target(tree: exp.Cast) -> DataType:
 
 
 def _exact(value: object) -> object:
-    """A literal; one of more digits than DuckDB's integers and decimals have is a DOUBLE there."""
+    """Returns a literal's value; refuses numbers with more digits than DuckDB's exact types, which become DOUBLE."""
     if isinstance(value, date | time):
         raise NotConstant
     if isinstance(value, int | Decimal) and len(f"{abs(value):f}".replace(".", "").lstrip("0")) > _MOST_DIGITS:
@@ -87,14 +87,14 @@ def _exact(value: object) -> object:
 
 
 def moment_value(text: str, kind: DataType) -> Moment:
-    """The value of a text that is cast to a type of days or times.
+    """Returns the value of a text that is cast to a date or time type.
 
     Raises:
-        NotConstant: it is none, or its value depends on the time zone.
+        NotConstant: the cast fails, or its value depends on the time zone.
     """
     found: object = decode(text, kind) if kind.name not in ("timestamp_s", "timestamp_ms") else None
     if found is None and kind.name != "timestamptz":
-        # DuckDB reads more forms, and cuts what a type does not hold
+        # DuckDB reads more formats, and cuts digits that a type does not hold
         found = _evaluated(f"CAST({quote_text(text)} AS {kind.sql()})")
     if not isinstance(found, Moment):
         raise NotConstant

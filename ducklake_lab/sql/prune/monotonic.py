@@ -1,8 +1,8 @@
-"""Comparisons of what keeps a column's order with a constant, as comparisons of the column itself.
+"""Converts comparisons of order-preserving expressions with a constant to comparisons of the column itself.
 
-A cast to a type that holds every value keeps the order and all differences; a cast of a point in time to its
-date, `date_trunc` and `year` keep the order, and make all points of a day, month, … equal. What follows for the column
-is exact, so that it prunes by statistics as if it had been written so.
+A cast to a type that holds every value preserves order and distinctness. A cast of a timestamp to its
+date, `date_trunc` and `year` preserve the order, and map all times of a day, month, … to one value. The comparison of
+the column is exact, so that statistics prune by it as usual.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from ducklake_lab.sql.parse.constants import NotConstant
 from ducklake_lab.sql.prune.constants import moment_value
 from ducklake_lab.sql.scope import TYPE
 
-#: Points in time without a zone; those with one are cast by the session's zone, which is not known here.
+#: Timestamps without a zone; a cast of others depends on the session's zone, which is unknown here.
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms")
 _DAYS = ("year", "quarter", "month", "week", "day")
 _UNITS = (*_DAYS, "hour", "minute", "second")
-#: Digits of a number, and of its power of ten, that are exact as DOUBLE.
+#: Most digits of a number and its power of ten that are exact as DOUBLE.
 _EXACT_DIGITS = 15
-#: Integers that are exact as DOUBLE.
+#: Integer types that are exact as DOUBLE.
 _SHORT = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 
 class NotOrdered(Exception):
-    """Raised inside this package where nothing follows for the column."""
+    """Raised inside this package if no comparison of the column follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An expression that is the same for all of a unit of time.
+    """An expression with one value for each whole unit of time.
 
     Attributes:
-        subject: the date or point in time that it is a part of.
-        number: it is the number of the year.
-        is_day: it is a DATE.
+        subject: the date or timestamp in the expression.
+        number: the value is the number of the year.
+        is_day: the value is a DATE.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Unit:
 
 
 def unit_of(node: exp.Expr) -> Unit | None:
-    """What makes a unit of time of a date or point in time; None for anything else."""
+    """Returns the unit of time that an expression computes from a date or timestamp; None for others."""
     if isinstance(node, exp.Cast):
         source, target = _type(node.this), _type(node)
         is_day = source is not None and source.name in _MOMENTS and target is not None and target.name == "date"
@@ -80,10 +80,10 @@ def _type(node: exp.Expr) -> DataType | None:
 
 
 def floored(path: ColumnPath, kind: DataType, op: Operator, value: object, unit: Unit) -> Predicate:
-    """What `unit(column) op value` says of a column.
+    """Converts `unit(column) op value` to a predicate on the column.
 
     Raises:
-        NotOrdered: nothing.
+        NotOrdered: no predicate follows.
     """
     if kind.name not in _MOMENTS and not (kind.name == "date" and unit.name in _DAYS):
         raise NotOrdered
@@ -112,13 +112,13 @@ def floored(path: ColumnPath, kind: DataType, op: Operator, value: object, unit:
     raise NotOrdered
 
 
-#: As what a text is read that is compared with a day, and with a point in time.
+#: The types in which a text is read that is compared with a day or a timestamp.
 _DAY, _POINT = DataType("date"), DataType("timestamp")
 _LAST_YEAR = 400_000
 
 
 def _moment(value: object, kind: DataType) -> Moment:
-    """A finite day or point in time without a zone; a text is read as one of the kind."""
+    """Returns a finite date or timestamp without a zone; reads a text as that type."""
     found = _of_text(value, kind) if isinstance(value, str) else value
     if not isinstance(found, Moment) or found.kind not in ("date", "timestamp") or not found.is_finite:
         raise NotOrdered
@@ -138,7 +138,7 @@ def _of_text(text: str, kind: DataType) -> Moment:
         raise NotOrdered from None
 
 
-#: Microseconds of units that have the same length always.
+#: Microseconds of units with a fixed length.
 _LENGTHS = {"day": DAY, "hour": 3600 * SECOND, "minute": 60 * SECOND, "second": SECOND}
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
@@ -164,10 +164,10 @@ def _next(start: int, unit: str) -> int:
 def comparison(
     path: ColumnPath, kind: DataType, op: Operator, value: object, target: DataType | None = None
 ) -> Predicate:
-    """What `column op value`, or `CAST(column AS target) op value`, says of a column.
+    """Converts `column op value`, or `CAST(column AS target) op value`, to a predicate on the column.
 
     Raises:
-        NotOrdered: nothing, as comparing would convert the column to a type that does not keep its values.
+        NotOrdered: no predicate follows, because the comparison converts the column to a type that changes values.
     """
     if target is not None and target != kind:
         if target.name in INTEGERS and (kind.decimal is not None or kind.name == "float64"):
@@ -192,7 +192,7 @@ def comparison(
 
 
 def _rounded(path: ColumnPath, kind: DataType, op: Operator, value: object) -> Predicate:
-    """A number that is rounded is less than 1 away from the integer."""
+    """Returns a predicate for a rounded number, which differs from the integer by less than 1."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise NotOrdered
     low, high = Decimal(value - 1), Decimal(value + 1)
@@ -209,7 +209,7 @@ def _rounded(path: ColumnPath, kind: DataType, op: Operator, value: object) -> P
 
 
 def _keeps(kind: DataType, target: DataType) -> bool:
-    """Whether a cast keeps the order, and all differences."""
+    """Whether a cast preserves order and distinctness."""
     if target.name in ("timestamptz", "json", "float32") or kind.name == "boolean":
         return False
     if target.name == "float64":
@@ -218,7 +218,7 @@ def _keeps(kind: DataType, target: DataType) -> bool:
 
 
 def _fitting(value: object, kind: DataType) -> object:
-    """A constant in the form that values of the column have; refuses where comparing would convert."""
+    """Returns a constant in the form of the column's values; raises NotOrdered if a comparison would convert them."""
     name = kind.name
     if value is None or (isinstance(value, bool) and name != "boolean"):
         raise NotOrdered
@@ -246,7 +246,7 @@ def _fitting(value: object, kind: DataType) -> object:
     raise NotOrdered
 
 
-#: With which moments those of a kind compare without the time zone.
+#: Kinds of moments that compare without the time zone, by kind.
 _COMPARED = {
     "date": ("date", "timestamp"),
     "time": ("time",),
@@ -256,7 +256,7 @@ _COMPARED = {
 
 
 def _is_short(value: float | Decimal) -> bool:
-    """Whether DuckDB and Python make the same DOUBLE of a number: Python's is the nearest one."""
+    """Whether DuckDB and Python convert a number to the same DOUBLE; Python's is the nearest one."""
     if isinstance(value, float):
         return True
     digits = Decimal(value).as_tuple()
@@ -264,7 +264,7 @@ def _is_short(value: float | Decimal) -> bool:
 
 
 def _as_day(path: ColumnPath, op: Operator, moment: Moment) -> Comparison:
-    """A date is compared with a point in time as its midnight."""
+    """Compares a date with a timestamp: the date counts as its midnight."""
     day = Moment(moment.micros if not moment.is_finite else moment.micros // DAY * DAY, "date")
     if day.micros != moment.micros:
         match op:

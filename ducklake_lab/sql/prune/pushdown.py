@@ -1,8 +1,8 @@
-"""What a condition implies for the rows of one relation, as a model Predicate.
+"""Derives from a condition a model Predicate on the rows of one relation.
 
-Comparisons with a constant are taken, of a column, of a struct field, or of what keeps their order (sql/prune/monotonic.py);
-a conjunct that is anything else is left out, a disjunct that is anything else drops its whole OR. Nothing under NOT is
-looked at, except for the forms DuckDB itself writes with it. An equality with another table's column is noted as a key.
+It uses comparisons with a constant of a column, a struct field, or an order-preserving expression (see monotonic.py).
+Other conjuncts are ignored; any other disjunct drops its whole OR. Conditions under NOT are
+ignored, except for forms that DuckDB itself writes with NOT. Equalities with columns of other tables become keys.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _NotPushable(Exception):
 
 
 def restrict(relation: Relation, condition: exp.Expr) -> None:
-    """Adds to the relation's source what `condition`, true for every row that matters, implies for it."""
+    """Adds to the relation's source the restriction that `condition` implies; it holds for all relevant rows."""
     if relation.source is None or relation.source.kind != "table":
         return
     keys = relation.source.keys
@@ -61,7 +61,7 @@ def restrict(relation: Relation, condition: exp.Expr) -> None:
 
 
 def restrict_by(relation: Relation, column: str, holders: list[Relation]) -> None:
-    """Notes that of a relation only rows matter whose value of `column` other relations have too."""
+    """Notes that only those rows of a relation matter whose value of `column` occurs in other relations."""
     own = relation.find(column)
     for other in holders:
         output = other.find(column)
@@ -71,7 +71,7 @@ def restrict_by(relation: Relation, column: str, holders: list[Relation]) -> Non
 
 
 def _keys(relation: Relation, condition: exp.Expr) -> Iterator[JoinKey]:
-    """The equalities with columns of other tables that a condition implies."""
+    """Yields the equalities with columns of other tables that a condition implies."""
     node = condition.unnest()
     if isinstance(node, exp.And):
         yield from _keys(relation, node.this)
@@ -102,14 +102,14 @@ def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey
 
 
 def _owner(node: exp.Expr) -> Relation | None:
-    """The relation whose column or struct field a node is."""
+    """Returns the relation of a column or struct field."""
     column = _field(node)[0]
     found = column.meta.get(RELATION) if isinstance(column, exp.Column) else None
     return found if isinstance(found, Relation) else None
 
 
 def extract(relation: Relation, condition: exp.Expr) -> Predicate | None:
-    """The strongest predicate on `relation` found that `condition` implies; None if there is none."""
+    """Returns the strongest predicate on `relation` that follows from `condition`; None if none follows."""
     node = condition.unnest()
     if isinstance(node, exp.And):
         return conjunction([extract(relation, node.this), extract(relation, node.expression)])
@@ -127,7 +127,7 @@ def extract(relation: Relation, condition: exp.Expr) -> Predicate | None:
 
 
 def conjunction(terms: list[Predicate | None]) -> Predicate | None:
-    """All of the terms; None where there are none."""
+    """Returns the conjunction of terms; None without terms."""
     flat = [part for term in terms if term is not None for part in (term.terms if isinstance(term, And) else (term,))]
     if not flat:
         return None
@@ -136,7 +136,7 @@ def conjunction(terms: list[Predicate | None]) -> Predicate | None:
 
 def _leaf(relation: Relation, node: exp.Expr) -> Predicate:
     if node.args.get("negate"):
-        # The parser marks NOT LIKE so.
+        # The parser marks NOT LIKE in this way.
         raise _NotPushable
     if type(node) in _OPERATORS:
         op = _OPERATORS[type(node)]
@@ -207,7 +207,7 @@ def _like(path: ColumnPath, pattern: str) -> Predicate:
 
 
 def _compared(relation: Relation, subject: exp.Expr, op: Operator, constant: exp.Expr) -> Predicate:
-    """`subject op constant`, where the subject is a column, or something of one that keeps its order."""
+    """Returns a predicate for `subject op constant`; the subject is a column or an order-preserving expression."""
     value = folded_value(constant)
     bare = subject.unnest()
     unit = unit_of(bare)
@@ -222,7 +222,7 @@ def _compared(relation: Relation, subject: exp.Expr, op: Operator, constant: exp
 
 
 def _path(relation: Relation, node: exp.Expr) -> tuple[ColumnPath, DataType]:
-    """The path of a column of `relation`, or of a struct field in one, and its type."""
+    """Returns the path and type of a column of `relation`, or of a struct field in one."""
     column, fields = _field(node)
     kind = column.meta.get(TYPE)
     if not isinstance(column, exp.Column) or not isinstance(kind, DataType):
@@ -238,7 +238,7 @@ def _path(relation: Relation, node: exp.Expr) -> tuple[ColumnPath, DataType]:
 
 
 def _field(node: exp.Expr) -> tuple[exp.Expr, list[str]]:
-    """What a field is taken of, and the names on the way: of `a.b`, `a['b']` and `struct_extract(a, 'b')`."""
+    """Returns the root of a struct field and its path: for `a.b`, `a['b']` and `struct_extract(a, 'b')`."""
     fields: list[str] = []
     bare = node.unnest()
     while True:

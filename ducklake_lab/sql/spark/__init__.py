@@ -1,1 +1,1 @@
-"""Bound queries to Spark SQL with DuckDB's meaning."""
+"""Translates bound queries to Spark SQL with DuckDB's meaning."""

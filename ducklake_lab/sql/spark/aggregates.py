@@ -1,6 +1,6 @@
-"""Aggregates and window functions on Spark: those that it computes as DuckDB does, all others by DuckDB for each group.
+"""Aggregates and window functions on Spark. Spark computes those with equal results; DuckDB computes the others.
 
-For the latter Spark collects the values of a group, and a worker gives them to DuckDB.
+For the others, Spark collects the values of a group, and a worker passes them to DuckDB.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from ducklake_lab.sql.spark.nodes import binary, call, case, cast, number, text
 from ducklake_lab.sql.spark.operands import DIGITS, FLOATS, SIGNED, is_ordered
 from ducklake_lab.sql.spark.typing import Type
 
-#: Puts FILTER and OVER around the core of an aggregate.
+#: Adds FILTER and OVER to an aggregate.
 Wrap = Callable[[exp.Expr], exp.Expr]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A call that Spark may compute.
+    """An aggregate call that Spark may compute.
 
     Attributes:
-        args: already Spark's; those of DISTINCT are one node.
-        types: of the arguments, and of the result.
-        wrap: see above.
-        over: it is a window function.
-        digits: of the decimals that the first argument adds up.
+        args: the arguments in Spark's form; those of DISTINCT are one node.
+        types: types of the arguments, and of the result.
+        wrap: adds FILTER and OVER.
+        over: whether it is a window function.
+        digits: digits of the decimals that the first argument sums.
     """
 
     name: str
@@ -52,12 +52,12 @@ Form = Callable[[Aggregate], exp.Expr | None]
 
 _SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "boolean")
 _WORD = 2**32
-#: Whole numbers below it are exact in DOUBLE.
+#: Integers below it are exact in DOUBLE.
 _EXACT = 2**53
 
 
 def _each(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """The argument changed, inside of its DISTINCT."""
+    """Applies a function to an argument, inside its DISTINCT."""
     if isinstance(node, exp.Distinct):
         return exp.Distinct(expressions=[make(item) for item in node.expressions])
     return make(node)
@@ -81,12 +81,12 @@ def _sum(a: Aggregate) -> exp.Expr | None:
 
 
 def _total(a: Aggregate) -> exp.Expr | None:
-    """The sum of exact numbers with all of its digits; of others as DOUBLE."""
+    """Returns an exact sum of exact numbers; a DOUBLE sum of others."""
     (value,) = a.args
     if a.kind.name in _SMALL:
         return a.wrap(call("sum", _each(value, lambda v: cast(v, "INT" if a.kind.name == "boolean" else "BIGINT"))))
     if a.kind.name == "int64" and not isinstance(value, exp.Distinct):
-        # in two words, neither of whose sums is too large
+        # in two halves, neither of whose sums overflows
         high = a.wrap(call("sum", call("shiftright", value, number(32))))
         low = a.wrap(call("sum", exp.Paren(this=exp.BitwiseAnd(this=value.copy(), expression=number(_WORD - 1)))))
         scaled = binary(exp.Mul, cast(high, "DECIMAL(19,0)"), cast(number(_WORD), "DECIMAL(10,0)"))
@@ -108,7 +108,7 @@ def _average(a: Aggregate) -> exp.Expr | None:
     if a.digits > 28:
         return None
     if scale:
-        # the sum of the digits, which is whole
+        # the sum of the unscaled integers
         total = binary(exp.Mul, cast(total, f"DECIMAL(38,{scale})"), cast(number(10**scale), f"DECIMAL({scale + 1},0)"))
         total = cast(total, "DECIMAL(38,0)")
     count = a.wrap(call("count", a.args[0].copy()))
@@ -121,7 +121,7 @@ def _average(a: Aggregate) -> exp.Expr | None:
 
 
 def _quotient(total: exp.Expr, count: exp.Expr) -> exp.Expr:
-    """The quotient of a sum that DOUBLE does not hold; DuckDB divides in more digits."""
+    """Returns the quotient of a sum that DOUBLE does not hold; DuckDB divides with more digits."""
     whole = cast(total.copy(), "DECIMAL(38,0)")
     rows = cast(call("nullif", count.copy(), number(0)), "DECIMAL(19,0)")
     near = cast(binary(exp.Div, whole, rows), "DECIMAL(20,0)")
@@ -147,7 +147,7 @@ def _bits(name: str) -> Form:
 def _count_if(a: Aggregate) -> exp.Expr | None:
     if a.kind.name != "boolean" or isinstance(a.args[0], exp.Distinct):
         return None
-    # NULL of NULLs, which Spark's count_if counts as 0
+    # NULL if all are NULL; Spark's count_if returns 0
     return cast(a.wrap(call("sum", cast(a.args[0], "BIGINT"))), "DECIMAL(38,0)")
 
 
@@ -174,7 +174,7 @@ def _numbered(name: str, kind: str | None = None) -> Form:
 
 
 def _beside(name: str) -> Form:
-    """Lag and lead, by a constant number of rows; the default has the value's type."""
+    """Returns the form of lag or lead with a constant distance; the default has the value's type."""
 
     def form(a: Aggregate) -> exp.Expr | None:
         distance = a.args[1] if len(a.args) > 1 else number(1)
@@ -187,7 +187,7 @@ def _beside(name: str) -> Form:
     return form
 
 
-#: What Spark computes, by name; a form gives None for types that are not its own.
+#: Spark's forms by function name; a form returns None for types that it does not support.
 FORMS: Mapping[str, Form] = {
     "count": _count,
     "count_star": _count,
@@ -221,22 +221,22 @@ FORMS: Mapping[str, Form] = {
     "first": _numbered("first_value"),
     "last": _numbered("last_value"),
 }
-#: Functions that only windows have.
+#: Functions that exist only as window functions.
 WINDOW_ONLY = frozenset("row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead fill".split())
-#: Aggregates that DuckDB computes, and that give 0 where there are no rows.
+#: Aggregates of DuckDB that return 0 without rows.
 NEVER_NULL = frozenset(("approx_count_distinct", "entropy", "regr_count"))
-#: Aggregates whose result the order of the rows does not change.
+#: Aggregates whose result does not depend on row order.
 _ORDERLESS = frozenset(
     "count count_star sum avg mean min max bool_and bool_or bit_and bit_or bit_xor count_if countif".split()
 )
 
 
 def native(a: Aggregate, order: exp.Order | None, *, by_nulls: bool) -> exp.Expr | None:
-    """The call as Spark computes it; None where DuckDB has to.
+    """Returns the call in Spark's form; None if DuckDB must compute it.
 
     Args:
-        order: of the rows, inside of the call.
-        by_nulls: IGNORE NULLS or RESPECT NULLS was written.
+        order: the ORDER BY inside the call.
+        by_nulls: the call has IGNORE NULLS or RESPECT NULLS.
     """
     form = FORMS.get(a.name)
     if form is None or (order is not None and a.name not in _ORDERLESS):

@@ -1,4 +1,4 @@
-"""Which values Spark compares as DuckDB does: what may be grouped, joined and sorted by."""
+"""Types that Spark compares as DuckDB does, for grouping, joining and sorting."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ducklake_lab.sql.spark.typing import Type, is_computed_before
 
 
 def check_equal(kind: Type) -> None:
-    """Raises where Spark would find other values of a type equal than DuckDB."""
+    """Raises if Spark's equality differs from DuckDB's for values of a type."""
     if not _is_comparable(kind):
         name = kind.sql() if kind is not None else "a value of no known type"
         raise UnsupportedFeatureError(f"Grouping or joining by {name} is not supported on Spark; use parts of it.")
 
 
 def check_alike(c: Context, kinds: Sequence[Type]) -> None:
-    """Raises where Spark would compare values of some types by another type than DuckDB."""
+    """Raises if Spark would compare values of some types in another type than DuckDB."""
     known = [kind for kind in kinds if kind is not None]
     columns = [_typed_column(kind) for kind in known]
     if len(known) < len(kinds) or operands(c, *columns) is None or not fit_one_decimal(known):
@@ -35,7 +35,7 @@ def check_alike(c: Context, kinds: Sequence[Type]) -> None:
 
 
 def named(node: exp.Expr) -> exp.Expr:
-    """A value that is only compared with others of its kind: the parts of a tuple get names, which Spark wants."""
+    """Returns a value for comparisons only: the parts of a tuple get the names that Spark needs."""
     if not isinstance(node, exp.Tuple):
         return node
     parts = (
@@ -46,12 +46,12 @@ def named(node: exp.Expr) -> exp.Expr:
 
 
 def is_collated(node: exp.Expr) -> bool:
-    """Whether an expression has COLLATE in it, outside of what is computed before it."""
+    """Whether an expression contains COLLATE, outside of arguments computed before it."""
     return any(isinstance(part, exp.Collate) for part in node.walk(prune=is_computed_before))
 
 
 def check_collation(node: exp.Expr, kind: Type) -> None:
-    """Raises where a text leaves an expression with its collation, which Spark would not compare by."""
+    """Raises if a text result has a collation, which Spark would ignore in comparisons."""
     if is_collated(node) and (kind is None or any(part.name == "varchar" for part in kind.walk())):
         raise UnsupportedFeatureError(
             "COLLATE is not supported on Spark outside of a comparison such as a = b COLLATE …"
@@ -59,7 +59,7 @@ def check_collation(node: exp.Expr, kind: Type) -> None:
 
 
 def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
-    """A key of ORDER BY; what Spark sorts otherwise is sorted by a text of bytes that DuckDB makes."""
+    """Returns a key of ORDER BY; DuckDB makes a sortable text if Spark's order differs."""
     if node.args.get("with_fill"):
         raise UnsupportedFeatureError("WITH FILL is not supported.")
     descending, nulls_first = order_of(
@@ -91,7 +91,7 @@ def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
 
 
 def _by_collation(key: exp.Expr) -> exp.Expr:
-    """What DuckDB sorts by for a text with a collation: the functions of its parts, the one of a language last."""
+    """Returns the expression that DuckDB sorts by for a collated text: functions of its parts, the language last."""
     collation = (
         key.expression.sql(dialect="duckdb") if not isinstance(key.expression, exp.Literal) else key.expression.name
     )
@@ -102,7 +102,7 @@ def _by_collation(key: exp.Expr) -> exp.Expr:
     return value
 
 
-#: The functions of collations that are combined with others.
+#: Functions of collations that combine with others.
 _COMBINED = {"nocase": "lower", "noaccent": "strip_accents", "nfc": "nfc_normalize"}
 
 
@@ -113,7 +113,7 @@ def _typed_column(kind: DataType) -> exp.Column:
 
 
 def _is_comparable(kind: Type) -> bool:
-    """Whether Spark finds values of a type equal as DuckDB does, those inside of others too."""
+    """Whether Spark's equality matches DuckDB's for a type, including nested types."""
     if kind is None:
         return False
     if kind.name in ("list", "struct"):

@@ -1,4 +1,4 @@
-"""Conditions of WHERE, HAVING and joins in Spark SQL, each part of an AND on its own."""
+"""Translates conditions of WHERE, HAVING and joins to Spark SQL; each part of an AND is separate."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ducklake_lab.sql.spark.typing import from_items
 from ducklake_lab.sql.types import to_sqlglot
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-#: Of two types one of which DuckDB casts to the other, where Spark compares them otherwise.
+#: Pairs of types in which DuckDB casts to one of them, but Spark to another.
 _WIDER = {("date", "timestamp"): "timestamp", ("timestamp", "date"): "timestamp"}
 
-#: Comparisons with their sides turned, and those that hold where another does not.
+#: Comparisons with swapped sides, and negated comparisons.
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.EQ,
     exp.NullSafeEQ: exp.NullSafeEQ,
@@ -40,7 +40,7 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 def truth(translation: Translating, node: exp.Expr) -> exp.Expr:
-    """A condition; what Spark computes stays a filter of its own."""
+    """Translates a condition; parts that Spark computes stay filters of their own."""
     return conjunction([_part(translation, part) for part in parts_of_and(translation, node)])
 
 
@@ -69,7 +69,7 @@ def _part(translation: Translating, node: exp.Expr) -> exp.Expr:
 
 
 class _Computed:
-    """Values of any kind as operands of a comparison, whoever computes them."""
+    """Values of any kind as operands of a comparison, computed by Spark or a worker."""
 
     def __init__(self, translation: Translating) -> None:
         self.settings = translation.settings
@@ -78,7 +78,7 @@ class _Computed:
 
 
 def _apart(translation: Translating, node: exp.Expr) -> exp.Expr | None:
-    """A comparison of values of one relation with those of another, each computed where its relation is; None for others.
+    """Returns a comparison between two relations with each side computed in its own relation; None for others.
 
     Spark joins by such a comparison. A worker that computed both sides would see all pairs of rows.
     """
@@ -102,10 +102,10 @@ def _apart(translation: Translating, node: exp.Expr) -> exp.Expr | None:
 
 
 def join_condition(translation: Translating, node: exp.Join) -> None:
-    """Translates the condition of a join, whose right side is Spark's already.
+    """Translates the condition of a join; its right side is already translated.
 
     Raises:
-        UnsupportedFeatureError: Spark cannot join by it.
+        UnsupportedFeatureError: Spark cannot join by the condition.
     """
     condition = node.args["on"]
     check_same_for_all(condition, "the condition of a join")
@@ -119,9 +119,9 @@ def join_condition(translation: Translating, node: exp.Join) -> None:
 
 
 def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, shown: str) -> None:
-    """Joins by pairs of values that meet a condition: Spark has no outer join by what a worker computes of both sides.
+    """Joins by pairs of values that fulfil a condition. Spark has no outer join whose condition a worker computes.
 
-    An inner join finds the pairs, and the outer one compares with them.
+    An inner join finds the pairs, and the outer join compares with them.
     """
     right = node.this.alias_or_name
     columns = {(column.table, column.name): column for column in condition.find_all(exp.Column)}
@@ -174,7 +174,7 @@ def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, sho
 
 
 def _left_side(pairs: exp.Select, around: exp.Select, node: exp.Join, lefts: set[str]) -> exp.Select:
-    """A query with a FROM that has the rows to the left of a join: those of one relation, where it has all values."""
+    """Returns a query whose FROM has the rows left of a join: of one relation, if it has all values."""
     joins = around.args.get("joins") or []
     before = joins[: next(place for place, one in enumerate(joins) if one is node)]
     item = _plain_item(around, node, before, next(iter(lefts))) if len(lefts) == 1 else None
@@ -186,9 +186,9 @@ def _left_side(pairs: exp.Select, around: exp.Select, node: exp.Join, lefts: set
 
 
 def _plain_item(around: exp.Select, node: exp.Join, before: Sequence[exp.Join], name: str) -> exp.Expr | None:
-    """The item of FROM before a join that has a name, as it is read: no join before makes it NULL."""
+    """Returns the item of FROM with a name before a join, if no preceding join makes its columns NULL."""
     if before and node.side.upper() in ("RIGHT", "FULL"):
-        return None  # not all of its rows are rows of the left side
+        return None  # some of its rows are not rows of the left side
     items = [(None, around.args["from_"].this), *((one, one.this) for one in before)]
     place = next((at for at, (_, item) in enumerate(items) if item.alias_or_name.casefold() == name.casefold()), None)
     if place is None:
@@ -203,21 +203,21 @@ def _plain_item(around: exp.Select, node: exp.Join, before: Sequence[exp.Join], 
 
 
 def _is_exact(kind: DataType | None) -> bool:
-    """Whether values of a type that Spark finds equal are one value to DuckDB."""
+    """Whether values of a type that are equal on Spark are identical in DuckDB."""
     if kind is not None and kind.name in ("list", "struct"):
         return all(_is_exact(child) and child.name not in FLOATS for _, child in kind.children)
     return is_ordered(kind)
 
 
 def _differs_by_reading(translation: Translating, node: exp.Expr) -> bool:
-    """Whether a relation may have other rows when it is read twice."""
+    """Whether a relation may have other rows in a second read."""
     called = (translation.evaluations.get(call.name) for call in node.find_all(exp.Anonymous))
     unordered = any(query.args.get("limit") and not query.args.get("order") for query in node.find_all(exp.Query))
     return unordered or any(one is not None and one.volatile for one in called)
 
 
 def _key(column: exp.Expr, kind: DataType | None) -> exp.Expr:
-    """A value in a form in which 0.0 and -0.0 differ."""
+    """Returns a value in a form that distinguishes 0.0 and -0.0."""
     return cast(column.copy(), "STRING") if kind is not None and kind.name in FLOATS else column.copy()
 
 
@@ -229,7 +229,7 @@ def _alike(one: exp.Expr, other: exp.Expr) -> exp.Expr:
 
 
 def on_columns(node: exp.Join, using: Sequence[Sequence[exp.Column]]) -> None:
-    """Writes USING of an ASOF JOIN as ON: its last column is the one to be near by.
+    """Rewrites USING of an ASOF JOIN as ON: its last column is the inexact one.
 
     Raises:
         UnsupportedFeatureError: several relations before the join have a column.
@@ -243,10 +243,10 @@ def on_columns(node: exp.Join, using: Sequence[Sequence[exp.Column]]) -> None:
 
 
 def asof(translation: Translating, node: exp.Join) -> None:
-    """Makes a join of an ASOF JOIN: each row of the right side says up to which value it is the nearest.
+    """Rewrites an ASOF JOIN as a join: each right row gets the range of values for which it is the nearest.
 
     Raises:
-        UnsupportedFeatureError: its condition is not made of values of one side and of the other.
+        UnsupportedFeatureError: the condition does not compare the two sides.
     """
     right = node.this.alias_or_name
     keys: list[exp.Expr] = []
@@ -290,7 +290,7 @@ def _flat(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _turned(node: exp.Expr, right: str) -> exp.Expr | None:
-    """A comparison with the value of a relation to its right; None where it is none of both sides."""
+    """Returns a comparison with the right relation's value on the right; None if it does not compare both sides."""
     if type(node) not in _TURNED:
         return None
     sides = [{column.table.casefold() for column in side.find_all(exp.Column)} for side in (node.this, node.expression)]

@@ -12,13 +12,13 @@ from ducklake_lab.sql.spark.nodes import SparkCast
 
 
 class SparkSql(Spark):
-    """Spark SQL as the planner writes it: the tree already says what Spark should compute."""
+    """Spark SQL for the planner; the tree already has Spark's meaning."""
 
     INDEX_OFFSET = 0
 
     class Generator(SparkGenerator):
         def literal_sql(self, expression: exp.Literal) -> str:
-            # Spark replaces ${name} in the text of a statement, inside of quotes too.
+            # Spark replaces ${name} in the text of a statement, even inside quotes.
             return super().literal_sql(expression).replace("${", "\\u0024{")
 
         TRANSFORMS: ClassVar[Any] = {

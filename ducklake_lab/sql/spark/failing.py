@@ -1,4 +1,4 @@
-"""Which expressions give a value for every row: those of functions and operators that take all values of their types."""
+"""Recognises expressions that never fail: functions and operators that accept all values of their types."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from ducklake_lab.sql.spark.typing import Type, is_computed_before
 
-#: Functions of texts and whole numbers that never fail.
+#: Functions of texts and integers that never fail.
 _TOTAL = frozenset(
     "upper lower ucase lcase trim ltrim rtrim reverse length len strlen char_length substr substring left right contains "
     "prefix starts_with suffix ends_with strpos instr replace concat concat_ws coalesce ifnull nullif md5 strip_accents "
     "nfc_normalize year month day split_part string_split starts_with ascii unicode greatest least isnan isinf isfinite".split()
 )
-#: The same where what they are given second is a constant, which is read while planning.
+#: Functions that never fail if their second argument is a constant, which is checked during planning.
 _OF_PATTERNS = frozenset("regexp_matches regexp_full_match regexp_replace regexp_extract".split())
 _PARTS = (
     exp.Paren,
@@ -35,7 +35,7 @@ _PLAIN = ("varchar", "boolean", "date", "float32", "float64", "int8", "int16", "
 
 
 def may_fail(node: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> bool:
-    """Whether an expression may have no value for some row."""
+    """Whether an expression may fail for some row."""
     if is_computed_before(node):
         return False
     if isinstance(node, exp.Literal):
@@ -62,6 +62,6 @@ def may_fail(node: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> bool:
 
 
 def _are_plain(parts: list[exp.Expr] | tuple[exp.Expr, ...], type_of: Callable[[exp.Expr], Type]) -> bool:
-    """Whether DuckDB casts none of some arguments to a type that does not hold all values."""
+    """Whether DuckDB casts no argument to a type that cannot hold all its values."""
     kinds = [type_of(part) for part in parts]
     return all(kind is not None and kind.name in _PLAIN for kind in kinds)

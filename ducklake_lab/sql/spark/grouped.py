@@ -1,4 +1,4 @@
-"""Aggregates and window functions of a query: Spark's own forms, or DuckDB's over the values of each group."""
+"""Translates aggregates and window functions: Spark's own forms, or DuckDB's over the values of each group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ducklake_lab.sql.spark.typing import Type, is_computed_before, lifted
 def aggregated(
     translation: Translating, node: exp.Expr, wrap: aggregates.Wrap, result: Type, *, over: bool = False
 ) -> exp.Expr:
-    """An aggregate or window function; `wrap` surrounds its core."""
+    """Translates an aggregate or window function; `wrap` adds FILTER and OVER."""
     whole = node
     core, nulls, condition = node, None, None
     while not isinstance(core, exp.Anonymous):
@@ -37,7 +37,7 @@ def aggregated(
         nulls, written[-1] = type(written[-1]), written[-1].this
     order = written[-1] if written and isinstance(written[-1], exp.Order) else None
     if order is not None:
-        # `rank(ORDER BY x)` has an order alone
+        # `rank(ORDER BY x)` has only an order
         written[-1:] = [order.this] if order.this is not None else []
 
     def around(inner: exp.Expr) -> exp.Expr:
@@ -73,9 +73,9 @@ def aggregated(
 
 
 def _digits(translation: Translating, values: Sequence[exp.Expr]) -> int:
-    """Digits of the decimals that a function's first argument adds up: those of the values, where it is their sum.
+    """Returns the digits of the decimals that a function's first argument sums; for a nested sum, those of its values.
 
-    However the rows are grouped, their sums add up to no more than the rows.
+    The sum over all groups never has more digits than the sum over all rows.
     """
     value = values[0] if values else exp.Star()
     summed = value.expressions[0] if isinstance(value, exp.Anonymous) and value.name.lower() == "sum" else value
@@ -87,7 +87,7 @@ def _digits(translation: Translating, values: Sequence[exp.Expr]) -> int:
 
 
 def _by_group(translation: Translating, node: exp.Anonymous, around: aggregates.Wrap, whole: exp.Expr) -> exp.Expr:
-    """An aggregate that DuckDB computes of the values of each group."""
+    """Translates an aggregate that DuckDB computes from the values of each group."""
     own = iter(range(1))
     found = lifted(node, lambda part: is_computed_before(part) and next(own, None) is None)
     translation.check_scope(found)

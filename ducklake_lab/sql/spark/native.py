@@ -1,7 +1,7 @@
-"""The scalar forms that Spark computes as DuckDB does, for the types that are listed: all others are left to DuckDB.
+"""Scalar forms that Spark computes with DuckDB's results, for listed types. DuckDB computes all others.
 
-`tests/spark/test_expressions.py` compares every form with DuckDB, for all types and values at their edges; a form that is
-not compared there must not be here. Spark runs in ANSI mode, so that an overflow is an error, as it is in DuckDB.
+`tests/spark/test_expressions.py` compares every form with DuckDB, for all types and extreme values; a form without
+such a test must not be here. Spark runs in ANSI mode, so that an overflow is an error, as in DuckDB.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ducklake_lab.sql.spark.operands import (
 )
 from ducklake_lab.version import SINCE_DUCKDB_2
 
-#: Settings under which a form is not native.
+#: Settings -> nodes that are not native under them.
 CHANGED_BY: Mapping[str, tuple[type[exp.Expr], ...]] = {
     "integer_division": (exp.Div,),
     "ieee_floating_point_ops": (exp.Div, exp.Mod),
@@ -88,7 +88,7 @@ def _arithmetic(c: Context, node: exp.Binary) -> exp.Expr | None:
 
 
 def _at(c: Context, node: exp.Binary, kind: DataType) -> exp.Expr | None:
-    """Both operands brought to the type of the result."""
+    """Returns an operation with both operands in the result's type."""
     if kind.name in FLOATS and any(_is_zero(c, part) for part in (node.this, node.expression)):
         return None
     sides = [_brought(c, part, kind) for part in (node.this, node.expression)]
@@ -96,7 +96,7 @@ def _at(c: Context, node: exp.Binary, kind: DataType) -> exp.Expr | None:
 
 
 def _is_zero(c: Context, node: exp.Expr) -> bool:
-    """Whether a node is the constant 0: DuckDB simplifies sums and products with it, which changes the sign of zeros."""
+    """Whether a node is the constant 0: DuckDB simplifies sums and products with 0, which changes the sign of zeros."""
     try:
         return is_constant(node) and value_of(c, node, DataType("float64")) == 0
     except DuckLakeError:
@@ -112,7 +112,7 @@ def _brought(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
 
 
 def _decimals(c: Context, node: exp.Binary, kind: DataType, kinds: Sequence[DataType]) -> exp.Expr | None:
-    """Spark's result holds all digits; those that DuckDB's type does not hold are an error in both."""
+    """Returns an exact decimal operation; both engines raise an error if DuckDB's type is too small."""
     (a, s), (b, t) = (digits_of(part) or (0, 0) for part in kinds)
     digits = a + b + s + t + 1 if isinstance(node, exp.Mul) else max(a, b) + max(s, t) + 1
     left, right = c.native(node.this), c.native(node.expression)
@@ -125,7 +125,7 @@ def _decimals(c: Context, node: exp.Binary, kind: DataType, kinds: Sequence[Data
 
 
 def _divide(c: Context, node: exp.Div) -> exp.Expr | None:
-    """In floating point; by zero it gives an infinity or NaN."""
+    """Returns a floating-point division; a division by zero gives an infinity or NaN."""
     kinds = [c.type_of(node.this), c.type_of(node.expression)]
     double = DataType("float64")
     if c.type_of(node) != double or any(kind is None or not is_exact_double(kind) for kind in kinds):
@@ -157,7 +157,7 @@ def _modulo(c: Context, node: exp.Mod) -> exp.Expr | None:
         return None
     divisor = node.expression.unnest()
     if SINCE_DUCKDB_2 and not (isinstance(divisor, exp.Literal) and divisor.is_int and int(divisor.this)):
-        return None  # zero may be an error there, which a setting decides
+        return None  # zero may be an error there, by a setting
     return binary(exp.Mod, left, call("nullif", right, cast(number(0), carried(kind))))
 
 
@@ -206,7 +206,7 @@ def _like(c: Context, node: exp.Like) -> exp.Expr | None:
     if kind is None or kind.name != "varchar" or not isinstance(pattern, exp.Literal) or not pattern.is_string:
         return None
     value = c.native(node.this)
-    # Spark's pattern has an escape where DuckDB's has none
+    # Spark's pattern has an escape character, DuckDB's has none
     if (
         value is None
         or not pattern.name
@@ -236,14 +236,14 @@ def _case(c: Context, node: exp.Case) -> exp.Expr | None:
 
 
 def _branch(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
-    """A value that DuckDB casts to the type of the result."""
+    """Returns a value in the result's type, to which DuckDB casts it."""
     if is_constant(node):
         return constant(c, node, kind)
     return converted(c, node, kind)
 
 
 def converted(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
-    """A value cast to a type; None where DuckDB and Spark cast it differently."""
+    """Returns a value cast to a type; None if DuckDB and Spark cast it differently."""
     own = c.type_of(node)
     if own is None or not (own == kind or _widens(own, kind)):
         return None
@@ -252,7 +252,7 @@ def converted(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
 
 
 def _widens(own: DataType, kind: DataType) -> bool:
-    """Whether every value of a number's type is a value of another, or the nearest DOUBLE."""
+    """Whether each value of a numeric type is a value of another, or becomes the nearest DOUBLE."""
     source, target = digits_of(own), digits_of(kind)
     if own.name in SIGNED and kind.name in SIGNED:
         return SIGNED[own.name] <= SIGNED[kind.name]
@@ -310,7 +310,7 @@ def _nullif(c: Context, node: exp.Anonymous) -> exp.Expr | None:
 
 
 def _part(name: str) -> Form:
-    """A part of a date; an infinity has none."""
+    """Returns the form of a date part; it is NULL for an infinite date."""
 
     def form(c: Context, node: exp.Anonymous) -> exp.Expr | None:
         kind = c.type_of(node.expressions[-1])
@@ -334,7 +334,7 @@ _PARTS = ("year", "month", "day")
 
 
 def _texts(name: str) -> Form:
-    """A function of texts alone."""
+    """Returns the form of a function with only text arguments."""
 
     def form(c: Context, node: exp.Anonymous) -> exp.Expr | None:
         kinds = [c.type_of(part) for part in node.expressions]
@@ -352,7 +352,7 @@ def _length(c: Context, node: exp.Anonymous) -> exp.Expr | None:
 
 
 def _substring(c: Context, node: exp.Anonymous) -> exp.Expr | None:
-    """From a constant place on, a constant number of characters."""
+    """Returns a substring with constant start and length."""
     subject, *bounds = node.expressions
     kind, value = c.type_of(subject), c.native(subject)
     known = all(isinstance(bound.unnest(), exp.Literal) and bound.unnest().name.isdigit() for bound in bounds)
@@ -371,11 +371,11 @@ def _absolute(c: Context, node: exp.Anonymous) -> exp.Expr | None:
 
 
 def _has_sign(kind: DataType) -> bool:
-    """Whether Spark negates all its values exactly: of decimals it keeps 34 digits."""
+    """Whether Spark negates all values of a type exactly; it keeps only 34 digits of decimals."""
     return kind.name in (*SIGNED, *FLOATS) or (kind.decimal is not None and kind.decimal[0] <= 34)
 
 
-#: How Spark computes nodes of a kind; a form gives None for types that are not its own.
+#: Spark's forms by node type; a form returns None for types that it does not support.
 FORMS: Mapping[type[exp.Expr], Form] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ), _comparison),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _arithmetic),
@@ -393,7 +393,7 @@ FORMS: Mapping[type[exp.Expr], Form] = {
     exp.Cast: _cast,
     exp.Dot: _field,
 }
-#: The same for calls, by name and number of arguments.
+#: Spark's forms by function name and number of arguments.
 CALLS: Mapping[tuple[str, int], Form] = {
     **{("coalesce", count): _coalesce for count in range(1, 20)},
     ("ifnull", 2): _coalesce,
@@ -414,12 +414,12 @@ CALLS: Mapping[tuple[str, int], Form] = {
 }
 
 
-#: The parts of a node that forms look at; one with any other is not native.
+#: Parts of a node that forms support; a node with other parts is not native.
 _PARTS_OF_FORMS = frozenset("this expression expressions low high ifs default to negate".split())
 
 
 def form_of(node: exp.Expr, settings: Settings) -> Form | None:
-    """How Spark computes a node, if it may under some settings."""
+    """Returns the form of a node, unless a setting excludes it."""
     for name, _ in settings:
         if isinstance(node, CHANGED_BY.get(name, ())):
             return None

@@ -8,18 +8,18 @@ from ducklake_lab.errors import UnsupportedFeatureError
 
 
 class SparkCast(exp.Expression, exp.Func):
-    """CAST to a type given in Spark's own spelling."""
+    """CAST to a type in Spark's spelling."""
 
     arg_types = {"this": True, "kind": True, "safe": False}
 
 
 def call(name: str, *args: exp.Expr) -> exp.Anonymous:
-    """A Spark function call."""
+    """Returns a Spark function call."""
     return exp.Anonymous(this=name, expressions=list(args))
 
 
 def cast(node: exp.Expr, kind: str, safe: bool = False) -> exp.Expr:
-    """CAST, or TRY_CAST where `safe`, to a type in Spark's spelling."""
+    """Returns CAST, or TRY_CAST if `safe`, to a type in Spark's spelling."""
     return SparkCast(this=node, kind=kind, safe=safe)
 
 
@@ -36,12 +36,12 @@ def paren(node: exp.Expr) -> exp.Expr:
 
 
 def binary(kind: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """`(left op right)`."""
+    """Returns `(left op right)`."""
     return exp.Paren(this=kind(this=paren(left), expression=paren(right)))
 
 
 def case(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr | None = None) -> exp.Expr:
-    """CASE WHEN condition THEN then [ELSE otherwise] END."""
+    """Returns CASE WHEN condition THEN then [ELSE otherwise] END."""
     return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
 
 
@@ -54,18 +54,18 @@ def is_null(node: exp.Expr) -> exp.Expr:
 
 
 def as_column(node: exp.Expr, name: str) -> exp.Alias:
-    """A column of a SELECT list."""
+    """Returns a column of a SELECT list."""
     return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
 
 
 def columns_of(node: exp.Expr, what: str) -> list[tuple[exp.Expr, str]]:
-    """(value, name) of the columns of a query.
+    """Returns (value, name) for the columns of a query.
 
     Args:
-        what: needs them.
+        what: the feature that needs them, for the error.
 
     Raises:
-        UnsupportedFeatureError: they are not known.
+        UnsupportedFeatureError: the columns are unknown.
     """
     found: list[tuple[exp.Expr, str]] = []
     for item in node.expressions:

@@ -1,4 +1,4 @@
-"""What Spark's forms are computed of: constants as Spark's literals, and values that are compared in DuckDB's type."""
+"""Operands of Spark's forms: constants as Spark literals, and compared values in DuckDB's common type."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ducklake_lab.sql.types import spark_type
 
 SIGNED = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
 UNSIGNED = {"uint8": 3, "uint16": 5, "uint32": 10, "uint64": 20}
-#: Digits of whole numbers.
+#: Most digits of integer types.
 DIGITS = {**SIGNED, **UNSIGNED, "int128": 38, "uint128": 38}
 FLOATS = ("float32", "float64")
-#: Types whose values Spark orders, and finds equal, as DuckDB does, in the form that it carries them in.
+#: Types whose carried values Spark orders and compares as DuckDB does.
 ORDERED = frozenset(
     ("boolean", *DIGITS, *FLOATS, "date", "time", "timestamp", "timestamp_s", "timestamp_ms", "timestamptz")
 ) | {"varchar", "uuid", "blob"}
@@ -32,12 +32,12 @@ NO_NANOSECONDS = "Computing TIMESTAMP_NS is not supported on Spark, which has mi
 
 
 class Context(Protocol):
-    """What the forms are written by."""
+    """The translation, as forms use it."""
 
     settings: Settings
 
     def native(self, node: exp.Expr) -> exp.Expr | None:
-        """A node as Spark computes it; None where DuckDB has to."""
+        """Returns a node in Spark's form; None if DuckDB must compute it."""
 
     def type_of(self, node: exp.Expr) -> Type: ...
 
@@ -48,7 +48,7 @@ def is_ordered(kind: Type) -> bool:
 
 
 def carried(kind: DataType) -> str:
-    """Spark's spelling of the type in which it carries values of a type."""
+    """Returns Spark's spelling of the type that carries values of a type."""
     check_named(kind)
     return spark_type(kind)
 
@@ -59,24 +59,24 @@ def has_nanoseconds(kind: DataType) -> bool:
 
 # Constants
 
-#: The first day of the year 1, in days since 1970. Spark's reader overflows as it skips row groups by days long before.
+#: First day of the year 1, in days since 1970. For much earlier days, Spark's reader overflows as it skips row groups.
 _FIRST_DAY = -719162
 #: Microseconds of a day.
 _UNIT = 86_400_000_000
 
 
 def constant(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
-    """The Spark literal of an expression without arguments, cast to a type; None where there is none."""
+    """Returns the Spark literal of an expression without arguments, cast to a type; None if it has none."""
     if kind == NULL:
         return cast(exp.Null(), "INT")
     try:
         return _literal(value_of(c, node, kind), kind)
     except (DuckLakeError, ValueError):
-        return None  # DuckDB says why, as the query runs
+        return None  # DuckDB raises its error when the query runs
 
 
 def value_of(c: Context, node: exp.Expr, kind: DataType) -> object:
-    """The value of an expression without arguments; see `evaluation.constant`."""
+    """Returns the value of an expression without arguments; see `evaluation.constant`."""
     return constant_value(lifted(node).sql, kind, c.settings)
 
 
@@ -92,10 +92,10 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
     if kind.name == "float64":
         return cast(text(repr(value)), "DOUBLE")
     if kind.name == "float32":
-        # a FLOAT has few digits more than nine, and none but it has these nine
+        # nine digits identify a FLOAT
         return cast(text(f"{struct.unpack('f', struct.pack('f', value))[0]:.9g}"), "FLOAT")
     if kind.name == "varchar":
-        # a text is written so that no character of it is special
+        # escape the text so that none of its characters is special
         plain = value.isascii() and value.isprintable() and "\\" not in value
         return text(value) if plain else cast(call("unhex", text(value.encode().hex())), "STRING")
     if kind.name == "uuid":
@@ -131,7 +131,7 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """Whether an expression has no arguments, and one value."""
+    """Whether an expression has no arguments and a single value."""
     return not any(map(is_computed_before, node.walk())) and not is_volatile(node)
 
 
@@ -139,7 +139,7 @@ def is_constant(node: exp.Expr) -> bool:
 
 
 def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:
-    """Values that DuckDB compares with each other, as Spark compares them; None where it does so otherwise."""
+    """Returns values that DuckDB compares in Spark's form; None if Spark compares them differently."""
     kinds = [c.type_of(node) for node in nodes]
     if any(kind is None or kind == NULL for kind in kinds):
         return None
@@ -164,7 +164,7 @@ def operands(c: Context, *nodes: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _compared(kinds: Sequence[DataType]) -> DataType | None:
-    """The type by which values are compared; any of the whole numbers and decimals stands for all that Spark brings together."""
+    """Returns the type in which DuckDB compares values; one type represents all those that Spark widens alike."""
     first = kinds[0]
     if all(kind == first for kind in kinds):
         return first if is_ordered(first) else None
@@ -173,7 +173,7 @@ def _compared(kinds: Sequence[DataType]) -> DataType | None:
         whole, scale = max(size for size, _ in sizes), max(scale for _, scale in sizes)
         if whole + scale <= 38:
             return DataType(f"decimal(38,{scale})")
-        # DuckDB casts both to what holds the digits after the point, and fails where those before it do not fit
+        # DuckDB casts both to a type with all fractional digits, and fails if the integer digits do not fit
         signed = len(kinds) == 2 and not any(kind.name == "uint128" for kind in kinds)
         return DataType(f"decimal(38,{scale})") if signed else None
     if all(is_exact_double(kind) or kind.name in ("uint8", "uint16", "uint32", "float32") for kind in kinds):
@@ -184,13 +184,13 @@ def _compared(kinds: Sequence[DataType]) -> DataType | None:
 
 
 def fit_one_decimal(kinds: Sequence[Type]) -> bool:
-    """Whether one decimal holds the values of all exact numbers' types, so that Spark compares them as they are."""
+    """Whether one decimal type holds the values of all exact types, so that Spark compares them unchanged."""
     sizes = [digits_of(kind) or (0, 0) for kind in kinds if kind is not None]
     return max(size for size, _ in sizes) + max(scale for _, scale in sizes) <= 38
 
 
 def digits_of(kind: DataType) -> tuple[int, int] | None:
-    """(digits before the point, digits after it) of an exact number."""
+    """Returns (digits before the point, digits after it) of an exact numeric type."""
     if kind.decimal is not None:
         return kind.decimal[0] - kind.decimal[1], kind.decimal[1]
     return (DIGITS[kind.name], 0) if kind.name in DIGITS else None
@@ -210,7 +210,7 @@ def _constant_operand(c: Context, node: exp.Expr, kind: DataType, target: DataTy
     if kind.name == "date" and target.name in ("timestamp", "timestamptz"):
         return constant(c, node, target)
     if kind.name == "timestamp" and target.name == "date":
-        # a date is compared as its midnight
+        # a date compares as its midnight
         try:
             micros = value_of(c, node, kind)
         except DuckLakeError:
@@ -220,5 +220,5 @@ def _constant_operand(c: Context, node: exp.Expr, kind: DataType, target: DataTy
 
 
 def is_exact_double(kind: DataType) -> bool:
-    """Whether a cast of numbers to DOUBLE gives the nearest one in both."""
+    """Whether both engines cast a numeric type to the nearest DOUBLE."""
     return kind.name in (*SIGNED, "float64") or (kind.decimal is not None and kind.decimal[0] <= 15)

@@ -1,7 +1,7 @@
-"""Windows that DuckDB computes, for each partition: any function, frame, order and collation that it knows.
+"""Windows that DuckDB computes for each partition: any function, frame, order and collation of DuckDB.
 
-A query with such windows becomes three. The innermost computes what the windows are made of, the one around it collects
-the rows of each partition and has a worker give them back with the windows' values, and the outermost computes the rest.
+A query with such windows becomes three. The innermost computes the inputs of the windows. The middle one collects
+the rows of each partition; a worker returns them with the windows' values. The outermost computes the rest.
 A partition must fit in a worker's memory.
 """
 
@@ -24,14 +24,14 @@ from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate, moment
 
-#: node.meta key: a subquery that is Spark's already.
+#: node.meta key: a subquery that is already in Spark SQL.
 TRANSLATED = "ducklake_translated"
-#: The parts of a query that come after its windows.
+#: The parts of a query that are evaluated after its windows.
 _AFTER = ("order", "limit", "offset", "distinct", "with_", "windows")
 
 
 def windows_of(node: exp.Expr) -> Iterator[exp.Window]:
-    """The windows of a query, not those of queries inside of it."""
+    """Yields the windows of a query, without those of inner queries."""
     order = node.args.get("order")
     for part in [*node.expressions, *([order] if order is not None else [])]:
         yield from _windows(part)
@@ -46,7 +46,7 @@ def _windows(node: exp.Expr) -> Iterator[exp.Window]:
 
 
 def write_out(node: exp.Expr) -> None:
-    """Gives the windows of a query what it defines under names."""
+    """Replaces named windows of a query by their definitions."""
     named = {window.name.casefold(): window for window in node.args.get("windows") or ()}
     for window in [*named.values(), *windows_of(node)] if named else ():
         _write_out(window, named)
@@ -71,10 +71,10 @@ def _write_out(window: exp.Window, named: dict[str, exp.Window]) -> None:
 
 @dataclass
 class _Lifting:
-    """Moves what windows are made of into columns of the innermost query.
+    """Moves the inputs of windows into columns of the innermost query.
 
     Attributes:
-        columns: (expression, name, type) of these.
+        columns: (expression, name, type) of the inputs.
         of_windows: by a window that DuckDB computes, the column of its values.
     """
 
@@ -84,7 +84,7 @@ class _Lifting:
     of_windows: dict[exp.Window, tuple[exp.Column, exp.Window]] = field(default_factory=dict)
 
     def column(self, node: exp.Expr) -> exp.Column:
-        """The column of an expression without windows."""
+        """Returns the column of an expression without windows."""
         for other, name, kind in self.columns:
             if other == node:
                 return _column(name, kind)
@@ -94,7 +94,7 @@ class _Lifting:
         return _column(name, self.columns[-1][2])
 
     def item(self, node: exp.Expr) -> exp.Expr:
-        """A column of the query, or a key of its order."""
+        """Returns a column of the query, or a key of its order."""
         return self.column(node) if next(_windows(node), None) is None else self.lift(node)
 
     def lift(self, node: exp.Expr) -> exp.Expr:
@@ -133,7 +133,7 @@ class _Lifting:
         return column.copy()
 
     def _function(self, node: exp.Expr) -> exp.Expr:
-        """The function of a window, which is no argument of itself."""
+        """Lifts the arguments of a window's function; the function itself stays in place."""
         if isinstance(node, exp.Filter):
             return exp.Filter(this=self._function(node.this), expression=self._inside(node.expression))
         if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
@@ -156,10 +156,10 @@ def _parts(key: exp.Expr) -> list[exp.Expr]:
 
 
 def select(translation: Translating, node: exp.Select, foreign: Sequence[exp.Window]) -> exp.Expr:
-    """A query some of whose windows DuckDB computes, translated.
+    """Translates a query with windows that DuckDB computes.
 
     Raises:
-        UnsupportedFeatureError: DuckDB cannot, or their values have no type on Spark.
+        UnsupportedFeatureError: DuckDB cannot compute one, or its type does not exist on Spark.
     """
     shown = columns_of(node, "Such a window")
     if node.args.get("distinct") is not None:
@@ -194,7 +194,7 @@ def select(translation: Translating, node: exp.Select, foreign: Sequence[exp.Win
 
 
 def _distinct(translation: Translating, node: exp.Select) -> exp.Select:
-    """DISTINCT as a query of its own, which sorts by its columns."""
+    """Returns DISTINCT as an outer query, which sorts by its own columns."""
     inner, outer = node.copy(), exp.Select()
     for part in ("distinct", "order", "limit", "offset", "with_"):
         inner.set(part, None)
@@ -211,12 +211,12 @@ def _distinct(translation: Translating, node: exp.Select) -> exp.Select:
     return outer.from_(exp.Subquery(this=inner, alias=_alias("_ducklake_d")), copy=False)
 
 
-#: Windows of the same keys, and the columns of their values.
+#: Windows with the same partition keys, and the columns of their values.
 _Windows = list[tuple[exp.Column, exp.Window]]
 
 
 def _stages(lifting: _Lifting) -> list[tuple[list[exp.Expr], _Windows]]:
-    """The windows by the keys that Spark groups the rows of a partition by."""
+    """Returns the windows, grouped by the keys with which Spark partitions rows."""
     found: list[tuple[list[exp.Expr], _Windows]] = []
     for column, window in lifting.of_windows.values():
         keys = sorted(filter(_is_key, window.args.get("partition_by") or ()), key=lambda key: key.name)
@@ -229,7 +229,7 @@ def _stages(lifting: _Lifting) -> list[tuple[list[exp.Expr], _Windows]]:
 
 
 def _is_key(key: exp.Expr) -> bool:
-    """Whether Spark groups by a key as DuckDB does; rows of other keys are left to DuckDB."""
+    """Whether Spark groups by a key as DuckDB does; DuckDB handles the other keys."""
     if not isinstance(key, exp.Column):
         return False
     try:

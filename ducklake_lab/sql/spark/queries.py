@@ -1,4 +1,4 @@
-"""Queries in Spark SQL: QUALIFY, DISTINCT ON, UNION BY NAME, correlated FROM items, UNNEST, range()."""
+"""Translates queries to Spark SQL: QUALIFY, DISTINCT ON, UNION BY NAME, correlated FROM items, UNNEST, range()."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Callable[[exp.Expr], exp.Expr]
 TypeOf = Callable[[exp.Expr], DataType | None]
 
 _MATCH = "_ducklake_match"
-#: In the meta of a query whose total of no rows is another one's.
+#: Key in the meta of a query: another query adds its total over no rows.
 _TOTALLED = "totalled"
 
 
@@ -46,12 +46,12 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
 
 
 def order_joins(tree: exp.Expr) -> None:
-    """Puts a join after a comma first in its FROM, where Spark reads `a, b RIGHT JOIN c` as `(a, b) RIGHT JOIN c`.
+    """Moves a join after a comma to the front of FROM; Spark reads `a, b RIGHT JOIN c` as `(a, b) RIGHT JOIN c`.
 
-    That says something else for RIGHT and FULL, and where `a` has a column of USING.
+    The readings differ for RIGHT and FULL, and if `a` has a column of USING.
 
     Raises:
-        UnsupportedFeatureError: another join would mean something else then, or a star's columns are not known.
+        UnsupportedFeatureError: the move would change another join, or a star has unknown columns.
     """
     for node in tree.find_all(exp.Select):
         groups: list[list[exp.Join]] = [[]]
@@ -78,7 +78,7 @@ def _is_outer(join: exp.Join) -> bool:
 
 
 def _explode(node: exp.Select) -> None:
-    """`SELECT unnest(l)`: Spark has one such column per SELECT, and only on its own."""
+    """Translates `SELECT unnest(l)`: Spark allows one such column per SELECT, outside of expressions."""
     calls = [
         call for item in node.expressions for call in item.find_all(exp.Anonymous) if call.name.lower() == "unnest"
     ]
@@ -91,7 +91,7 @@ def _explode(node: exp.Select) -> None:
 
 
 def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
-    """The first row of each key in the query's order, written as QUALIFY row_number() = 1."""
+    """Rewrites DISTINCT ON, the first row of each key in the query's order, as QUALIFY row_number() = 1."""
     order = node.args.get("order")
     ordered = []
     for item in order.expressions if order is not None else []:
@@ -110,7 +110,7 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
 
 
 def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
-    """A key, or the column at the position that it is."""
+    """Returns a key; a position becomes its column."""
     if isinstance(key, exp.Literal) and not key.is_string:
         shown: exp.Expr = node.expressions[int(key.name) - 1]
         return shown.unalias().copy()
@@ -118,7 +118,7 @@ def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
 
 
 def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
-    """Writes sort keys after SELECT DISTINCT with its output columns; Spark sees no others there."""
+    """Rewrites sort keys after SELECT DISTINCT to output columns; Spark allows no others there."""
     names = Counter(item.alias.casefold() for item in node.expressions)
     outputs = [item for item in node.expressions if names[item.alias.casefold()] == 1]
     for key in node.args["order"].expressions if node.args.get("order") is not None else []:
@@ -139,7 +139,7 @@ def _column(name: str, kind: DataType | None) -> exp.Column:
 
 
 def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """QUALIFY as a WHERE around the query."""
+    """Rewrites QUALIFY as a WHERE around the query."""
     inner = node.copy()
     inner.set("qualify", None)
     condition = node.args["qualify"].this.copy()
@@ -152,7 +152,7 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
 
 
 def _percent(node: exp.Query) -> bool:
-    """Whether a query has LIMIT n%; that of all rows is taken off."""
+    """Whether a query has LIMIT n%; removes LIMIT NULL%, which has no effect."""
     limit = node.args.get("limit")
     options = limit.args.get("limit_options") if isinstance(limit, exp.Limit) else None
     if limit is None or options is None or not options.args.get("percent"):
@@ -164,7 +164,7 @@ def _percent(node: exp.Query) -> bool:
 
 
 def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
-    """A query around a set operation that has LIMIT n%; None for all others."""
+    """Returns a query around a set operation with LIMIT n%; None for others."""
     if not _percent(node):
         return None
     outputs = node.meta.get(OUTPUTS) or ()
@@ -192,7 +192,7 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
 
 
 def _of_percent(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """LIMIT n% as a condition on the numbers of the rows."""
+    """Rewrites LIMIT n% as a condition on row numbers."""
     share = node.args["limit"].expression.unnest()
     if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 100:
         raise UnsupportedFeatureError("LIMIT in percent takes a number from 0 to 100 on Spark.")
@@ -244,7 +244,7 @@ def _double(node: exp.Expr) -> exp.Cast:
 
 
 def _has_total(node: exp.Select) -> bool:
-    """Whether one of its grouping sets is empty: it gives a row, even of no rows."""
+    """Whether one of its grouping sets is empty: that set has a row even without input rows."""
     grouped = _grouped(node.args.get("group") or exp.Group())
     return bool(grouped) and all(
         isinstance(one, exp.Rollup | exp.Cube) or (isinstance(one, exp.GroupingSets) and exp.Tuple() in one.expressions)
@@ -253,12 +253,12 @@ def _has_total(node: exp.Select) -> bool:
 
 
 def _grouped(group: exp.Expr) -> list[exp.Expr]:
-    """What GROUP BY lists."""
+    """Returns the items of GROUP BY."""
     return [one for part in ("expressions", "rollup", "cube", "grouping_sets") for one in group.args.get(part) or ()]
 
 
 def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """The query, and its total of no rows where there are none: Spark leaves that one out."""
+    """Returns the query plus its total if there are no rows; Spark omits that total."""
     kinds = {key: type_of(key) for key in _keys(node.args["group"])}
 
     def total(part: exp.Expr) -> exp.Expr:
@@ -298,7 +298,7 @@ def _above(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _keys(group: exp.Expr) -> list[exp.Expr]:
-    """The expressions of all its grouping sets."""
+    """Returns the expressions in all grouping sets."""
     sets, found = _grouped(group), list[exp.Expr]()
     while sets:
         one = sets.pop()
@@ -310,7 +310,7 @@ def _keys(group: exp.Expr) -> list[exp.Expr]:
 
 
 def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp.Expr]) -> exp.Select:
-    """A query around what `build` makes of this one; ORDER BY, LIMIT and DISTINCT move outside."""
+    """Returns an outer query around a changed inner one; ORDER BY, LIMIT and DISTINCT move outside."""
     items: list[exp.Expr] = []
     inner: list[exp.Expr] = []
     for index, (value, shown) in enumerate(columns_of(node, "QUALIFY or ROLLUP")):
@@ -341,7 +341,7 @@ def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp
 
 
 def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None]) -> exp.Group:
-    """GROUP BY; keys in parentheses are keys of their own."""
+    """Translates GROUP BY; keys in parentheses become separate keys."""
     keys = [key for one in node.expressions for key in (one.expressions if isinstance(one, exp.Tuple) else [one])]
     node.set("expressions", [key if isinstance(key, exp.Literal) else translate(key) for key in keys])
     for key in ("rollup", "cube", "grouping_sets"):
@@ -350,7 +350,7 @@ def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None
 
 
 def bring_together(node: exp.SetOperation) -> None:
-    """Gives both sides of a set operation its columns, in their order and of their types."""
+    """Gives both sides of a set operation its columns, in its order and types."""
     outputs = node.meta.get(OUTPUTS)
     for side in ("this", "expression"):
         has = node.args[side].meta.get(OUTPUTS)
@@ -363,7 +363,7 @@ def bring_together(node: exp.SetOperation) -> None:
 
 
 def _as(side: exp.Expr, has: tuple[Output, ...], wanted: tuple[Output, ...], by_name: bool) -> exp.Select:
-    """A query with other columns, cast to their types."""
+    """Returns a query with other columns, cast to their types."""
     known = {output.name.casefold(): output for output in has}
     names = [f"_ducklake_c{i}" for i in range(len(has))]
     items: list[exp.Expr] = []
@@ -410,7 +410,7 @@ def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> 
     end = bounds[1] if len(bounds) > 1 else bounds[0]
     step = bounds[2] if len(bounds) > 2 else number(1)
     if name == "generate_series":
-        # Spark's range leaves its end out, as DuckDB's range does.
+        # Spark's range excludes its end, like DuckDB's range.
         end = binary(exp.Add, end, call("sign", step.copy()) if len(bounds) > 2 else number(1))
     node.set("this", exp.Anonymous(this="range", expressions=[start, end, step]))
     return node
@@ -422,7 +422,7 @@ def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
 
 
 def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
-    """The rows of a list, with their numbers where a function in FROM gives them."""
+    """Returns the rows of a list, with row numbers if the function in FROM has WITH ORDINALITY."""
     if not node.meta.get(ORDINALITY):
         return call("explode", rows)
     value, place = (exp.to_identifier(name, quoted=True) for name in ("v", "i"))
@@ -433,16 +433,16 @@ def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
 
 
 def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:
-    """Rows that a function makes, of columns to its left where it names any."""
+    """Returns a FROM item for a function's rows; a lateral one if it uses columns to its left."""
     kind = exp.Lateral if any(RELATION in column.meta for column in written.find_all(exp.Column)) else exp.Table
     return kind(this=made, alias=node.args.get("alias"))
 
 
 def as_list(rows: Sequence[Sequence[exp.Expr]]) -> exp.Array:
-    """The rows of VALUES as a list of structs."""
+    """Returns the rows of VALUES as a list of structs."""
     return exp.Array(expressions=[named(exp.Tuple(expressions=list(row))) for row in rows])
 
 
 def rows_of_list(node: exp.Values, rows: exp.Expr) -> exp.Expr:
-    """VALUES as a list that is made of them: Spark's own take nothing that a worker evaluates."""
+    """Returns VALUES as an exploded list, because Spark's VALUES allows no worker functions."""
     return _of_function(node, call("inline", rows), node)

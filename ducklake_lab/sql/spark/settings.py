@@ -1,11 +1,11 @@
-"""Settings of DuckDB that change what a query means, on Spark."""
+"""DuckDB's settings that change the meaning of a query, on Spark."""
 
 from __future__ import annotations
 
 from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.errors import UnsupportedFeatureError
 
-#: Settings that go with a query to the workers, and that its translation follows.
+#: Settings that the translation and the workers obey.
 FOLLOWED = (
     "TimeZone",
     "Calendar",
@@ -17,20 +17,20 @@ FOLLOWED = (
     "disable_timestamptz_casts",
     "lambda_syntax",
 )
-#: Settings that Spark cannot follow.
+#: Settings that Spark cannot obey.
 _REFUSED = ("default_collation", "scalar_subquery_error_on_multiple_rows")
 
 
 def meaningful() -> tuple[str, ...]:
-    """The settings that change what a query means."""
+    """Returns the names of the settings that change the meaning of a query."""
     return (*FOLLOWED, *_REFUSED)
 
 
 def check_settings(settings: Settings) -> None:
-    """Raises where a setting would have no effect.
+    """Raises if a setting would have no effect.
 
     Raises:
-        UnsupportedFeatureError: there is such a setting.
+        UnsupportedFeatureError: Spark cannot obey a setting.
     """
     for name, value in settings:
         if name in _REFUSED:
@@ -42,11 +42,11 @@ def check_settings(settings: Settings) -> None:
 def order_of(
     desc: bool | None, nulls_first: bool | None, written: bool | None, settings: Settings
 ) -> tuple[bool, bool]:
-    """(descending, NULLs first) of a sort key.
+    """Returns (descending, NULLs first) of a sort key.
 
     Args:
-        desc: None where neither ASC nor DESC was written.
-        written: NULLS FIRST or NULLS LAST was.
+        desc: None without ASC or DESC.
+        written: whether the key has NULLS FIRST or NULLS LAST.
     """
     known = dict(settings)
     descending = known.get("default_order", "ASC").upper().startswith("DESC") if desc is None else desc

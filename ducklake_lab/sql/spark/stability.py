@@ -1,4 +1,4 @@
-"""Which calls give the same each time, and which may be evaluated in a worker: those that need nothing of the session."""
+"""Recognises volatile calls, and calls that a worker can evaluate because they need nothing of the session."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from ducklake_lab.duckdb.evaluation import stabilities
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.spark.typing import moment
 
-#: Functions that give something else each time, and nothing but that.
+#: Functions whose only effect is a random value.
 _RANDOM = frozenset(("random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"))
-#: Functions of the session, which a worker does not have, and of how its memory holds a value.
+#: Functions that depend on the session, or on the memory layout of a value.
 _OF_THE_SESSION = frozenset(
     "getvariable current_setting current_catalog current_query ago get_block_size alias "
     "current_localtime get_current_time vector_type".split()
 )
-#: Macros of the time, and words for it that stand without parentheses.
+#: Macros for the current time, and words for it without parentheses.
 _OF_THE_TIME = frozenset(
     ("age", "current_time", "current_timestamp", "current_localtimestamp", "localtime", "localtimestamp")
 )
 _CALLED = re.compile(r'\b(\w+)"?\s*\(|\b(current_\w+|localtime\w*)\b', re.IGNORECASE)
 
-#: Functions that give several rows.
+#: Functions that return several rows.
 _OF_ROWS = ("regexp_split_to_table", "generate_subscripts")
 #: Functions of how a file holds a value: Spark's reader gives a variant's integers in fewer bits.
 _OF_ENCODINGS = ("variant_typeof",)
-#: Functions that name fields after columns where no name is given, and how many arguments are no fields.
+#: Functions that name struct fields by their arguments, and the number of arguments that are no fields.
 _NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1, "union_value": 0}
 
 
 def is_volatile(node: exp.Expr) -> bool:
-    """Whether an expression calls what gives something else each time."""
+    """Whether an expression contains a volatile call."""
     return any(call.name.lower() in stabilities() for call in node.find_all(exp.Anonymous))
 
 
 def volatile_call(node: exp.Expr) -> str | None:
-    """The name of a function in an expression that gives each row a value of its own; None where there is none."""
+    """Returns the name of a volatile function in an expression; None if there is none."""
     calls = (call.name for call in node.find_all(exp.Anonymous))
     return next((name for name in calls if stabilities().get(name.lower()) == "VOLATILE"), None)
 
 
 def check_same_for_all(node: exp.Expr, place: str) -> None:
-    """Checks an expression of which Spark wants one value.
+    """Checks an expression that Spark evaluates only once.
 
     Raises:
-        UnsupportedFeatureError: it calls what gives each row a value of its own.
+        UnsupportedFeatureError: it calls a volatile function.
     """
     name = volatile_call(node)
     if name is not None:
@@ -55,12 +55,12 @@ def check_same_for_all(node: exp.Expr, place: str) -> None:
 
 
 def differs_by_row(sql: str) -> bool:
-    """Whether a text may call what gives each row a value of its own."""
+    """Whether a text may call a function whose value differs by row."""
     return any(stabilities().get(name) == "VOLATILE" for name in _called(sql))
 
 
 def differs_by_run(sql: str) -> bool:
-    """Whether a text may call what gives something else in another statement."""
+    """Whether a text may call a function whose value differs by statement."""
     return any(name in stabilities() or name in _OF_THE_SESSION | _OF_THE_TIME for name in _called(sql))
 
 
@@ -69,10 +69,10 @@ def _called(sql: str) -> Iterator[str]:
 
 
 def check_calls(node: exp.Expr) -> None:
-    """Checks the calls in a query.
+    """Checks the calls of a query.
 
     Raises:
-        UnsupportedFeatureError: one needs the session, or changes something.
+        UnsupportedFeatureError: a function needs the session, or has side effects.
     """
     for call in node.find_all(exp.Anonymous):
         name = call.name.lower()

@@ -1,7 +1,7 @@
-"""Subqueries whose answers on Spark would be others than DuckDB's.
+"""Handles subqueries that Spark and DuckDB would answer differently.
 
-Spark makes a join of `x IN (SELECT …)`, which finds a match or none: where DuckDB says NULL, it says false. Where only a
-match counts, as in WHERE, that is the same. Elsewhere the query asks for NULL by itself.
+Spark turns `x IN (SELECT …)` into a join, which returns false where DuckDB returns NULL. In a WHERE, for
+example, both drop the row. Elsewhere the query tests for NULL explicitly.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import from_items, quantified
 
-#: On an IN over a query: whether NULL and false differ in the place where it stands.
+#: node.meta key of an IN over a query: whether NULL and false differ at its position.
 _ASKS_FOR_NULL = "asks_for_null"
 
 
 def check_subqueries(tree: exp.Expr) -> None:
-    """Checks the subqueries of a query, and notes where IN has to give NULL.
+    """Checks the subqueries of a query, and marks each IN that must return NULL.
 
     Raises:
-        UnsupportedFeatureError: Spark would compute one otherwise than DuckDB.
+        UnsupportedFeatureError: Spark would answer one differently from DuckDB.
     """
     for compared in list(tree.find_all(exp.EQ, exp.NEQ)):
         if (queried := quantified(compared)) is not None:
@@ -45,7 +45,7 @@ def check_subqueries(tree: exp.Expr) -> None:
 
 
 def _as_in(node: exp.Binary, queried: exp.Expr) -> None:
-    """`= ANY` is IN, and `<> ALL` is NOT IN."""
+    """Rewrites `= ANY` as IN, and `<> ALL` as NOT IN."""
     if isinstance(node, exp.EQ) != isinstance(queried, exp.Any):
         return
     found: exp.Expr = exp.In(this=node.this.copy(), query=_subquery(queried))
@@ -58,7 +58,7 @@ def _subquery(queried: exp.Expr) -> exp.Expr:
 
 
 def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
-    """`x > ANY (SELECT …)` and `x > ALL (SELECT …)`: the smallest or the largest value answers for all."""
+    """Translates `x > ANY (SELECT …)` and `x > ALL (SELECT …)` with the smallest or largest value."""
     queried = node.expression
     query = _subquery(queried)
     (output,) = queried.this.unnest().meta.get(OUTPUTS) or (None,)
@@ -101,7 +101,7 @@ def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
 
 
 def _finds_least(node: exp.Binary) -> bool:
-    """Whether any value is found by the least."""
+    """Whether a comparison with ANY value holds exactly if it holds with the smallest."""
     return isinstance(node, exp.GT | exp.GTE)
 
 
@@ -112,7 +112,7 @@ def _asks_for_null(node: exp.In) -> bool:
         above = place.parent
         if isinstance(above, exp.Not):
             if denied or not isinstance(place.unnest(), exp.In):
-                return True  # the opposite of several conditions: there NULL is not false
+                return True  # under NOT, NULL is not false for a combination of conditions
             denied = True
         is_whole = is_whole and not isinstance(above, exp.Or)
         place = above
@@ -120,7 +120,7 @@ def _asks_for_null(node: exp.In) -> bool:
     if denied and isinstance(node.this.unnest(), exp.Tuple):
         raise UnsupportedFeatureError("NOT IN over a query of several columns is not supported on Spark.")
     if denied:
-        # Spark has a join for NOT IN that knows of NULL; a worker that evaluates what is around IN has none
+        # Spark's join for NOT IN handles NULL; a worker that evaluates the outer expression has no join
         return not (is_whole and isinstance(parent, exp.Where | exp.Having))
     if isinstance(parent, exp.If) and place.arg_key == "this":
         return isinstance(parent.parent, exp.Case) and parent.parent.this is not None
@@ -128,7 +128,7 @@ def _asks_for_null(node: exp.In) -> bool:
 
 
 def _check_correlation(select: exp.Select) -> None:
-    """Refuses columns of the query around where Spark loses track of them."""
+    """Refuses outer columns at places where Spark cannot resolve them."""
     is_cut = any(select.args.get(part) is not None for part in ("limit", "offset"))
     options = select.args["limit"].args.get("limit_options") if select.args.get("limit") is not None else None
     for column, place in _outer_columns(select, frozenset(), ""):
@@ -140,7 +140,7 @@ def _check_correlation(select: exp.Select) -> None:
                 "Spark; use it in WHERE."
             )
         if is_cut and place != "where":
-            # the order is lost where nothing else ties the rows to the query around
+            # the order is lost if nothing else correlates the rows
             raise UnsupportedFeatureError(
                 f"{column.table}.{column.name} of the query around, beside LIMIT, is not supported on Spark outside of "
                 "WHERE."
@@ -148,7 +148,7 @@ def _check_correlation(select: exp.Select) -> None:
 
 
 def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterator[tuple[exp.Column, str]]:
-    """(column, "where", "join" or "") of each column that comes from around a query."""
+    """Yields (column, "where", "join" or "") for each column of an enclosing query."""
     if isinstance(node, exp.Column):
         if RELATION in node.meta and node.table.casefold() not in known:
             yield node, place
@@ -165,7 +165,7 @@ def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterato
 
 
 def among(translation: Translating, node: exp.In) -> exp.Expr:
-    """`x IN (SELECT …)`."""
+    """Translates `x IN (SELECT …)`."""
     query = node.args["query"]
     outputs = query.meta.get(OUTPUTS) or ()
     subject = node.this.unnest()
@@ -202,7 +202,7 @@ def among(translation: Translating, node: exp.In) -> exp.Expr:
 
 
 def _has_row(rows: exp.Expr, *, of_null: bool = False) -> exp.Expr:
-    """Whether a query of one column has a row, or a row of NULL."""
+    """Returns whether a one-column query has a row, or a NULL row."""
     member = exp.to_identifier("member", quoted=True)
     alias = exp.TableAlias(this=exp.to_identifier("members", quoted=True), columns=[member])
     query = rows.this if isinstance(rows, exp.Subquery) else rows

@@ -1,7 +1,7 @@
-"""A bound DuckDB tree as Spark SQL of the same meaning (Spark 4, ANSI mode).
+"""Translates a bound DuckDB tree to Spark SQL with the same meaning (Spark 4, ANSI mode).
 
-Queries are translated node by node. Of their expressions Spark computes the forms of `native.py`; all others become calls
-of functions that DuckDB evaluates in Spark's workers. What neither can do is refused.
+Queries are translated node by node. Spark computes the expressions with a form in `native.py`; all others become
+calls of functions that DuckDB evaluates in Spark's workers. Everything else is refused.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from ducklake_lab.sql.spark.typing import (
 from ducklake_lab.sql.spark.windows import frame, window
 from ducklake_lab.sql.types import to_sqlglot
 
-#: Clauses, whose parts are translated.
+#: Clauses whose parts are translated.
 _CLAUSES: tuple[type[exp.Expr], ...] = (
     exp.Identifier, exp.Var, exp.Alias, exp.TableAlias, exp.Star, exp.With, exp.From, exp.Limit, exp.Offset,
     exp.Rollup, exp.Cube, exp.GroupingSets, exp.Order, exp.Distinct, exp.DataType,
 )  # fmt: skip
-#: What lists keys of GROUP BY; a tuple elsewhere is a value.
+#: Nodes with keys of GROUP BY; elsewhere a tuple is a value.
 _GROUPINGS = (exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
-#: The parts of a query that are computed before its columns, in their order.
+#: The parts of a query that are evaluated before its columns, in order.
 _SOURCES = ("with_", "from_", "joins", "where", "group")
 _MOMENTS = {
     "today": "current_date",
@@ -65,10 +65,10 @@ _MOMENTS = {
 
 
 def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
-    """The Spark SQL of a bound query; `tree` is used up.
+    """Translates a bound query to Spark SQL; consumes `tree`.
 
     Raises:
-        UnsupportedFeatureError: neither Spark nor a worker can do what it asks for.
+        UnsupportedFeatureError: neither Spark nor a worker can compute a part.
     """
     check_settings(settings)
     check_calls(tree)
@@ -96,10 +96,10 @@ def spark_sql(tree: exp.Expr, settings: Settings) -> SparkQuery:
 
 
 class Translation:
-    """One query on its way to Spark.
+    """The translation of one query.
 
     Attributes:
-        evaluations: by name, what workers have to evaluate.
+        evaluations: expressions that workers evaluate, by name.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -107,15 +107,15 @@ class Translation:
         self.typing = Typing(settings)
         self.type_of = self.typing.of
         self.evaluations: dict[str, Evaluation] = {}
-        # computed keys of GROUP BY, which its query may use and not compute again
+        # computed GROUP BY keys, which the query refers to instead of computing them again
         self._keys: list[exp.Expr] = []
-        # the relations of each query that is being translated, from the outermost inwards
+        # the relations of each query in translation, outermost first
         self._relations: list[set[str]] = []
 
     # -- queries -----------------------------------------------------------------------------------
 
     def translate(self, node: exp.Expr) -> exp.Expr:
-        """The Spark tree for a node; made from the node's own parts."""
+        """Returns the Spark tree of a node, built from the node's own parts."""
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
@@ -153,7 +153,7 @@ class Translation:
             for key in _SOURCES:
                 self.part(node, key)
             self._keys = keys
-            # ORDER BY before the columns, whose positions it may name
+            # ORDER BY before the columns, because it may name their positions
             for key in sorted((key for key in node.args if key not in _SOURCES), key=lambda key: key != "order"):
                 self.part(node, key)
         finally:
@@ -162,7 +162,7 @@ class Translation:
         return node
 
     def _foreign_windows(self, node: exp.Expr) -> list[exp.Window]:
-        """The windows of a query that Spark does not compute."""
+        """Returns the windows of a query that Spark does not compute."""
         windows = list(partitioned.windows_of(node))
         return [one for one in windows if not self._takes(one, node)]
 
@@ -237,7 +237,7 @@ class Translation:
         return self.children(node)
 
     def cte(self, node: exp.CTE) -> exp.Expr:
-        node.set("materialized", None)  # Spark computes one once where that matters
+        node.set("materialized", None)  # Spark materializes one if necessary
         return self.children(node)
 
     def values(self, node: exp.Values) -> exp.Expr:
@@ -259,14 +259,14 @@ class Translation:
     # -- expressions -------------------------------------------------------------------------------
 
     def scalar(self, node: exp.Expr) -> exp.Expr:
-        """An expression, by Spark or by a worker."""
+        """Translates an expression, for Spark or a worker."""
         if isinstance(node, exp.Anonymous) and node.name.lower() == "unnest":
             return call("explode", self.scalar(node.expressions[0]))
         found = self.native(node)
         return self.evaluated(node) if found is None else found
 
     def native(self, node: exp.Expr) -> exp.Expr | None:
-        """A node as Spark computes it; None where DuckDB has to."""
+        """Returns a node in Spark's form; None if DuckDB must compute it."""
         if isinstance(node, exp.Paren):
             inner = self.native(node.this)
             return exp.Paren(this=inner) if inner is not None else None
@@ -284,7 +284,7 @@ class Translation:
         return is_computed_before(node) or any(node == key for key in self._keys)
 
     def argument(self, node: exp.Expr) -> exp.Expr:
-        """What is computed before the expressions it stands in."""
+        """Translates a node that is computed before its enclosing expression."""
         if isinstance(node, exp.Column):
             return node.copy()
         if is_computed_before(node):
@@ -308,7 +308,7 @@ class Translation:
             self._keys = keys
 
     def evaluated(self, node: exp.Expr) -> exp.Expr:
-        """A call of what DuckDB evaluates in a worker."""
+        """Returns a call for an expression that DuckDB evaluates in a worker."""
         kind = self.type_of(node)
         check_collation(node, kind)
         source = self.type_of(node.this) if isinstance(node, exp.Cast) else None
@@ -338,8 +338,8 @@ class Translation:
         volatile: bool = False,
         deferred: bool = True,
     ) -> exp.Expr:
-        """The value that a worker gives for arguments of some types."""
-        carried(result)  # or it is refused
+        """Returns the value of a worker's call for arguments of some types."""
+        carried(result)  # raises for a type that Spark cannot carry
         deferred = deferred and deferring.is_fit(arguments)
         evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred)
         self.evaluations[evaluation.name] = evaluation
@@ -368,7 +368,7 @@ class Translation:
 
 
 def _not_compared(subquery: exp.Expr) -> exp.Expr:
-    """A subquery that may be an argument beside others: Spark compares those that are deterministic, which fails of queries."""
+    """Wraps a subquery next to other arguments: Spark compares deterministic arguments, which fails for queries."""
     return case(exp.GTE(this=call("spark_partition_id"), expression=number(0)), subquery)
 
 

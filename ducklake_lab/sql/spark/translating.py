@@ -1,4 +1,4 @@
-"""Protocol of a query's translation, for the forms that it is translated by."""
+"""Protocol of a query's translation, for the modules that translate single forms."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ducklake_lab.sql.spark.typing import Lifted
 
 
 class Translating(Context, Protocol):
-    """One query on its way to Spark.
+    """The translation of one query.
 
     Attributes:
-        evaluations: by name, expressions that workers have to evaluate.
+        evaluations: expressions that workers evaluate, by name.
     """
 
     evaluations: dict[str, Evaluation]
 
     def translate(self, node: exp.Expr) -> exp.Expr:
-        """The Spark tree for a node; made from the node's own parts."""
+        """Returns the Spark tree of a node, built from the node's own parts."""
 
     def children(self, node: exp.Expr) -> exp.Expr:
         """Translates the children of a node in place."""
@@ -32,24 +32,24 @@ class Translating(Context, Protocol):
         """Translates one argument of a node in place."""
 
     def scalar(self, node: exp.Expr) -> exp.Expr:
-        """An expression, by Spark or by a worker."""
+        """Translates an expression, for Spark or a worker."""
 
     def truth(self, node: exp.Expr) -> exp.Expr:
-        """A condition, by Spark or by a worker."""
+        """Translates a condition, for Spark or a worker."""
 
     def is_argument(self, node: exp.Expr) -> bool:
-        """Whether a node is computed before the expressions it stands in."""
+        """Whether a node is computed before its enclosing expression."""
 
     def argument(self, node: exp.Expr) -> exp.Expr:
-        """A node that is computed before the expressions it stands in."""
+        """Translates a node that is computed before its enclosing expression."""
 
     def argument_type(self, node: exp.Expr) -> DataType:
-        """The type of a node that a worker is given."""
+        """Returns the type of a node that a worker receives."""
 
     def check_scope(self, found: Lifted) -> None:
-        """Raises where an expression has columns of a query and of the one around it."""
+        """Raises if an expression has columns of both a query and the enclosing one."""
 
     def of_worker(
         self, sql: str, kinds: Sequence[DataType], result: DataType, arguments: Sequence[exp.Expr]
     ) -> exp.Expr:
-        """A call of an expression that a worker evaluates."""
+        """Returns a call of an expression that a worker evaluates."""

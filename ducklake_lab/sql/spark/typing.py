@@ -1,7 +1,7 @@
-"""Types of a bound query's expressions as DuckDB has them: each is asked of DuckDB itself, over arguments of known types.
+"""Types of a bound query's expressions. DuckDB itself determines each type from arguments with known types.
 
-An expression is asked about apart from what is computed before it: columns, subqueries, aggregates and window functions
-are arguments of it, in `lifted`.
+Nodes that are computed before an expression are its arguments, see `lifted`: columns, subqueries, aggregates
+and window functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
 
 Type = DataType | None
-#: Types of columns by folded name, by the folded name of their relation; "" for columns that belong to none.
+#: Types of columns by folded name, by the folded name of their relation; "" for columns without a relation.
 Scopes = Mapping[str, Mapping[str, Type]]
 Ctes = Mapping[str, Sequence[Output]]
 
@@ -29,7 +29,7 @@ Ctes = Mapping[str, Sequence[Output]]
 TYPES = "ducklake_types"
 
 _TIMESTAMPTZ = DataType("timestamptz")
-#: Functions of the moment at which a query runs, and their types.
+#: Functions of the current time, and their types.
 MOMENTS = {
     "now": _TIMESTAMPTZ,
     "get_current_timestamp": _TIMESTAMPTZ,
@@ -42,7 +42,7 @@ MOMENTS = {
 
 
 def moment(node: exp.Expr) -> str | None:
-    """The function of the moment that a node is; None for any other node."""
+    """Returns the current-time function that a node is; None for other nodes."""
     if isinstance(node, exp.CurrentTimestamp):
         return "now"
     if isinstance(node, exp.CurrentDate):
@@ -54,20 +54,20 @@ def moment(node: exp.Expr) -> str | None:
 
 
 def aggregate(node: exp.Expr) -> exp.Anonymous | None:
-    """The call of an aggregate that a node is, FILTER and the like taken off; None for any other node."""
+    """Returns the call of an aggregate without FILTER and NULLS modifiers; None for other nodes."""
     while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
     return node if isinstance(node, exp.Anonymous) and is_aggregate(node.name) else None
 
 
 def quantified(node: exp.Expr | None) -> exp.Expr | None:
-    """The ANY or ALL over a query that a node compares with; None for any other node."""
+    """Returns the ANY or ALL over a query in a comparison; None for other nodes."""
     right = node.expression if isinstance(node, exp.Binary) else None
     return right if isinstance(right, exp.Any | exp.All) and isinstance(right.this.unnest(), exp.Query) else None
 
 
 def is_computed_before(node: exp.Expr) -> bool:
-    """Whether a node's value is an argument of the expressions it stands in."""
+    """Whether a node's value is an argument of its enclosing expression."""
     if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
         return True
     if isinstance(node, exp.In):
@@ -82,8 +82,8 @@ class Lifted:
     """An expression over arguments.
 
     Attributes:
-        sql_tree: the expression; nothing else holds its nodes.
-        arguments: what it is computed of, as it stood in the tree.
+        sql_tree: the expression; its nodes are not shared.
+        arguments: the arguments, as in the original tree.
     """
 
     sql_tree: exp.Expr
@@ -98,7 +98,7 @@ class Lifted:
 
 
 def lifted(node: exp.Expr, is_argument: Callable[[exp.Expr], bool] = is_computed_before) -> Lifted:
-    """The expression of a node, over what is computed before it."""
+    """Returns the expression of a node over its arguments."""
     found: list[exp.Expr] = []
 
     def replaced(part: exp.Expr) -> exp.Expr:
@@ -119,11 +119,11 @@ class Typing:
         self.settings = settings
 
     def of(self, node: exp.Expr) -> Type:
-        """The type of an expression whose columns have theirs noted; None where a column's is not known.
+        """Returns the type of an expression whose columns have noted types; None if a column's type is unknown.
 
         Raises:
-            BindError: DuckDB does not know a function, or not for such arguments.
-            UnsupportedFeatureError: lakes have no equal of the type.
+            BindError: DuckDB does not know a function, or refuses its arguments.
+            UnsupportedFeatureError: lakes have no such type.
         """
         if isinstance(node, exp.Paren | exp.Alias):
             return self.of(node.this)
@@ -150,7 +150,7 @@ class Typing:
         return self._asked(found.sql, [self.of(part) for part in found.arguments])
 
     def _aggregated(self, node: exp.Expr) -> Type:
-        """The type of an aggregate or window function, which are no arguments of themselves."""
+        """Returns the type of an aggregate or window function from its own arguments."""
         shell = exp.Window(this=node.this.copy(), over="OVER") if isinstance(node, exp.Window) else node
         own, part = 1, shell
         while isinstance(part, exp.Window | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
@@ -164,7 +164,7 @@ class Typing:
         return result_type(sql, known, self.settings) if len(known) == len(kinds) else None
 
     def or_none(self, node: exp.Expr) -> Type:
-        """The same, None where DuckDB does not know either."""
+        """Returns the type as `of` does; None if DuckDB raises an error."""
         try:
             return self.of(node)
         except DuckLakeError:
@@ -251,7 +251,7 @@ class Typing:
         return [replace(output, type=self.of(item)) for output, item in zip(written, node.expressions, strict=True)]
 
     def _item(self, item: exp.Expr, scopes: Scopes, ctes: Ctes) -> Sequence[Output] | None:
-        """The columns of a subquery, CTE, VALUES or UNNEST in FROM; None for a source, whose types are noted."""
+        """Returns the columns of a subquery, CTE, VALUES or UNNEST in FROM; None for a source, which has them."""
         if isinstance(item, exp.Subquery):
             return _renamed(self.query(item, scopes, ctes), item)
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.db:
@@ -271,19 +271,19 @@ class Typing:
 
     def _column(self, values: exp.Values, index: int) -> Type:
         cells = [row.expressions[index].unnest() for row in values.expressions]
-        # texts become what the other values are
+        # texts get the type of the other values
         others = [cell for cell in cells if not cell.is_string and not isinstance(cell, exp.Null)]
         return self._of_all(others or cells)
 
     def _of_all(self, nodes: Iterable[exp.Expr]) -> Type:
-        """The type that several values are brought to."""
+        """Returns the common type of several values."""
         kind: Type = NULL
         for node in nodes:
             kind = self._common(kind, self.of(node))
         return kind
 
     def _expressions(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> None:
-        """Notes the types of columns in a query's own expressions, and of the queries among these."""
+        """Notes the column types in a query's own expressions and in their subqueries."""
         for part in node.iter_expressions():
             if isinstance(part, exp.With | exp.From) or (part.arg_key in ("this", "expression") and _is_side(node)):
                 continue
@@ -308,7 +308,7 @@ class Typing:
 
 
 def from_items(node: exp.Expr) -> list[exp.Expr]:
-    """The tables, subqueries and functions in the FROM of a query, or in parentheses there, in their order."""
+    """Returns the tables, subqueries and functions in FROM, or in parentheses there, in order."""
     clause = node.args.get("from_")
     written = [clause.this] if clause is not None else []
     written += [join.this for join in node.args.get("joins") or ()]
@@ -325,12 +325,12 @@ def _is_side(node: exp.Expr) -> bool:
 
 
 def _by_name(outputs: Sequence[Output]) -> dict[str, Type]:
-    # a column of NULL is one of integers
+    # a column of NULLs has an integer type
     return {o.name.casefold(): DataType("int32") if o.type == NULL else o.type for o in outputs}
 
 
 def _renamed(outputs: Sequence[Output], item: exp.Expr) -> Sequence[Output]:
-    """Columns under the names that an alias gives the first of them."""
+    """Returns columns with the names that an alias gives to the first of them."""
     alias = item.args.get("alias")
     names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     return [replace(output, name=name) for output, name in zip(outputs, names, strict=False)] + list(

@@ -1,4 +1,4 @@
-"""Window functions in Spark SQL: their keys, and frames that Spark takes as DuckDB does."""
+"""Window functions in Spark SQL: partition and order keys, and frames with the same meaning as in DuckDB."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ducklake_lab.sql.spark.nodes import text
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate
 
-#: Seconds of the units of time in which frames may be counted.
+#: Seconds of the time units that frames may use.
 _SECONDS = {"DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
 
 
 def window(translation: Translating, node: exp.Window) -> exp.Expr:
     if node.this.name.lower() in aggregates.WINDOW_ONLY:
-        node.set("spec", None)  # their frame means nothing, and Spark refuses it
+        node.set("spec", None)  # their frame has no effect, and Spark refuses it
     spec = node.args.get("spec")
     if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
         raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
@@ -38,7 +38,7 @@ def window(translation: Translating, node: exp.Window) -> exp.Expr:
     if core is None:
         raise aggregates.refuse_over(function.sql(dialect="duckdb"))
     if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
-        # Spark wants an order where DuckDB takes any.
+        # Spark requires an order where DuckDB does not
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
 
     def over(inner: exp.Expr) -> exp.Expr:
@@ -50,11 +50,11 @@ def window(translation: Translating, node: exp.Window) -> exp.Expr:
 
 
 def frame(translation: Translating, node: exp.WindowSpec) -> exp.Expr:
-    """The frame of a window; `_check_range` has checked its intervals."""
+    """Translates the frame of a window; `_check_range` has checked its intervals."""
     for side in ("start", "end"):
         bound = node.args.get(side)
         if isinstance(bound, exp.Interval):
-            # Spark wants one type for both sides, and takes days and hours for two
+            # Spark requires one type for both sides, and gives days and hours two types
             seconds = int(bound.this.name) * _SECONDS[_unit(bound)]
             node.set(side, exp.Interval(this=text(str(seconds)), unit=exp.var("SECOND")))
         else:
@@ -63,7 +63,7 @@ def frame(translation: Translating, node: exp.WindowSpec) -> exp.Expr:
 
 
 def _check_range(translation: Translating, node: exp.Window, spec: exp.Expr | None) -> None:
-    """Raises where RANGE has a distance that Spark takes otherwise."""
+    """Raises if RANGE has a distance with another meaning on Spark."""
     bounds = [spec.args.get("start"), spec.args.get("end")] if spec is not None else []
     if spec is None or spec.text("kind").upper() != "RANGE" or not any(isinstance(b, exp.Expr) for b in bounds):
         return
@@ -77,7 +77,7 @@ def _check_range(translation: Translating, node: exp.Window, spec: exp.Expr | No
 
 
 def _is_amount(bound: object) -> bool:
-    """Whether a bound of a window is none, or an amount of time that Spark writes alike."""
+    """Whether a bound of a window has no distance, or a time distance with the same meaning on Spark."""
     if not isinstance(bound, exp.Interval):
         return not isinstance(bound, exp.Expr)
     whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()
