@@ -29,21 +29,6 @@ UNLEARNED = re.compile(
 )
 #: Beginnings of docstrings that are neither a verb nor a noun.
 OPENINGS = re.compile(r"\s*(?:What|Who|The same|As|Likewise|That|Those)\b")
-#: Rooms of the package without such beginnings; its top and the other folders have none.
-PLAIN = (
-    "catalog",
-    "datasource",
-    "demo",
-    "diff",
-    "duckdb",
-    "files",
-    "maintenance",
-    "model",
-    "plots",
-    "scan",
-    "transaction",
-    "web",
-)
 #: Rules of proselint that do not know code: straight quotes, a heading that its first word repeats, "11 AM".
 _LEFT_OUT = ("typography", "lexical_illusions", "dates_times", "spelling")
 #: Words that it takes for others: SQL says "point in time".
@@ -105,12 +90,6 @@ def _script_comments(lexer: Lexer, text: str) -> Iterator[tuple[int, str]]:
                 yield number, line.strip().lstrip("/* ").removesuffix("*/")
 
 
-def is_plain(path: Path) -> bool:
-    """Whether the beginnings of a module's docstrings are checked."""
-    folder, *rest = path.relative_to(ROOT).parts
-    return path.suffix == ".py" and (folder != "ducklake_lab" or len(rest) == 1 or rest[0] in PLAIN)
-
-
 def openings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the docstrings that begin with neither a verb nor a noun, with the numbers of their lines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -140,7 +119,7 @@ def main() -> int:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {problem}"
         for path in paths
-        for number, problem in (*problems(prose(path)), *(openings(path) if is_plain(path) else ()))
+        for number, problem in (*problems(prose(path)), *(openings(path) if path.suffix == ".py" else ()))
     ]
     print(
         "\n".join(found) or f"{len(pages())} pages, {len(modules())} modules and {len(scripts())} scripts read plainly"

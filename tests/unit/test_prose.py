@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose import is_plain, modules, openings, pages, problems, prose, scripts
+from tests.prose import modules, openings, pages, problems, prose, scripts
 
 
 @pytest.mark.parametrize(
