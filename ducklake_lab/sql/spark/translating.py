@@ -50,6 +50,12 @@ class Translating(Context, Protocol):
         """Raises where an expression has columns of a query and of the one around it."""
 
     def of_worker(
-        self, sql: str, kinds: Sequence[DataType], result: DataType, arguments: Sequence[exp.Expr]
+        self,
+        sql: str,
+        kinds: Sequence[DataType],
+        result: DataType,
+        arguments: Sequence[exp.Expr],
+        *,
+        columns: tuple[str, ...] = (),
     ) -> exp.Expr:
-        """A call of an expression that a worker evaluates."""
+        """A call of an expression that a worker evaluates; errors call what it is computed of by `columns`."""
