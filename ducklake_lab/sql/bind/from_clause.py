@@ -151,8 +151,13 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
         result = _table(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not is_join(node):
         result = _subquery(binder, node, scope, ctes)
+    elif isinstance(node, exp.Subquery) and _is_named(node):
+        # A join in parentheses under a name, by which alone its columns are called.
+        node.set("this", exp.select(exp.Star(), copy=False).from_(node.this, copy=False))
+        result = _subquery(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery):
         # A join in parentheses.
+        node.set("alias", None)
         node.set("this", _item(binder, node.this, scope, ctes))
         result = node
     elif isinstance(node, exp.Values):
@@ -187,6 +192,12 @@ def is_join(node: exp.Expr) -> bool:
     """Whether parentheses hold a join that begins with a subquery, rather than a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
+
+
+def _is_named(node: exp.Subquery) -> bool:
+    """Whether a join in parentheses goes by its alias; DuckDB drops that of a join whose last condition is USING."""
+    joins = node.this.args.get("joins") or []
+    return bool(node.args.get("alias")) and not (joins and joins[-1].args.get("using"))
 
 
 def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
