@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.merge import is_merge, read_merge
 from ducklake_lab.sql.parse.placeholders import Binder
-from ducklake_lab.sql.parse.references import word
+from ducklake_lab.sql.parse.references import PIVOTS, word
 from ducklake_lab.sql.parse.secrets import read_secret
 from ducklake_lab.sql.parse.statements import own_statement, prepared
 from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, split, syntax_error
@@ -26,7 +26,6 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, sp
 _DIALECT = DuckLakeSql()
 
 #: Statements that DuckDB describes as it does queries.
-_PIVOTS = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
@@ -175,7 +174,7 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
             query = _general(text, cursor.rest(), binder)
             assert isinstance(query, op.Query)
             return op.Describe(query=query)
-        if cursor.word() in _PIVOTS and cursor.word(1):
+        if cursor.word() in PIVOTS and cursor.word(1):
             raise UnsupportedFeatureError(f"DESCRIBE {cursor.word()} is not supported on Spark yet.")
         cursor.take("TABLE")
         table = cursor.table()
