@@ -330,6 +330,10 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
         bare.set(part, None)
     query = f"SELECT * FROM {bare.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False)}"
     columns = binder.resolver.describe(query)
+    if columns is None and isinstance(node.this, exp.Anonymous) and node.this.find(exp.Query) is not None:
+        raise UnsupportedFeatureError(
+            f"A query as an argument of {name} in FROM is not supported on Spark, and in views and macros of lakes."
+        )
     if columns is None and not isinstance(node.this, exp.Anonymous):
         message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'
         raise BindError(message, line=name.line, column=name.column)

@@ -218,6 +218,9 @@ def _refuse_changes_in_with(tokens: Sequence[Token]) -> None:
             raise UnsupportedFeatureError(f"{first} in WITH is not supported; run it as a statement of its own.")
 
 
+_NO_GENERATED = "Generated columns are not supported: lakes have NOT NULL and DEFAULT only."
+
+
 def _refuse_create(cursor: Cursor) -> None:
     ahead = 1
     if cursor.word(ahead) == "OR":
@@ -229,6 +232,15 @@ def _refuse_create(cursor: Cursor) -> None:
     if cursor.word(ahead) not in ("TABLE", "SCHEMA"):
         kind = "SECURE VIEW" if cursor.word(ahead) == "SECURE" else cursor.word(ahead)
         raise UnsupportedFeatureError(f"CREATE {kind} is not supported yet.")
+    depth = 0
+    for before, token, after in zip(cursor.tokens, cursor.tokens[1:], [*cursor.tokens[2:], None], strict=False):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 1 and (word(token), word(after)) == ("USING", "COMPRESSION"):
+            raise UnsupportedFeatureError(
+                "USING COMPRESSION is not supported: lakes have one compression for all columns, the option parquet_compression."
+            )
+        if depth == 1 and before.token_type is TokenType.R_PAREN and word(token) in ("VIRTUAL", "STORED"):
+            raise UnsupportedFeatureError(_NO_GENERATED)
 
 
 def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
@@ -280,6 +292,8 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
     parts = table.parts if isinstance(table, exp.Table) else []
     if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
         raise SqlSyntaxError("A table's name was expected here.")
+    if not all(part.name for part in parts):
+        raise SqlSyntaxError("The name of a table is empty; give it one.")
     start = parts[0].meta.get("start")
     line, column = position(text, start) if isinstance(start, int) else (None, None)
     return op.TableName.of([part.name for part in parts], line, column)
