@@ -15,7 +15,7 @@ import duckdb
 from ducklake_lab.duckdb.connections import of_thread
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quoted_if_needed
 
 
 def query_text(sql: str) -> str:
@@ -30,12 +30,16 @@ def query_text(sql: str) -> str:
     if parsed["error"]:
         message = str(parsed["error_message"]).splitlines()[0]
         if parsed["error_type"] == "not implemented":
+            if re.search(r"\bPIVOT", sql, re.IGNORECASE) is not None:
+                raise UnsupportedFeatureError(
+                    "A view or macro takes no PIVOT whose values are read from the data; list them: ON column IN ('a', 'b')."
+                )
             raise UnsupportedFeatureError(f"Views and macros cannot be kept with this query: {message}")
         raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")
     if len(parsed["statements"]) != 1:
         raise SqlSyntaxError("One query was expected here.")
     (text,) = _one("SELECT json_deserialize_sql(?::JSON)", serialized)
-    return _quoted_types(str(text))
+    return _with_columns_of_unpivot(_quoted_types(str(text)))
 
 
 def expression_text(sql: str) -> str:
@@ -107,6 +111,37 @@ def _quoted_types(text: str) -> str:
             types[-1] = len(result)
         if not token.isspace():
             word = token
+    return "".join(result)
+
+
+def _with_columns_of_unpivot(text: str) -> str:
+    """The text with the columns of UNPIVOT as names, which they are in a text that was only parsed.
+
+    On its way through JSON they become texts.
+    """
+    if "UNPIVOT" not in text:
+        return text
+    result: list[str] = []
+    # per open parenthesis: whether it is that of UNPIVOT, or of its columns
+    kinds: list[str] = []
+    words = ["", ""]
+    for token in _TOKEN.findall(text):
+        kind = kinds[-1] if kinds else ""
+        if token == "(":
+            of_unpivot = "UNPIVOT" in (words[-1], *(words[-3:-2] if words[-2:] == ["INCLUDE", "NULLS"] else ()))
+            in_columns = kind == "columns" and words[-1] in ("(", ",")
+            if of_unpivot:
+                kinds.append("unpivot")
+            else:
+                kinds.append("columns" if in_columns or (kind == "unpivot" and words[-1] == "IN") else "")
+                token = 'main."row"(' if in_columns else token
+        elif token == ")" and kinds:
+            kinds.pop()
+        elif kind == "columns" and token.startswith("'") and words[-1] in ("(", ","):
+            token = quoted_if_needed(token[1:-1].replace("''", "'"))
+        result.append(token)
+        if not token.isspace():
+            words.append(token[-1:] if token.endswith("(") else token)
     return "".join(result)
 
 

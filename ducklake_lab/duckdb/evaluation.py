@@ -7,6 +7,7 @@ to it: they are set wherever it is bound or run.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.duckdb.connections import sealed
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
-from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 from ducklake_lab.model.types import DataType
 
 #: Settings of a session that differ from DuckDB's own, by name.
@@ -28,6 +29,8 @@ Settings = tuple[tuple[str, str], ...]
 NULL = DataType('"null"')
 #: Result of a deferred evaluation: a value, and the error of a row that has none.
 VALUE, ERROR = "v", "e"
+#: Characters of an expression up to which an error shows it.
+_WIDTH = 80
 #: Connections that a thread keeps.
 _KEPT = 8
 _local = threading.local()
@@ -42,6 +45,7 @@ class Evaluation:
         arguments: their types.
         volatile: each row, and each use, has a value of its own.
         deferred: a row whose value cannot be computed gets an error beside it, which counts where the value is used.
+        columns: what errors call its arguments; "" where one is no column.
     """
 
     sql: str
@@ -50,17 +54,36 @@ class Evaluation:
     settings: Settings
     volatile: bool = False
     deferred: bool = False
+    columns: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """Name that no other expression or settings have."""
-        parts = (self.sql, *(kind.sql() for kind in (*self.arguments, self.result)), self.settings, self.deferred)
+        """A name that no other expression, and no other settings, have."""
+        kinds = (kind.sql() for kind in (*self.arguments, self.result))
+        parts = (self.sql, *kinds, self.settings, self.deferred, self.columns)
         return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
 def argument(index: int) -> str:
     """The name of an expression's argument."""
     return f"_ducklake_{index}"
+
+
+#: A name of an argument in the text of an expression, quoted or not.
+_ARGUMENT = re.compile(r"(\"?)\b_ducklake_(\d+)\b\1")
+
+
+def error_text(evaluation: Evaluation, error: duckdb.Error) -> str:
+    """Returns the message of an evaluation's error, in one line, by its column or expression."""
+    text = worded(error, evaluation.columns)
+    if not isinstance(error, duckdb.ConversionException) or text.startswith("Column "):
+        return text
+    columns = [quoted_if_needed(name) if name else "" for name in evaluation.columns]
+    if len(columns) != len(evaluation.arguments) or not all(columns) or "SELECT" in evaluation.sql:
+        return text
+    expression = _ARGUMENT.sub(lambda found: columns[int(found[2])], evaluation.sql)
+    shown = printed(expression) or expression
+    return f"{shown}: {text}" if len(shown) <= _WIDTH else text
 
 
 def connection(settings: Settings) -> duckdb.DuckDBPyConnection:

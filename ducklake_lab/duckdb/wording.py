@@ -113,7 +113,8 @@ def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
     """Reword an error of DuckDB in one line.
 
     Args:
-        columns: what `c0`, `c1`, … stand for in the statement, where its columns have such names.
+        columns: what `c0`, `c1`, … or `_ducklake_0`, … stand for in the statement, where its columns have such names;
+            "" for what is no column.
     """
     text = str(error).strip().split("\n\nLINE ")[0]
     head, mark, rest = text.partition("Error: ")
@@ -127,11 +128,10 @@ def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
     if is_castable:
         text += " TRY_CAST gives NULL instead."
     name = source[1]
-    if name.startswith("_ducklake_"):
-        return text  # an argument of an expression that a worker evaluates
-    if (place := re.fullmatch(r"c(\d+)", name)) is not None and int(place[1]) < len(columns):
+    if (place := re.fullmatch(r"(?:c|_ducklake_)(\d+)", name)) is not None and int(place[1]) < len(columns):
         name = columns[int(place[1])]
-    return f"Column {name}: {text}"
+    # an argument of an expression that a worker evaluates may be no column
+    return f"Column {name}: {text}" if name and not name.startswith("_ducklake_") else text
 
 
 _BACKUP = "restore it from a backup"

@@ -89,11 +89,11 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
         begin_task()
         batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])
         if evaluation.deferred:
-            found, errors = with_errors(batch, values, tried_values, arrow)
+            found, errors = with_errors(batch, evaluation, values, tried_values, arrow)
             return pa.StructArray.from_arrays([found, errors], [VALUE, ERROR])
         try:
             return values(batch)
         except duckdb.Error as error:
-            raise error_of(error) from None
+            raise error_of(error, evaluation) from None
 
     return run

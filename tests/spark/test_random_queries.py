@@ -87,6 +87,11 @@ WRITTEN = [
     "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id FULL JOIN u b ON levenshtein(a.s, b.s) + c.j < 20 ORDER BY ALL",
     "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id RIGHT JOIN u b ON levenshtein(a.s, b.s) < coalesce(c.j, 2) ORDER BY ALL",
     "SELECT a.k, b.id FROM t a LEFT JOIN u b ON list_contains(a.l, b.i) ORDER BY ALL",
+    # a join in parentheses under a name, which DuckDB drops after USING
+    "SELECT * FROM ((SELECT k, i FROM t) a JOIN u ON a.i = u.i) j ORDER BY ALL",
+    "SELECT m, n, j.id FROM ((SELECT k, i FROM t) a JOIN u ON a.i = u.i) j(m, n) ORDER BY ALL",
+    "SELECT j.i_1, x.k FROM (t LEFT JOIN u ON t.i = u.i) j JOIN t x ON x.k = j.k ORDER BY ALL",
+    "SELECT t.k, * FROM (t JOIN u USING (i)) j(a, b) ORDER BY ALL",
     # ANY and ALL over queries
     "SELECT k, i > ANY (SELECT i FROM u) AS a, i >= ALL (SELECT i FROM u) AS b, i <> ALL (SELECT i FROM u WHERE i > 0) AS c, i = ANY (SELECT i FROM u) AS d, i = ALL (SELECT 7 FROM u) AS e, i <> ANY (SELECT i FROM u WHERE i > 1) AS f FROM t ORDER BY k",
     "SELECT k FROM t WHERE i > ALL (SELECT i FROM u WHERE false) AND NOT f < ANY (SELECT w FROM u WHERE w = 0.5) ORDER BY k",
@@ -182,5 +187,11 @@ def test_a_value_that_is_used_fails(both: Any) -> None:
         "SELECT list(s::INTEGER) FROM g",
         "SELECT u.id FROM u JOIN g ON u.i = g.s::INTEGER",
     ):
-        with pytest.raises(dl.DuckLakeError, match=r"is no INTEGER\. TRY_CAST gives NULL instead\.$"):
+        with pytest.raises(dl.DuckLakeError, match=r"^Column s: '.*' is no INTEGER\. TRY_CAST gives NULL instead\.$"):
             session.sql(query).fetchall()
+
+
+def test_a_value_that_is_no_column_fails_by_its_expression(both: Any) -> None:
+    session, _ = both
+    with pytest.raises(dl.DuckLakeError, match=r"^CAST\(upper\(s\) AS INT(EGER)?\): '.*' is no INTEGER\.$"):
+        session.sql("SELECT upper(s)::INTEGER FROM g").fetchall()

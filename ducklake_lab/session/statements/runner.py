@@ -55,7 +55,7 @@ from ducklake_lab.sql import (
     targets,
 )
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.planning.planner import as_text
+from ducklake_lab.sql.planning.planner import as_text, without_pivots
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -399,7 +399,7 @@ class Statements:
         """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
         place = self._sources.names.place(statement.name)
         try:
-            plan = plan_query(statement.query, self._sources.names, (place.lake.alias, place.schema))
+            plan = plan_query(without_pivots(statement.query), self._sources.names, (place.lake.alias, place.schema))
             self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
         except UnsupportedFeatureError:
             return

@@ -23,10 +23,10 @@ from ducklake_lab.sql.bind.expansion import (
     Allowance,
     choose,
     dotted_column,
+    macro_expression,
+    macro_query,
     rows_as_list,
-    stored_expression,
-    stored_query,
-    substitute,
+    view_query,
     without_comprehension,
 )
 from ducklake_lab.sql.bind.inference import infer
@@ -128,8 +128,8 @@ class QueryBinder:
     # -- views and macros ------------------------------------------------------------------------
 
     def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
-        """Returns the bound query of a view, and its columns under their names."""
-        tree = stored_query(view.sql)
+        """The bound query of a view, and its columns under their names."""
+        tree = view_query(view.sql)
         with self._inside("view", view, at or self._at):
             outputs = self.query(tree, None, {})
         return tree, name_columns(outputs, list(view.columns), view.name)
@@ -188,7 +188,7 @@ class QueryBinder:
         if macro is None:
             return None
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
-        holder = exp.Paren(this=substitute(stored_expression(impl.sql), macro, impl, arguments, self._allowance))
+        holder = exp.Paren(this=macro_expression(macro, impl, arguments, self._allowance))
         with self._inside("macro", macro):
             self.children(holder, scope, {})
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
@@ -216,7 +216,7 @@ class QueryBinder:
     ) -> tuple[exp.Expr, Outputs]:
         """Returns the bound query of a table macro's call, and its columns."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes)
-        tree = substitute(stored_query(impl.sql), macro, impl, arguments, self._allowance)
+        tree = macro_query(macro, impl, arguments, self._allowance)
         with self._inside("macro", macro):
             return tree, self.query(tree, None, {})
 

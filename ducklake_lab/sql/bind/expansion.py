@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
@@ -193,6 +194,15 @@ def stored_query(sql: str) -> exp.Expr:
     return tree
 
 
+def view_query(sql: str) -> exp.Expr:
+    """The tree of a view kept in the catalog.
+
+    Raises:
+        UnsupportedFeatureError: it holds a PIVOT that is not written out.
+    """
+    return pivots.stored(stored_query(sql))
+
+
 def stored_expression(sql: str) -> exp.Expr:
     """Parses a stored expression; its parameters become columns."""
     holder = _with_lambdas(exp.Paren(this=parse_tokens(exp.Expr, _tokens(sql), sql, Binder(None))))
@@ -342,15 +352,35 @@ def substitute(
     return result
 
 
+def macro_expression(
+    macro: StoredMacro, impl: MacroImplementation, arguments: Mapping[str, exp.Expr], allowance: Allowance
+) -> exp.Expr:
+    """The expression that a call of a scalar macro stands for; raises as `substitute`."""
+    return substitute(stored_expression(impl.sql), macro, impl, arguments, allowance)
+
+
+def macro_query(
+    macro: StoredMacro, impl: MacroImplementation, arguments: Mapping[str, exp.Expr], allowance: Allowance
+) -> exp.Expr:
+    """The query that a call of a table macro stands for.
+
+    Raises:
+        ExpansionError, UnsupportedFeatureError: as `substitute` and `view_query`.
+    """
+    return pivots.stored(substitute(stored_query(impl.sql), macro, impl, arguments, allowance))
+
+
 def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -> Query:
     """Returns an overload as a query; variables, which fit any type, serve as arguments."""
     arguments: dict[str, exp.Expr] = {
         parameter.name.casefold(): exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(parameter.name)])
         for parameter in impl.parameters
     }
-    body = stored_query(impl.sql) if table else exp.Select(expressions=[stored_expression(impl.sql)])
-    tree = substitute(body, macro, impl, arguments, Allowance())
-    assert isinstance(tree, exp.Query)  # the body of a macro is always a query here
+    if table:
+        tree = macro_query(macro, impl, arguments, Allowance())
+    else:
+        tree = exp.Select(expressions=[macro_expression(macro, impl, arguments, Allowance())])
+    assert isinstance(tree, exp.Query)  # as the body is
     return Query(tree)
 
 

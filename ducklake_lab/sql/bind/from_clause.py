@@ -151,8 +151,13 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
         result = _table(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not is_join(node):
         result = _subquery(binder, node, scope, ctes)
+    elif isinstance(node, exp.Subquery) and _is_named(node):
+        # A join in parentheses under a name, by which alone its columns are called.
+        node.set("this", exp.select(exp.Star(), copy=False).from_(node.this, copy=False))
+        result = _subquery(binder, node, scope, ctes)
     elif isinstance(node, exp.Subquery):
-        # a join in parentheses
+        # A join in parentheses.
+        node.set("alias", None)
         node.set("this", _item(binder, node.this, scope, ctes))
         result = node
     elif isinstance(node, exp.Values):
@@ -187,6 +192,12 @@ def is_join(node: exp.Expr) -> bool:
     """Whether parentheses contain a join that begins with a subquery, instead of a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
+
+
+def _is_named(node: exp.Subquery) -> bool:
+    """Whether a join in parentheses goes by its alias; DuckDB drops that of a join whose last condition is USING."""
+    joins = node.this.args.get("joins") or []
+    return bool(node.args.get("alias")) and not (joins and joins[-1].args.get("using"))
 
 
 def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Expr:
@@ -319,6 +330,10 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
         bare.set(part, None)
     query = f"SELECT * FROM {bare.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False)}"
     columns = binder.resolver.describe(query)
+    if columns is None and isinstance(node.this, exp.Anonymous) and node.this.find(exp.Query) is not None:
+        raise UnsupportedFeatureError(
+            f"A query as an argument of {name} in FROM is not supported on Spark, and in views and macros of lakes."
+        )
     if columns is None and not isinstance(node.this, exp.Anonymous):
         message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'
         raise BindError(message, line=name.line, column=name.column)

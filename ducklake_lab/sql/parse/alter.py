@@ -8,7 +8,7 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.transforms import TRANSFORMS, Bucket
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -232,6 +232,8 @@ def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
         UnsupportedFeatureError: a constraint other than NOT NULL and DEFAULT.
     """
     kind = definition.args.get("kind")
+    if not definition.name:
+        raise SqlSyntaxError("The name of a column is empty; give it one.")
     nulls_allowed = True
     default: str | None = None
     default_type: Literal["literal", "expression"] = "literal"

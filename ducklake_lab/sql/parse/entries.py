@@ -11,12 +11,14 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.references import PIVOTS, word
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
-from ducklake_lab.sql.parse.tokens import Cursor, syntax_error, table_of
+from ducklake_lab.sql.parse.tokens import Cursor, split, syntax_error, table_of
 
 _MACRO_WORDS = ("MACRO", "FUNCTION")
 
@@ -62,7 +64,19 @@ def _create_view(cursor: Cursor, binder: Binder, replace: bool, temporary: bool)
 
 
 def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str, op.Query]:
-    """Returns the text and the tree of a query; parameters are literals in the text."""
+    """The text and the tree of a query; parameters are part of the text as literals.
+
+    Raises:
+        UnsupportedFeatureError: it is a PIVOT whose columns depend on the data.
+    """
+    if tokens and word(tokens[0]) in PIVOTS:
+        sql = binder.text(cursor.text, tokens)
+        # that statement as a query, which DuckDB prints
+        printed = canonical.query_text(sql)
+        query = parse_query(split(printed)[0], printed, Binder(None))
+        for node in query.walk():
+            node.meta.clear()  # places in what was printed
+        return sql, op.Query(query)
     before = binder.bound
     tree = parse_query(tokens, cursor.text, binder)
     return _text(cursor, tokens, tree, bound=binder.bound > before), op.Query(tree)

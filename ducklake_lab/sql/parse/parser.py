@@ -18,15 +18,14 @@ from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.merge import is_merge, read_merge
 from ducklake_lab.sql.parse.placeholders import Binder
-from ducklake_lab.sql.parse.references import word
+from ducklake_lab.sql.parse.references import PIVOTS, word
 from ducklake_lab.sql.parse.secrets import read_secret
 from ducklake_lab.sql.parse.statements import own_statement, prepared
 from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, split, syntax_error
 
 _DIALECT = DuckLakeSql()
 
-#: Statements that DuckDB describes like queries.
-_PIVOTS = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
+#: Statements that DuckDB describes as it does queries.
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
@@ -175,7 +174,7 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
             query = _general(text, cursor.rest(), binder)
             assert isinstance(query, op.Query)
             return op.Describe(query=query)
-        if cursor.word() in _PIVOTS and cursor.word(1):
+        if cursor.word() in PIVOTS and cursor.word(1):
             raise UnsupportedFeatureError(f"DESCRIBE {cursor.word()} is not supported on Spark yet.")
         cursor.take("TABLE")
         table = cursor.table()
@@ -219,6 +218,9 @@ def _refuse_changes_in_with(tokens: Sequence[Token]) -> None:
             raise UnsupportedFeatureError(f"{first} in WITH is not supported; run it as a statement of its own.")
 
 
+_NO_GENERATED = "Generated columns are not supported: lakes have NOT NULL and DEFAULT only."
+
+
 def _refuse_create(cursor: Cursor) -> None:
     ahead = 1
     if cursor.word(ahead) == "OR":
@@ -230,6 +232,15 @@ def _refuse_create(cursor: Cursor) -> None:
     if cursor.word(ahead) not in ("TABLE", "SCHEMA"):
         kind = "SECURE VIEW" if cursor.word(ahead) == "SECURE" else cursor.word(ahead)
         raise UnsupportedFeatureError(f"CREATE {kind} is not supported yet.")
+    depth = 0
+    for before, token, after in zip(cursor.tokens, cursor.tokens[1:], [*cursor.tokens[2:], None], strict=False):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 1 and (word(token), word(after)) == ("USING", "COMPRESSION"):
+            raise UnsupportedFeatureError(
+                "USING COMPRESSION is not supported: lakes have one compression for all columns, the option parquet_compression."
+            )
+        if depth == 1 and before.token_type is TokenType.R_PAREN and word(token) in ("VIRTUAL", "STORED"):
+            raise UnsupportedFeatureError(_NO_GENERATED)
 
 
 def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
@@ -281,6 +292,8 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
     parts = table.parts if isinstance(table, exp.Table) else []
     if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
         raise SqlSyntaxError("A table's name was expected here.")
+    if not all(part.name for part in parts):
+        raise SqlSyntaxError("The name of a table is empty; give it one.")
     start = parts[0].meta.get("start")
     line, column = position(text, start) if isinstance(start, int) else (None, None)
     return op.TableName.of([part.name for part in parts], line, column)

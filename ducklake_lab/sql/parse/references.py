@@ -19,9 +19,10 @@ from ducklake_lab.sql.parse.tokens import position, split
 QUERY_WORDS = frozenset(
     ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SUMMARIZE", "SHOW")
 )
-#: Words before a table name at the beginning of a query.
-_PIVOTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"))
-_SUBJECTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "DESCRIBE", "DESC", "SUMMARIZE", "TABLE"))
+#: Words that begin a statement PIVOT or UNPIVOT.
+PIVOTS = frozenset(("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"))
+#: Words after which a table is named, at the beginning of a query.
+_SUBJECTS = PIVOTS | frozenset(("DESCRIBE", "DESC", "SUMMARIZE", "TABLE"))
 #: Words that end a list of tables.
 _ENDS = frozenset(
     "SELECT WHERE GROUP HAVING ORDER LIMIT OFFSET QUALIFY WINDOW SET UNION INTERSECT EXCEPT WHEN RETURNING".split()
@@ -122,7 +123,7 @@ class _Finder:
                 level.expecting = level.in_from = False
             elif token.token_type is TokenType.COMMA:
                 level.expecting = level.in_from
-            elif level.expecting and subject and name in _PIVOTS and self._is_nameable(index + 1):
+            elif level.expecting and subject and name in PIVOTS and self._is_nameable(index + 1):
                 level.pivot = True  # DESCRIBE PIVOT t
             elif level.expecting and name != "LATERAL":
                 level.expecting = False

@@ -12,13 +12,13 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
+from ducklake_lab.sql.bind.pivots import stored, written_out
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.planning.pivots import written_out
 from ducklake_lab.sql.scope import Outputs
 
 
@@ -43,6 +43,17 @@ def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None =
 def as_text(query: Query) -> str:
     """Returns the DuckDB SQL of a query with names as written."""
     return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+
+
+def without_pivots(query: Query) -> Query:
+    """A query that a view is to hold, as it is read from the view.
+
+    Raises:
+        UnsupportedFeatureError: it holds a PIVOT that is not written out.
+    """
+    tree = stored(query.tree)
+    assert isinstance(tree, exp.Query)
+    return replace(query, tree=tree)
 
 
 def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query: Query | None = None) -> QueryPlan:

@@ -104,4 +104,6 @@ def _by_group(translation: Translating, node: exp.Anonymous, around: aggregates.
     packed: list[exp.Expr] = []
     for (name, _), part in zip(fields, found.arguments or (exp.Literal.number(1),), strict=True):
         packed += [text(name), translation.argument(part) if found.arguments else part]
-    return translation.of_worker(sql, (rows,), result, [around(call("collect_list", call("named_struct", *packed)))])
+    whole_group = around(call("collect_list", call("named_struct", *packed)))
+    columns = tuple(part.name if isinstance(part, exp.Column) else "" for part in found.arguments)
+    return translation.of_worker(sql, (rows,), result, [whole_group], columns=columns)

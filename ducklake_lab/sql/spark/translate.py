@@ -326,7 +326,10 @@ class Translation:
         if len(arguments) > 1:
             arguments = [_not_compared(part) if isinstance(part, exp.Query) else part for part in arguments]
         result = result_type(found.sql, kinds, self.settings)
-        return self.of_worker(found.sql, kinds, result, arguments or [number(1)], volatile=volatile, deferred=deferred)
+        columns = tuple(part.name if isinstance(part, exp.Column) else "" for part in found.arguments)
+        return self.of_worker(
+            found.sql, kinds, result, arguments or [number(1)], volatile=volatile, deferred=deferred, columns=columns
+        )
 
     def of_worker(
         self,
@@ -337,11 +340,12 @@ class Translation:
         *,
         volatile: bool = False,
         deferred: bool = True,
+        columns: tuple[str, ...] = (),
     ) -> exp.Expr:
-        """Returns the value of a worker's call for arguments of some types."""
-        carried(result)  # raises for a type that Spark cannot carry
+        """The value that a worker gives for arguments of some types; errors call them by `columns`."""
+        carried(result)  # or it is refused
         deferred = deferred and deferring.is_fit(arguments)
-        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred)
+        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred, columns)
         self.evaluations[evaluation.name] = evaluation
         made = call(evaluation.name, *arguments)
         return deferring.used(made) if deferred else made

@@ -50,6 +50,12 @@ class Translating(Context, Protocol):
         """Raises if an expression has columns of both a query and the enclosing one."""
 
     def of_worker(
-        self, sql: str, kinds: Sequence[DataType], result: DataType, arguments: Sequence[exp.Expr]
+        self,
+        sql: str,
+        kinds: Sequence[DataType],
+        result: DataType,
+        arguments: Sequence[exp.Expr],
+        *,
+        columns: tuple[str, ...] = (),
     ) -> exp.Expr:
-        """Returns a call of an expression that a worker evaluates."""
+        """A call of an expression that a worker evaluates; errors call what it is computed of by `columns`."""

@@ -241,3 +241,57 @@ def test_defaults_are_shown_as_the_reference_shows_them(tmp_path: Path, referenc
         session.sql(create)
         for question in questions:
             assert rows(session, question) == reference.execute(question).fetchall()
+
+
+#: Views and macros that hold a PIVOT, and what they are read by.
+_PIVOTED = (
+    ("CREATE VIEW e AS PIVOT p ON s IN ('a', 'b') USING sum(v)", "FROM e"),
+    ("CREATE VIEW e(x) AS PIVOT lake.p ON s IN ('a') ORDER BY ALL LIMIT 2", "FROM e"),
+    ("CREATE VIEW e AS SELECT q.a + 1 AS r FROM p PIVOT (sum(v) FOR s IN ('a', 'b') GROUP BY k) AS q", "FROM e"),
+    ("CREATE VIEW e AS WITH c AS (PIVOT p ON s IN ('a')) FROM c", "FROM e"),
+    ("CREATE VIEW e AS UNPIVOT p ON k, v INTO NAME n VALUE x", "FROM e"),
+    ("CREATE VIEW e AS UNPIVOT (SELECT s, k, v, k AS \"A b\", v AS \"select\" FROM p) ON (k, v), (\"A b\", \"select\") AS 'z' "
+     "INTO NAME n VALUE x, y", "FROM e"),
+    ("CREATE VIEW e AS SELECT * FROM (SELECT s, k AS \"K\", v AS \"a'b\" FROM p) "
+     "UNPIVOT INCLUDE NULLS (x FOR n IN (\"K\" AS 'q r', \"a'b\"))", "FROM e"),
+    ("CREATE MACRO e() AS TABLE PIVOT p ON s IN ('a', 'b') USING sum(v)", "FROM e()"),
+    ("CREATE MACRO e(f) AS TABLE PIVOT p ON s IN ('a') USING sum(v * f) AS q, count(*)", "FROM e(2)"),
+    ("CREATE MACRO e() AS TABLE UNPIVOT p ON k, v", "FROM e()"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("definition", "query"), _PIVOTED)
+def test_views_and_macros_that_pivot(
+    definition: str, query: str, session: dl.Session, reference: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    reference.execute(f"ATTACH 'ducklake:{tmp_path}/r.ducklake' AS lake (DATA_PATH '{tmp_path}/r'); USE lake")
+    for text in (
+        "CREATE TABLE p (k INTEGER, s VARCHAR, v INTEGER)",
+        "INSERT INTO p VALUES (1, 'a', 10), (2, 'b', 20), (1, 'b', NULL)",
+        definition,
+    ):
+        session.sql(text)
+        reference.execute(text)
+    found, expected = session.sql(query), reference.sql(query)
+    assert list(found.columns) == expected.columns
+    assert sorted(found.fetchall(), key=str) == sorted(expected.fetchall(), key=str)
+    stored = "SELECT sql FROM __ducklake_metadata_lake.ducklake_{} ORDER BY ALL".format(
+        "view" if "VIEW" in definition else "macro_impl"
+    )
+    assert rows(session, stored) == reference.sql(stored).fetchall()
+    reference.execute("USE memory; DETACH lake")
+
+
+@pytest.mark.parametrize(
+    "definition", ["CREATE VIEW e AS PIVOT t ON s", "CREATE MACRO e() AS TABLE FROM (PIVOT t ON s USING sum(i))"]
+)
+def test_views_and_macros_pivot_listed_values(session: dl.Session, definition: str) -> None:
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"^A view or macro takes no PIVOT whose values are read from"):
+        session.sql(definition)
+
+
+def test_a_view_that_pivots_is_checked(session: dl.Session) -> None:
+    with pytest.raises(dl.BindError, match='no table "nothere"'):
+        session.sql("CREATE VIEW e AS PIVOT nothere ON s IN ('a')")
+    with pytest.raises(dl.UnsupportedFeatureError, match="UNPIVOT of COLUMNS"):
+        session.sql("CREATE VIEW e AS UNPIVOT t ON COLUMNS(* EXCLUDE s); FROM e")

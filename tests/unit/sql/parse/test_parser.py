@@ -243,3 +243,40 @@ def test_a_pivot_is_a_query(text: str, query: str | None) -> None:
     found = pivot_as_query(text)
     shown = found.tree.sql(dialect=DuckLakeSql, normalize_functions=False) if found is not None else None
     assert shown == query
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("CREATE TABLE '' AS SELECT 1 AS a", SqlSyntaxError, "The name of a table is empty; give it one."),
+        ("CREATE TABLE lake.'' (a INTEGER)", SqlSyntaxError, "The name of a table is empty; give it one."),
+        ("DROP TABLE ''", SqlSyntaxError, "The name of a table is empty; give it one."),
+        ("CREATE TABLE t ('' INTEGER)", SqlSyntaxError, "The name of a column is empty; give it one."),
+        ("ALTER TABLE t ADD COLUMN '' INTEGER", SqlSyntaxError, "The name of a column is empty; give it one."),
+        (
+            "CREATE TABLE t (a DECIMAL(4, 1) USING COMPRESSION RLE)",
+            UnsupportedFeatureError,
+            "USING COMPRESSION is not supported: lakes have one compression for all columns, the option parquet_compression.",
+        ),
+        (
+            "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1) VIRTUAL, c INTEGER)",
+            UnsupportedFeatureError,
+            "Generated columns are not supported: lakes have NOT NULL and DEFAULT only.",
+        ),
+        (
+            "CREATE TABLE t (a INTEGER, b AS (a + 1) STORED)",
+            UnsupportedFeatureError,
+            "Generated columns are not supported: lakes have NOT NULL and DEFAULT only.",
+        ),
+    ],
+)
+def test_what_tables_do_not_take_is_refused_by_name(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        parse(text)
+    assert str(raised.value) == message
+
+
+def test_words_of_refused_clauses_are_names() -> None:
+    created = one("CREATE TABLE t (virtual INTEGER, stored TEXT DEFAULT ('x'), compression VARCHAR)")
+    assert isinstance(created, op.CreateTable)
+    assert [column.name for column in created.columns] == ["virtual", "stored", "compression"]

@@ -1,6 +1,7 @@
-"""Rewrites PIVOT and UNPIVOT for Spark: as aggregates with FILTER, and as unnested lists.
+"""PIVOT and UNPIVOT in FROM, written out: aggregates with FILTER, and rows of lists.
 
-In process, DuckDB runs the text as written.
+So Spark runs them, and both engines where views and macros hold them. In all other queries DuckDB has the text as it was
+written.
 """
 
 from __future__ import annotations
@@ -44,6 +45,19 @@ def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
     for node in list(copy.find_all(exp.Pivot)):
         _replace_statement(node, texts)
     return copy
+
+
+def stored(tree: exp.Expr) -> exp.Expr:
+    """The query of a view or macro without PIVOT and UNPIVOT.
+
+    Raises:
+        UnsupportedFeatureError: one has a form that is not written out here, or lists no values.
+    """
+    return (written_out(tree, _no_texts) if isinstance(tree, exp.Query) else None) or tree
+
+
+def _no_texts(_query: exp.Query) -> Sequence[str]:
+    raise _refused("PIVOT without IN (…)")
 
 
 def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
@@ -119,7 +133,7 @@ def _unpivot(
     fields = [f"{_VALUE}{place}" for place in range(len(values))]
     for item in written:
         is_named = isinstance(item, exp.PivotAlias | exp.Alias)
-        read = _parts(item.this if is_named else item)
+        read = [_as_column(part) for part in _parts(item.this if is_named else item)]
         for column in read:
             if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star):
                 raise _refused(f"UNPIVOT of {column.sql(dialect=DuckLakeSql)}")
@@ -159,8 +173,20 @@ def _unpivot(
     return query.where(*known, copy=False)
 
 
+def _as_column(node: exp.Expr) -> exp.Expr:
+    """A column of UNPIVOT, which may be written as a text."""
+    return exp.column(exp.to_identifier(node.name, quoted=True)) if _is_text(node) else node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
 def _parts(node: exp.Expr) -> list[exp.Expr]:
-    """Returns the items in parentheses, or the node alone."""
+    """Returns the parts of a row in parentheses, or the node alone; DuckDB prints `main."row"(a, b)` for `(a, b)`."""
+    call = node.expression if isinstance(node, exp.Dot) else node
+    if isinstance(call, exp.Anonymous) and call.name.casefold() == "row":
+        return list(call.expressions)
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
 
 
@@ -235,4 +261,4 @@ def _alias(pivot: exp.Pivot) -> exp.Expr | None:
 
 
 def _refused(what: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(f"{what} is not supported on Spark.")
+    return UnsupportedFeatureError(f"{what} is not supported on Spark, and in views and macros of lakes.")
